@@ -45,7 +45,7 @@ def called_functions(function: Callable) -> Iterator[types.FunctionType]:
         seen.add(key)
         if kind is types.FunctionType:
             yield f
-            waiting += _named(f)
+            waiting += _find_callables(f)
         elif kind is types.MethodType:
             waiting += [f.__func__, type(f.__self__), *_callable_in([f.__self__], _names_of(f.__func__))]
         elif kind is functools.partial:
@@ -77,7 +77,7 @@ def held_by(f: types.FunctionType) -> list:
     return found
 
 
-def _named(f: types.FunctionType) -> list:
+def _find_callables(f: types.FunctionType) -> list:
     """Return what a function's code names, its closure and its defaults hold, as far as it can be called."""
     found = held_by(f)
     own = not is_machinery(f.__code__.co_filename)

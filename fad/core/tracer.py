@@ -212,7 +212,7 @@ def up_to_date(x: Tracer) -> Tracer:
     return x
 
 
-def listed(x: list) -> Any:
+def stack_list(x: list) -> Any:
     """Return a list, which may hold traced values, as an array."""
     return FUNCTIONS[np.array](x)
 
@@ -262,11 +262,11 @@ class Trace:
         return self.process(prim, (x, y), {}) if plain else bind(prim, x, y)
 
     def left(self, prim: Any, x: Tracer, y: Any) -> Any:
-        y = listed(y) if type(y) is list else y
+        y = stack_list(y) if type(y) is list else y
         return youngest((x, y)).process(prim, (x, y), {})
 
     def right(self, prim: Any, x: Any, y: Tracer) -> Any:
-        x = listed(x) if type(x) is list else x
+        x = stack_list(x) if type(x) is list else x
         return youngest((x, y)).process(prim, (x, y), {})
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
@@ -387,7 +387,7 @@ class Trace:
 
     def check_alive(self) -> None:
         if self.dead:
-            raise leaked(self)
+            raise leaked_error(self)
 
     def finish(self) -> None:
         """Declare the transform finished; arrays of older traces keep what the values written into them stand for."""
@@ -405,7 +405,7 @@ class Trace:
         rewritten(x, y)
 
 
-def leaked(trace: Trace | type[Trace]) -> LeakedTracerError:
+def leaked_error(trace: Trace | type[Trace]) -> LeakedTracerError:
     kind = trace.kind if " " in trace.kind else f"the {trace.kind}"  # "a reverse-mode transform", "the vmap"
     instead = "return it from the function instead (has_aux=True), or keep fad.stop_gradient(x), the bare numbers"
     instead = "carry it: give it to the body, and return it" if "body" in kind else instead

@@ -315,17 +315,17 @@ def record(
     `outer` is what the function finds by name, as it is before the call; of other arrays it is assumed that they were
     as they are when the function first uses them.
     """
-    with unhurried(), Running(fun) as running:
+    with pause_collection(), Running(fun) as running:
         try:
-            return _recorded(fun, in_tree, leaves, traced, places, outer or OuterState())
+            return _record_again(fun, in_tree, leaves, traced, places, outer or OuterState())
         except TracerConversionError as error:
             if not running.retry(error, error):
                 raise
             outer = outer or OuterState()
-            return running.again(lambda: _recorded(fun, in_tree, leaves, traced, places, outer))
+            return running.again(lambda: _record_again(fun, in_tree, leaves, traced, places, outer))
 
 
-def _recorded(*args: Any) -> Recording:
+def _record_again(*args: Any) -> Recording:
     """Record a function, once more with its loops step by step if a captured one may have lost track of an array."""
     try:
         return _record(*args)
@@ -336,7 +336,7 @@ def _recorded(*args: Any) -> Recording:
 
 
 @contextlib.contextmanager
-def unhurried() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """Let the garbage collector rest: many small objects are made here, and none of them is garbage."""
     if not gc.isenabled():
         yield
@@ -374,7 +374,7 @@ def _record(
             args, kwargs = tree.unflatten(in_tree, given)
             inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
             outs, out_tree = tree.flatten(as_run(fun)(*args, **kwargs))
-            outs = [_made(y) for y in outs]
+            outs = [_as_plain(y) for y in outs]
             outputs = [_output(trace, y) for y in outs]
     except Exception as error:
         trace.clarify(error)
@@ -384,14 +384,14 @@ def _record(
     trace.snapshots.check()
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
     shared = {id(x) for x in (*leaves, *trace.constants.values()) if hasattr(x, "shape")} | trace.sources.keys()
-    lowered = [_made(trace.lower(y)) for y in outs]  # arrays that took traced values are plain ones since the end
+    lowered = [_as_plain(trace.lower(y)) for y in outs]  # arrays that took traced values are plain ones since the end
     result = tree.unflatten(out_tree, [_own(y, shared) for y in lowered])
     trace.seen.clear()
     outer.settle(find_live_constants(trace, outs, outer))
     return Recording(graph, out_tree, result, outer, layouts.found)
 
 
-def _made(y: Any) -> Any:
+def _as_plain(y: Any) -> Any:
     """Return an array that the function made and that holds no traced value as what it is: a plain one."""
     y = up_to_date(y) if type(y) is Tracer else y
     return PLAIN.outcome(y) if type(y) is Tracer and y.trace is PLAIN and RUNS.buffers < 2 else y  # not one from around

@@ -19,7 +19,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import host, made_like
-from fad.core.buffers import borrowed
+from fad.core.buffers import borrow
 from fad.core.conversions import instead_of_number
 from fad.core.limits import take_limit
 from fad.core.memory import RUNS, copy_layout, finding_writes, fresh, own_memory, rewritten, shares, snapshot
@@ -36,7 +36,7 @@ from fad.transforms.batch_axes import (
     place_batch_axes,
     put_behind_batch,
 )
-from fad.transforms.check import as_operand, as_value, check_function, finished
+from fad.transforms.check import as_operand, as_value, check_function, finish_output
 from fad.transforms.undo_writes import outside
 
 _warned: set[str] = set()
@@ -405,19 +405,19 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
     running = Running(fun)
     token = batching.set((*batching.get(), trace))
     try:
-        wrapped = [tracer(x, trace, None) if b else borrowed(x) for x, b in zip(leaves, flags, strict=True)]
+        wrapped = [tracer(x, trace, None) if b else borrow(x) for x, b in zip(leaves, flags, strict=True)]
         args, kwargs = tree.unflatten(in_tree, wrapped)
         try:
             out = as_run(fun)(*args, **kwargs)
         except Exception as error:
             if not running.retry(error, trace.own_error(error)):
                 raise
-            wrapped = [tracer(x, trace, None) if b else borrowed(x) for x, b in zip(leaves, flags, strict=True)]
+            wrapped = [tracer(x, trace, None) if b else borrow(x) for x, b in zip(leaves, flags, strict=True)]
             args, kwargs = tree.unflatten(in_tree, wrapped)
             trace.taken = 0
             out = running.again(lambda: as_run(fun)(*args, **kwargs))
         ys, out_tree = tree.flatten(out)
-        ys = [y if _is_own(y, trace) else _snapshot(finished(y)) for y in ys]
+        ys = [y if _is_own(y, trace) else _snapshot(finish_output(y)) for y in ys]
     except _Split as split:
         if split.trace is not trace:
             raise
