@@ -16,7 +16,7 @@ import numpy as np
 import sparse_problems
 
 import fad
-from fad.sparse.colouring import planned
+from fad.sparse.colouring import plan_passes
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
 SIZES = (100, 1_000, 10_000, 100_000)
@@ -117,7 +117,7 @@ def picture(path: pathlib.Path) -> None:
 
     u = np.zeros((6, 6))
     pattern = fad.sparse.pattern(on_grid)(u)
-    plan = planned(pattern, "fwd")
+    plan = plan_passes(pattern, "fwd")
     rows, columns = plan.places
     colours = plan.pushed[columns]
     shades = plt.get_cmap("tab10")

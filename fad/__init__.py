@@ -75,7 +75,7 @@ def __getattr__(name: str) -> Any:
     if where is None:
         instead = f"; write {_OF_JAX[name]}" if name in _OF_JAX else ""
         raise AttributeError(f"module 'fad' has no attribute {name!r}{instead}")
-    module = errors.loaded(f"fad.{where}")
+    module = errors.load_with_scipy(f"fad.{where}")
     found = module if where == name else getattr(module, name)
     globals()[name] = found
     return found

@@ -115,7 +115,7 @@ def callback(fun: Callable, *args: Any, **kwargs: Any) -> None:
     [3.0]
     """
     leaves, structure = tree.flatten((args, kwargs))
-    leaves = [_recorded(stop_gradient(x)) for x in leaves]
+    leaves = [_number_behind(stop_gradient(x)) for x in leaves]
     places = [i for i, x in enumerate(leaves) if isinstance(x, (Tracer, np.ndarray))]
 
     def run(*values: Any) -> None:
@@ -133,7 +133,7 @@ def callback(fun: Callable, *args: Any, **kwargs: Any) -> None:
         trace.process(callback_p, values, {"run": run})
 
 
-def _recorded(x: Any) -> Any:
+def _number_behind(x: Any) -> Any:
     """Return the number behind a traced value, or the value of a program that is being recorded."""
     while type(x) is Tracer and not isinstance(x.trace, RecordTrace):
         x = x.value

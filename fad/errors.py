@@ -314,7 +314,7 @@ class ExtraNotInstalledError(FadError, ImportError):
     """
 
 
-def loaded(name: str) -> Any:
+def load_with_scipy(name: str) -> Any:
     """Return a module of fad that needs SciPy; raise an error that says what to install where there is none."""
     try:
         return importlib.import_module(name)

@@ -154,7 +154,7 @@ def scipy_function(name: str) -> Callable | None:
 
 
 @functools.cache
-def offered(library: str, module: str) -> list:
+def list_offered(library: str, module: str) -> list:
     """Return the names of a module of NumPy or SciPy that CuPy has, too."""
     path = ".".join(filter(None, ["cupy" if library == "numpy" else "cupyx.scipy", module]))
     found = vars(importlib.import_module(path))

@@ -138,14 +138,14 @@ def _try_both(site: Branch, then: Callable, orelse: Callable) -> Outcome | None:
     for name, cell in cells.items():
         x, y = left[name], content(cell)
         if x is not y:
-            bind_name(cell, _merged(x, y, before[name]))
+            bind_name(cell, _merge_marks(x, y, before[name]))
     if first is None and second is None:
         return None
     trace = current().trace  # type: ignore[union-attr]
     return Outcome(trace.new(np.int64(END)), value_of(first) or value_of(second))
 
 
-def _merged(x: Any, y: Any, before: Any) -> Any:
+def _merge_marks(x: Any, y: Any, before: Any) -> Any:
     if x is UNBOUND or y is UNBOUND:
         return y if x is UNBOUND else x
     if x is before or y is before:  # it must be seen that one way binds the name
@@ -318,11 +318,11 @@ class _Choice:
             with recording_body(trace, False), standing_for(roots, values):
                 outcome = way()
                 value = value_of(outcome)
-                value = tree.map(_converted, value, targets[0]) if value else targets[0]
+                value = tree.map(_convert_leaf, value, targets[0]) if value else targets[0]
                 kind = np.int64(END) if one_kind else np.int64(0) + kind_of(outcome)
                 self._check_kept(names)
                 found = [content(self.cells[name]) for name in names]
-                left = [tree.map(_converted, x, t) for x, t in zip(found, targets[1], strict=True)]
+                left = [tree.map(_convert_leaf, x, t) for x, t in zip(found, targets[1], strict=True)]
                 check_aliased()
                 outer = {id(x) for x in roots}
                 ends = {**dict(zip(names, found, strict=True)), RETURNED: value_of(outcome)}
@@ -369,7 +369,7 @@ def _common(a: Any, b: Any) -> Any:
     return np.zeros(x.shape, dtype) if any(type(v) is np.ndarray for v in (a, b)) else np.zeros((), dtype)[()]
 
 
-def _converted(x: Any, t: Any) -> Any:
+def _convert_leaf(x: Any, t: Any) -> Any:
     """Return a leaf in the type of an example."""
     x = as_leaf(x)
     mine = example(x)

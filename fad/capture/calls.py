@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fad.capture.context import current, is_staged, refuse
-from fad.capture.convert import converted, is_users, wants_conversion
+from fad.capture.convert import convert_function, is_users, wants_conversion
 from fad.control_flow.padded import PaddedArray
 from fad.core.tracer import Tracer
 from fad.core.transformed import Transformed
@@ -43,22 +43,22 @@ _DRAWING = ("numpy.random", "random", "secrets", "time", "datetime", "os", "sys"
 make_helpers: list[Callable] = []  # of converted code; put here by `fad.capture.runtime`, which stands above
 
 
-def called(f: Any) -> Any:
+def prepare_call(f: Any) -> Any:
     """Return a function as converted code is to call it."""
     body = current()
     if body is None:
         return run_converted(f)
     stands_in = _stands_in(f)
-    return stands_in if stands_in is not None else _checked(f)
+    return stands_in if stands_in is not None else _check_callee(f)
 
 
 def run_converted(f: Any) -> Any:
     """Return a function converted where it is the user's and may come to a loop, and otherwise as it is."""
     if current() is not None and type(f) in (types.FunctionType, types.MethodType):
-        return _checked(f)
+        return _check_callee(f)
     if not wants_conversion(f):
         return f
-    found, _ = converted(f, make_helpers[0])
+    found, _ = convert_function(f, make_helpers[0])
     return f if found is None else found
 
 
@@ -69,7 +69,7 @@ def _stands_in(f: Any) -> Any:
         return None
 
 
-def _checked(f: Any) -> Any:
+def _check_callee(f: Any) -> Any:
     """Return what a body may call; refuse what may change something, or depend on more than its arguments."""
     kind = type(f)
     if kind is types.FunctionType:
@@ -83,12 +83,12 @@ def _checked(f: Any) -> Any:
     if isinstance(f, np.ufunc) or kind is type(np.sum):
         return _numpys(f)
     if kind is functools.partial:
-        return functools.partial(called(f.func), *f.args, **f.keywords)
+        return functools.partial(prepare_call(f.func), *f.args, **f.keywords)
     if kind is Transformed or (kind.__module__ or "").partition(".")[0] == "fad":
         return f
     inner = vars(kind).get("__call__")
     if type(inner) is types.FunctionType and is_users(inner):
-        return called(types.MethodType(inner, f))
+        return prepare_call(types.MethodType(inner, f))
     if kind.__module__ in ("operator", "_operator"):
         return f
     return refuse(f"it calls a {kind.__name__}, of which it is not known what it does")
@@ -98,7 +98,7 @@ def _function(f: types.FunctionType) -> Any:
     if is_users(f):
         if hasattr(f, "__wrapped__") and f.__code__.co_filename == functools.__file__:
             return refuse(f"it calls {f.__name__}, which remembers its calls")
-        found, why = converted(f, make_helpers[0], everywhere=True)
+        found, why = convert_function(f, make_helpers[0], everywhere=True)
         return refuse(f"it calls {f.__qualname__}, and {why}") if found is None else found
     root = (f.__module__ or "").partition(".")[0]
     if root == "fad" or f in _OVERLAID:

@@ -47,10 +47,10 @@ class Sites:
         self.local = frozenset(local)
 
 
-def converted(fun: Callable, make_helpers: Callable, everywhere: bool = False) -> tuple[Callable | None, str]:
+def convert_function(fun: Callable, make_helpers: Callable, everywhere: bool = False) -> tuple[Callable | None, str]:
     """Return a function converted, or None and why it cannot be; ``make_helpers(sites)`` gives what its code calls."""
     if type(fun) is types.MethodType:
-        inner, why = converted(fun.__func__, make_helpers, everywhere)
+        inner, why = convert_function(fun.__func__, make_helpers, everywhere)
         return (None if inner is None else types.MethodType(inner, fun.__self__)), why
     if type(fun) is not types.FunctionType:
         return None, "it is no function of Python"
@@ -91,13 +91,13 @@ def _convert(code: types.CodeType, everywhere: bool) -> tuple:
     outer = {x for s in body for n in walk_scope(s) if isinstance(n, (ast.Global, ast.Nonlocal)) for x in n.names}
     rewriter = Rewriter(code.co_filename, body, outer, everywhere)
     try:
-        new = _compiled(node, rewriter.function(body), code)
+        new = _compile_statements(node, rewriter.function(body), code)
     except NotConvertible as why:
         return None, None, str(why)
     return new, Sites(rewriter.loops, rewriter.branches, (*code.co_varnames, *code.co_cellvars)), ""
 
 
-def _compiled(node: Any, body: list[ast.stmt], code: types.CodeType) -> types.CodeType:
+def _compile_statements(node: Any, body: list[ast.stmt], code: types.CodeType) -> types.CodeType:
     """Compile the statements of a function, within one that has its outer variables."""
     given = node.args
     for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
@@ -130,17 +130,17 @@ def find_source(code: types.CodeType) -> Any:
         candidates = [node for node in candidates if _starts(node) in _positions(code)]
     if len(candidates) != 1:
         return None
-    return _copied(candidates[0])
+    return _copy_tree(candidates[0])
 
 
-def _copied(node: ast.AST) -> Any:
+def _copy_tree(node: ast.AST) -> Any:
     """Return a copy of a syntax tree: it is rewritten in place."""
     made = node.__class__()
     for name, value in ast.iter_fields(node):
         if isinstance(value, ast.AST):
-            value = _copied(value)
+            value = _copy_tree(value)
         elif isinstance(value, list):
-            value = [_copied(x) if isinstance(x, ast.AST) else x for x in value]
+            value = [_copy_tree(x) if isinstance(x, ast.AST) else x for x in value]
         setattr(made, name, value)
     return ast.copy_location(made, node)
 

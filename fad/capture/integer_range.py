@@ -87,7 +87,7 @@ def _after(params: dict, first: list[Interval], consts: list[Interval], most: in
     def wide(by: int) -> list[Interval]:
         return [(least - by, top + by) if k in whole else UNKNOWN for k, (least, top) in enumerate(begin)]
 
-    begin: list[Any] = [_filled(first[k]) if k in whole else UNKNOWN for k in range(carries)]
+    begin: list[Any] = [_fill_bounds(first[k]) if k in whole else UNKNOWN for k in range(carries)]
     near = step(wide(0))
     if near is None:
         return None
@@ -117,7 +117,7 @@ def _is_whole(graph: Graph, number: int) -> bool:
     return t.kind == NUMBER and t.dtype.kind == "i"
 
 
-def _filled(x: Interval) -> tuple[int, int]:
+def _fill_bounds(x: Interval) -> tuple[int, int]:
     """Return bounds for an integer of which none are known: it is an argument, and those have fewer bits."""
     least, most = x
     return (-(1 << 40) if least is None else least, 1 << 40 if most is None else most)

@@ -57,12 +57,12 @@ def _one(left: Iterator) -> Iterator:
 def _run_plainly(iterable: Any, body: Callable) -> Outcome | None:
     for item in iterable:
         outcome = body(item)
-        if outcome is not None and _jumped(outcome):
+        if outcome is not None and _has_jumped(outcome):
             return outcome
     return None
 
 
-def _jumped(outcome: Outcome) -> bool:
+def _has_jumped(outcome: Outcome) -> bool:
     kind = kind_of(outcome)
     return bool(np.not_equal(kind, END)) if type(kind) is Tracer else kind != END
 
@@ -104,10 +104,10 @@ def _try_for(sequence: Sequence, body: Callable, inside: Any) -> Outcome | None:
     with inside.trace.repeated(sequence.length if fixed else 16) as number:
         assume(number, 0, sequence.length)
         outcome = body(sequence.element(number))
-    return _tried(outcome, inside)
+    return _try_outcome(outcome, inside)
 
 
-def _tried(outcome: Outcome | None, inside: Any) -> Outcome | None:
+def _try_outcome(outcome: Outcome | None, inside: Any) -> Outcome | None:
     """Return an outcome of which it is not known what it is."""
     return None if outcome is None else Outcome(inside.trace.new(np.int64(END)), value_of(outcome))
 
@@ -119,7 +119,7 @@ def run_while(site: Loop, test: Callable, body: Callable) -> Outcome | None:
         test()
         with inside.trace.repeated(16):
             outcome = body()
-        return _tried(outcome, inside)
+        return _try_outcome(outcome, inside)
     started = 0
     while is_recording():
         try:
@@ -131,11 +131,11 @@ def run_while(site: Loop, test: Callable, body: Callable) -> Outcome | None:
             if not test():
                 return None
             outcome = body()
-            if outcome is not None and _jumped(outcome):
+            if outcome is not None and _has_jumped(outcome):
                 return outcome
             started += 1
     while test():
         outcome = body()
-        if outcome is not None and _jumped(outcome):
+        if outcome is not None and _has_jumped(outcome):
             return outcome
     return None

@@ -40,12 +40,12 @@ def _is(outcome: Outcome | None, kind: int) -> Any:
     return np.equal(found, kind) if type(found) is Tracer else found == kind
 
 
-def finished(outcome: Outcome | None) -> Any:
+def is_finished(outcome: Outcome | None) -> Any:
     """Return whether a loop ran to its end."""
     return _is(outcome, END)
 
 
-def returned(outcome: Outcome | None) -> Any:
+def is_return(outcome: Outcome | None) -> Any:
     """Return whether code returned."""
     return _is(outcome, RETURNED)
 

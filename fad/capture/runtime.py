@@ -43,7 +43,7 @@ class Helpers:
     def __init__(self, sites: Sites):
         self._sites = sites
 
-    call = staticmethod(calls.called)
+    call = staticmethod(calls.prepare_call)
     sequence = staticmethod(sequences.sequence)
     items = staticmethod(sequences.items)
     getitem = staticmethod(values.getitem)
@@ -56,8 +56,8 @@ class Helpers:
     not_ = staticmethod(branches.not_)
     choose = staticmethod(branches.choose)
     compare = staticmethod(branches.compare)
-    finished = staticmethod(outcomes.finished)
-    returned = staticmethod(outcomes.returned)
+    finished = staticmethod(outcomes.is_finished)
+    returned = staticmethod(outcomes.is_return)
     again = staticmethod(outcomes.again)
     result = staticmethod(outcomes.result)
 

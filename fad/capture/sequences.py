@@ -81,7 +81,7 @@ def _zip(*xs: Any, **options: Any) -> Any:
     return Sequence(min(lengths), element, lambda: zip(*found, strict=False))  # type: ignore[type-var, arg-type]
 
 
-def _reversed(x: Any) -> Any:
+def _reverse(x: Any) -> Any:
     found = sequence_of(x)
     if found is None or type(found.length) is not int:
         return reversed(x)
@@ -89,7 +89,7 @@ def _reversed(x: Any) -> Any:
     return Sequence(found.length, lambda k: found.element(last - k), lambda: reversed(x if x is not found else list(x)))
 
 
-_OWN = {range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed}
+_OWN = {range: _range, enumerate: _enumerate, zip: _zip, reversed: _reverse}
 
 
 def sequence(f: Any) -> Any:

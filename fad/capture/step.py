@@ -114,7 +114,7 @@ class Step:
             self.check_aliases(handles, value_of(outcome))
             left = [self._left(name) for name in self.names]
             lates = [self._left(name) for name in self.late]
-            outcome = _ended(outcome)
+            outcome = _describe_end(outcome)
             return (left, [snapshot(x) for x in self.roots], lates), outcome
 
     def _check_kept(self, before: dict[str, Any]) -> None:
@@ -215,7 +215,7 @@ def _is_own(root: Tracer, given: dict[int, Tracer]) -> bool:
     return id(root) in given or root.trace is recorder.get()
 
 
-def _ended(outcome: Outcome | None) -> Outcome | None:
+def _describe_end(outcome: Outcome | None) -> Outcome | None:
     """Return how a step ended, with what it returned as it is now."""
     value = value_of(outcome)
     if not is_state(value):

@@ -26,7 +26,7 @@ from fad.compile.passes.hoist_loop_matmuls import leave_loops
 from fad.compile.passes.loop_bodies import trim
 from fad.compile.passes.reduce_before_matmul import add_before_products
 from fad.compile.passes.sum_before_scatter import add_before_scatter
-from fad.control_flow.subgraph import inlined
+from fad.control_flow.subgraph import inline_calls
 from fad.core.graph import Graph
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fad.compile.schedule.buffers import Body, Memory
 
 OPTIMISE: tuple[Callable[[Graph], Graph], ...] = (
-    inlined,  # programs of calls with custom rules are put in their places: all derivatives have been taken
+    inline_calls,  # programs of calls with custom rules are put in their places: all derivatives have been taken
     expand_pullbacks,  # pullbacks of loops without a bound on their steps become loops over a stack
     take_apart,  # layers and rotations become products, sums, slices and joins
     fold_constants,  # what depends on constants alone is computed now

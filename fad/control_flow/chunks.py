@@ -86,17 +86,17 @@ def _divisor(steps: int, least: int) -> int:
 
 def bytes_kept(steps: int, sizes: tuple[int, ...], state: int, kept: int, beside: int = 0) -> int:
     """Return the bytes that a loop keeps if it is cut so."""
-    return sum(_held(steps, sizes, state, kept, beside))
+    return sum(_count_held_bytes(steps, sizes, state, kept, beside))
 
 
-def _held(steps: int, sizes: tuple[int, ...], state: int, kept: int, beside: int) -> tuple[int, int]:
+def _count_held_bytes(steps: int, sizes: tuple[int, ...], state: int, kept: int, beside: int) -> tuple[int, int]:
     """Return the bytes that a loop holds to its end, and the most that one of its inner loops takes while it runs."""
     sizes = tuple([n for n in sizes if n < steps])
     if not sizes:
         return steps * kept, 0
     size, inner = sizes[0], sizes[1:]
-    rest, beside_rest = _held(steps % size, inner, state, kept, beside)  # of the steps that are left over
-    part = sum(_held(size, inner, state, kept, beside))
+    rest, beside_rest = _count_held_bytes(steps % size, inner, state, kept, beside)  # of the steps that are left over
+    part = sum(_count_held_bytes(size, inner, state, kept, beside))
     return steps // size * state + beside + rest, max(part, beside_rest)
 
 

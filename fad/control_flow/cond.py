@@ -14,7 +14,7 @@ import numpy as np
 from fad import tree
 from fad.control_flow.compose_views import compose_views
 from fad.control_flow.record_loop import attempt
-from fad.control_flow.split_pullback import reached
+from fad.control_flow.split_pullback import find_dependent
 from fad.control_flow.subgraph import (
     Body,
     BodyTrace,
@@ -39,12 +39,12 @@ from fad.transforms.vjp import VJPTrace, vjp
 from fad.transforms.vmap import BatchTrace
 
 
-def clamped(index: Any, n: int) -> int:
+def clamp_index(index: Any, n: int) -> int:
     return min(max(int(index), 0), n - 1)
 
 
 def _run(index: Any, *operands: Any, branches: tuple) -> tuple:
-    return tuple(branches[clamped(index, len(branches))](*operands))
+    return tuple(branches[clamp_index(index, len(branches))](*operands))
 
 
 def choose(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
@@ -75,7 +75,7 @@ def join_branches(index: Any, bodies: list[Body], leaves: list) -> Any:
     if any(_out_types(b) != _out_types(first) for b in bodies) and not (_in_body(index) and _of_one_type(bodies)):
         return None
     captured = list({id(x): x for b in bodies for x in b.captured}.values())
-    graphs = tuple([_widened(b, captured) for b in bodies])
+    graphs = tuple([_widen_branch(b, captured) for b in bodies])
     index = index.reshape(()) if index.shape else index
     found = bind(cond_p, index, *captured, *leaves, branches=graphs)
     return [tree.unflatten(first.out_tree, found)]
@@ -108,7 +108,7 @@ def _out_types(body: Body) -> list:
     return [body.graph.types[o] for o in body.graph.outputs]
 
 
-def _widened(body: Body, captured: list) -> Graph:
+def _widen_branch(body: Body, captured: list) -> Graph:
     """Give a branch the values that other branches take from outside, too."""
     graph = body.graph
     types, inputs = list(graph.types), []
@@ -125,7 +125,7 @@ def _widened(body: Body, captured: list) -> Graph:
 # --- derivatives ---------------------------------------------------------------------------------------------------
 
 
-def _differentiated(index: Any, *args: Any, branches: tuple) -> tuple:
+def _differentiate(index: Any, *args: Any, branches: tuple) -> tuple:
     trace: Any = youngest([index, *args])
     rule = _reverse if isinstance(trace, VJPTrace) else _RULES.get(type(trace))
     if rule is None:
@@ -141,7 +141,7 @@ def _differentiated(index: Any, *args: Any, branches: tuple) -> tuple:
 
 def _marks(branches: tuple, active: list[bool]) -> list[bool]:
     """Mark the outputs that depend on marked operands in any branch."""
-    return [any(column) for column in zip(*[reached(g, active) for g in branches], strict=True)]
+    return [any(column) for column in zip(*[find_dependent(g, active) for g in branches], strict=True)]
 
 
 def _some(graph: Graph, xs: Any, active: list[bool], raw: list) -> Callable:
@@ -185,7 +185,7 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
     return [t if m else y for t, y, m in zip(outs, ys, marks, strict=True)]
 
 
-def _pushed(index: Any, values: list, tangents: list, branches: tuple) -> tuple[list, list]:
+def _push(index: Any, values: list, tangents: list, branches: tuple) -> tuple[list, list]:
     tangents = [densify(t) for t in tangents]
     active = [t is not None for t in tangents]
     marks = _marks(branches, active)
@@ -194,15 +194,15 @@ def _pushed(index: Any, values: list, tangents: list, branches: tuple) -> tuple[
     def push(graph: Graph) -> Callable:
         def fun(*flat: Any) -> list:
             raw: list = []
-            ys, ts = jvp(_some(graph, flat[:n], active, raw), _marked(flat[:n], active), flat[n:])
-            return [*[y if m else r for m, y, r in zip(marks, ys, raw, strict=True)], *_marked(ts, marks)]
+            ys, ts = jvp(_some(graph, flat[:n], active, raw), _select_marked(flat[:n], active), flat[n:])
+            return [*[y if m else r for m, y, r in zip(marks, ys, raw, strict=True)], *_select_marked(ts, marks)]
 
         return fun
 
-    given = _marked(tangents, active)
+    given = _select_marked(tangents, active)
     shown = [
         *map(example, values),
-        *[kind_of(example(t), example(v)) for t, v in zip(given, _marked(values, active), strict=True)],
+        *[kind_of(example(t), example(v)) for t, v in zip(given, _select_marked(values, active), strict=True)],
     ]
     graphs = tuple([record_flat(push(g), shown) for g in branches])
     found = list(bind(cond_p, index, *values, *given, branches=graphs))
@@ -210,14 +210,14 @@ def _pushed(index: Any, values: list, tangents: list, branches: tuple) -> tuple[
     return found[: len(marks)], [next(ts) if m else None for m in marks]
 
 
-def _marked(items: Any, marks: list[bool]) -> list:
+def _select_marked(items: Any, marks: list[bool]) -> list:
     return [x for x, m in zip(items, marks, strict=True) if m]
 
 
 def _forward(trace: JVPTrace, index: Any, args: Any, branches: tuple) -> list:
     values = [trace.lower(x) for x in args]
     tangents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
-    ys, ts = _pushed(index, values, tangents, branches)
+    ys, ts = _push(index, values, tangents, branches)
     return [y if t is None or not is_inexact(y) else tracer(y, trace, t) for y, t in zip(ys, ts, strict=True)]
 
 
@@ -225,7 +225,7 @@ def _linear(trace: LinearTrace, index: Any, args: Any, branches: tuple) -> Any:
     values = [trace.lower(x) for x in args]
     parents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
     ys = bind(cond_p, index, *values, branches=branches)
-    return trace.attach(True, ys, parents, lambda ts: _pushed(index, values, ts, branches)[1])
+    return trace.attach(True, ys, parents, lambda ts: _push(index, values, ts, branches)[1])
 
 
 # --- batches ---------------------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
 
     if batched[0] and any(map(_may_not_end, branches)):
         # An element that does not take a branch may never leave its loop, so the batch is split by what is taken.
-        chosen = over(branches[clamped(trace.concrete(tracer(index, trace, None), int), len(branches))])
+        chosen = over(branches[clamp_index(trace.concrete(tracer(index, trace, None), int), len(branches))])
         return tuple(chosen(*xs))
     if batched[0]:
         columns = list(zip(*[over(g)(*xs) for g in branches], strict=True))
@@ -282,6 +282,6 @@ def _select(at: Any, column: tuple) -> Any:
 
 cond_p = Primitive(
     "cond", _run, multi=True, batch=_batch, archetype="branch",
-    differentiated=_differentiated, needs_trace=True,
+    differentiated=_differentiate, needs_trace=True,
 )  # fmt: skip
 _RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear}

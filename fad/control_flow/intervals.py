@@ -123,7 +123,7 @@ def assume(x: Any, least: Any, below: Any) -> None:
         return
     low, high = form_of(least), form_of(below)
     uppers = [high - 1, *[f - 1 for f in _maximum_without(high, low)]]
-    _known(x.trace).forms[x.info] = Form(0, {Symbol([low], uppers): 1})
+    _integers_of(x.trace).forms[x.info] = Form(0, {Symbol([low], uppers): 1})
 
 
 def _maximum_without(form: Form, low: Form) -> list[Form]:
@@ -177,7 +177,7 @@ class _Known:
         return self.makers.get(v)
 
 
-def _known(trace: RecordTrace) -> _Known:
+def _integers_of(trace: RecordTrace) -> _Known:
     if trace.integers is None:
         trace.integers = _Known()
     return trace.integers
@@ -185,7 +185,7 @@ def _known(trace: RecordTrace) -> _Known:
 
 def _of_number(trace: RecordTrace, number: int) -> Form:
     """Return the form of a value of a recording, by its number."""
-    known = _known(trace)
+    known = _integers_of(trace)
     waiting = [number]
     while waiting:
         v = waiting[-1]
@@ -196,7 +196,7 @@ def _of_number(trace: RecordTrace, number: int) -> Form:
         rule = None if eq is None else _RULES.get((eq.prim.array_form or eq.prim).name)
         taken = eq.ins[:1] if eq is not None and eq.prim.name == "getitem" else ()  # the array of an element
         if eq is None or (rule is None and not taken) or not all(_is_integer(trace, i) for i in eq.ins[len(taken) :]):
-            known.forms[v] = _given(trace, v)
+            known.forms[v] = _form_of(trace, v)
             continue
         places = eq.ins[len(taken) :]
         missing = [i for i in places if i not in known.forms]
@@ -206,7 +206,7 @@ def _of_number(trace: RecordTrace, number: int) -> Form:
             key = (eq.prim.name, trace.types[v].dtype, *taken, str(eq.params), *[form.key() for form in forms])
             if key not in known.results:
                 dtype = trace.types[v].dtype
-                known.results[key] = _in_range(rule(*forms), dtype) if rule else _given(trace, v)
+                known.results[key] = _in_range(rule(*forms), dtype) if rule else _form_of(trace, v)
             known.forms[v] = known.results[key]
     return known.forms[number]
 
@@ -215,7 +215,7 @@ def _is_integer(trace: RecordTrace, v: int) -> bool:
     return trace.types[v].dtype.kind in "iub" and not trace.types[v].shape
 
 
-def _given(trace: RecordTrace, v: int) -> Form:
+def _form_of(trace: RecordTrace, v: int) -> Form:
     """Return the form of a constant, of a value from outside of a body, or of what is a symbol from here on."""
     if v in trace.constants:
         return form_of(trace.constants[v])

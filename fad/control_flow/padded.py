@@ -28,7 +28,7 @@ from fad.control_flow.slice_bounds import (
     bounds,
     by_axis,
     counted_from_the_end,
-    fixed,
+    fixed_integer,
     is_index,
     places,
     refuse,
@@ -247,7 +247,7 @@ class PaddedArray(NDArrayOperatorsMixin):
         for mine, theirs in zip(self.axes[::-1], shape[::-1], strict=False):
             if theirs != 1 and not _agree(mine, theirs):
                 self.refuse("it writes values of another length, or of one that cannot be compared, into a part")
-        value = brought(v, self.axes[self.ndim - len(shape) :]) if type(v) is PaddedArray else v
+        value = bring_parts(v, self.axes[self.ndim - len(shape) :]) if type(v) is PaddedArray else v
         whole = self.read()
         value = _as_written(value, whole) if hasattr(value, "dtype") else np.asarray(value, self.dtype)
         self.store(np.where(mask_of(self.axes), value, whole))
@@ -262,7 +262,7 @@ def _inside(axis: Any, start: Any, length: Any) -> Any:
     """Return a part of an axis."""
     if type(axis) is Axis:
         return Axis(axis.size, axis.start + start, length)
-    return axis if fixed(start) == 0 and fixed(length) == axis else Axis(axis, start, length)
+    return axis if fixed_integer(start) == 0 and fixed_integer(length) == axis else Axis(axis, start, length)
 
 
 def _agree(mine: Any, theirs: Any) -> bool:
@@ -299,7 +299,7 @@ def mask_of(axes: tuple) -> Any:
 def _first(value: Any, k: int, axis: Axis) -> Any:
     """Return the first element of the part along an axis, without a derivative; if there is none, 1."""
     head = (_WHOLE,) * k
-    at = fixed(axis.start)
+    at = fixed_integer(axis.start)
     if at is not None and at < axis.size:
         found = value[(*head, slice(at, at + 1))]
     else:
@@ -309,7 +309,7 @@ def _first(value: Any, k: int, axis: Axis) -> Any:
     return np.where(axis.length > 0, found, value.dtype.type(1)) if axis.may_be_empty else found
 
 
-def _filled(value: Any, k: int, axis: Axis, fill: Any) -> Any:
+def _fill_beside(value: Any, k: int, axis: Axis, fill: Any) -> Any:
     """Return values with the first element of the part, or a number, beside the part along an axis."""
     if not axis.size:
         return value
@@ -317,7 +317,7 @@ def _filled(value: Any, k: int, axis: Axis, fill: Any) -> Any:
     return np.where(along(axis.mask(), k, value.ndim), value, other)
 
 
-def _moved(value: Any, k: int, axis: Axis, target: Axis, backward: bool = False) -> Any:
+def _move_part(value: Any, k: int, axis: Axis, target: Axis, backward: bool = False) -> Any:
     """Return values with the part along an axis where another part is; beside it stands the first element."""
     first = axis.start + axis.length - 1 if backward else axis.start
     index = first - places(target.size) if backward else places(target.size) + (axis.start - target.start)
@@ -327,7 +327,7 @@ def _moved(value: Any, k: int, axis: Axis, target: Axis, backward: bool = False)
     return value[(*(_WHOLE,) * k, index)]
 
 
-def brought(x: PaddedArray, targets: tuple, fills: Any = None) -> Any:
+def bring_parts(x: PaddedArray, targets: tuple, fills: Any = None) -> Any:
     """Return the array of full size with its parts where the target axes say.
 
     Beside the part along axis k stands ``fills[k]``, or the first element if that is None.
@@ -341,10 +341,10 @@ def brought(x: PaddedArray, targets: tuple, fills: Any = None) -> Any:
             if target.size < axis.size:
                 value = value[(*(_WHOLE,) * k, slice(0, target.size))]
             if fill is not None or not x.clean:
-                value = _filled(value, k, target, fill)
+                value = _fill_beside(value, k, target, fill)
         else:
-            value = _moved(value, k, axis, target)
-            value = value if fill is None else _filled(value, k, target, fill)
+            value = _move_part(value, k, axis, target)
+            value = value if fill is None else _fill_beside(value, k, target, fill)
     return value
 
 
@@ -356,7 +356,7 @@ def reverse(x: PaddedArray, k: int) -> PaddedArray:
     target = Axis(axis.size, 0, axis.length)
     axes = (*x.axes[:k], target, *x.axes[k + 1 :])
     alone = sum(type(a) is Axis for a in x.axes) == 1
-    return PaddedArray(axes, x.dtype, lambda: _moved(x.read(), k, axis, target, True), None, alone or x.clean)
+    return PaddedArray(axes, x.dtype, lambda: _move_part(x.read(), k, axis, target, True), None, alone or x.clean)
 
 
 # --- several arrays --------------------------------------------------------------------------------------------------
@@ -368,7 +368,7 @@ def common(parts: list[Axis], what: str) -> Axis:
     for other in parts[1:]:
         if not same(first.length, other.length):
             refuse(_numbers(parts), f"{what} slices whose lengths may differ")
-    target = next((axis for axis in parts if fixed(axis.start) == 0), first)
+    target = next((axis for axis in parts if fixed_integer(axis.start) == 0), first)
     return Axis(min(axis.size for axis in parts if same(axis.start, target.start)), target.start, target.length)
 
 
@@ -386,7 +386,7 @@ def elementwise(call: Callable, operands: Any) -> Any:
     for x in operands:
         own = x.axes if type(x) is PaddedArray else ()
         targets = [t if type(a) is Axis else a for a, t in zip(own, axes[len(axes) - len(own) :], strict=True)]
-        values.append(brought(x, tuple(targets)) if own else x)
+        values.append(bring_parts(x, tuple(targets)) if own else x)
     ys = call(*values)
     return tuple([fresh(y, tuple(axes)) for y in ys]) if type(ys) is tuple else fresh(ys, tuple(axes))
 

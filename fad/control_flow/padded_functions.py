@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.control_flow.padded import FUNCTIONS, PaddedArray, brought, common, elementwise, fresh, reverse
+from fad.control_flow.padded import FUNCTIONS, PaddedArray, bring_parts, common, elementwise, fresh, reverse
 from fad.control_flow.slice_bounds import Axis, refuse
 from fad.control_flow.subgraph import to_number_p
 from fad.core.tracer import Tracer, bind
@@ -30,13 +30,13 @@ def _left(x: PaddedArray, axes: tuple, keepdims: bool) -> tuple:
     return tuple(kept)
 
 
-def _reduced(function: Callable, neutral: Callable) -> Callable:
+def _reduce_part(function: Callable, neutral: Callable) -> Callable:
     """Return a reduction; `neutral` gives for a dtype the number that changes nothing."""
 
     def reduce(x: PaddedArray, axis: Any = None, *, keepdims: bool = False) -> Any:
         axes = _axes(x, axis)
         fills = [neutral(x.dtype) if k in axes else None for k in range(x.ndim)]
-        y = function(brought(x, x.axes, fills), axis=axes, keepdims=keepdims)
+        y = function(bring_parts(x, x.axes, fills), axis=axes, keepdims=keepdims)
         return fresh(y, _left(x, axes, keepdims))
 
     return reduce
@@ -69,12 +69,12 @@ def _one(dtype: np.dtype) -> int:
     return 1
 
 
-total = _reduced(np.sum, _zero)
-product = _reduced(np.prod, _one)
-largest = _of_some(_reduced(np.max, _lowest))
-smallest = _of_some(_reduced(np.min, _highest))
-some = _reduced(np.any, _zero)
-every = _reduced(np.all, _one)
+total = _reduce_part(np.sum, _zero)
+product = _reduce_part(np.prod, _one)
+largest = _of_some(_reduce_part(np.max, _lowest))
+smallest = _of_some(_reduce_part(np.min, _highest))
+some = _reduce_part(np.any, _zero)
+every = _reduce_part(np.all, _one)
 
 
 def _count(x: PaddedArray, axis: Any, dtype: np.dtype) -> Any:
@@ -108,7 +108,7 @@ def norm(x: PaddedArray, ord: Any = None, axis: Any = None, keepdims: bool = Fal
         x.refuse("it takes another norm than the Euclidean one")
     axes = _axes(x, axis)
     fills = [0 if k in axes else None for k in range(x.ndim)]
-    value = brought(x, x.axes, fills)
+    value = bring_parts(x, x.axes, fills)
     y = np.linalg.norm(value, axis=axes if len(axes) > 1 else axes[0], keepdims=keepdims)
     return fresh(y, _left(x, axes, keepdims))
 
@@ -118,7 +118,7 @@ def _place_of(function: Callable, neutral: Callable) -> Callable:
         if x.ndim != 1 or x.axes[0].may_be_empty:
             x.refuse("it looks for the largest or smallest element")
         target = Axis(x.axes[0].size, 0, x.axes[0].length)
-        return function(brought(x, (target,), [neutral(x.dtype)]))
+        return function(bring_parts(x, (target,), [neutral(x.dtype)]))
 
     return place
 
@@ -128,7 +128,7 @@ def _running(function: Callable, neutral: int) -> Callable:
         if axis is None and x.ndim > 1:
             x.refuse("it flattens the array")
         k = _axes(x, 0 if axis is None else axis)[0]
-        y = function(brought(x, x.axes, [neutral if j == k else None for j in range(x.ndim)]), axis=k)
+        y = function(bring_parts(x, x.axes, [neutral if j == k else None for j in range(x.ndim)]), axis=k)
         found = fresh(y, x.axes)
         if type(x.axes[k]) is Axis:
             found.clean = False
@@ -157,17 +157,17 @@ def matmul(a: Any, b: Any) -> Any:
     if len(parts) == 1:
         refuse((parts[0].start, parts[0].length), "it multiplies an array with a slice of a length known in the loop")
     target = common(parts, "it multiplies") if parts else None
-    x = _contracted(a, len(left) - 1, target)
-    y = _contracted(b, k, target)
+    x = _zero_beside(a, len(left) - 1, target)
+    y = _zero_beside(b, k, target)
     return fresh(np.matmul(x, y), (*left[:-1], *right[:k], *right[k + 1 :]))
 
 
-def _contracted(x: Any, k: int, target: Axis | None) -> Any:
+def _zero_beside(x: Any, k: int, target: Axis | None) -> Any:
     """Return an operand of a product with zeros beside the part along the axis that is summed."""
     if type(x) is not PaddedArray:
         return x
     fills = [0 if j == k else None for j in range(x.ndim)]
-    return brought(x, tuple([target if j == k and target else axis for j, axis in enumerate(x.axes)]), fills)
+    return bring_parts(x, tuple([target if j == k and target else axis for j, axis in enumerate(x.axes)]), fills)
 
 
 def dot(a: Any, b: Any) -> Any:

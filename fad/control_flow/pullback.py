@@ -98,7 +98,7 @@ def example_gradient(*operands: Any, **params: Any) -> tuple:
 # --- derivatives -----------------------------------------------------------------------------------------------------
 
 
-def _differentiated(*args: Any, **params: Any) -> tuple:
+def _differentiate(*args: Any, **params: Any) -> tuple:
     trace: Any = youngest(args)
     rule = _RULES.get(type(trace))
     if rule is None:  # a trace without a rule for loops sees the steps
@@ -111,17 +111,17 @@ def _forward(trace: JVPTrace, args: Any, params: dict) -> list:
     values = [trace.lower(x) for x in args]
     tangents = [densify(x.info) if x is not v else None for x, v in zip(args, values, strict=True)]
     ys = bind(pullback_p, *values, **params)
-    return [tracer(y, trace, t) for y, t in zip(ys, _pushed(values, tangents, params), strict=True)]
+    return [tracer(y, trace, t) for y, t in zip(ys, _push(values, tangents, params), strict=True)]
 
 
 def _linear(trace: LinearTrace, args: Any, params: dict) -> Any:
     values = [trace.lower(x) for x in args]
     parents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
     ys = bind(pullback_p, *values, **params)
-    return trace.attach(True, ys, parents, lambda ts: _pushed(values, [densify(t) for t in ts], params))
+    return trace.attach(True, ys, parents, lambda ts: _push(values, [densify(t) for t in ts], params))
 
 
-def _pushed(values: list, tangents: list, params: dict) -> list:
+def _push(values: list, tangents: list, params: dict) -> list:
     """Return the tangents of the cotangents: the pullback of the loop that carries tangents."""
     call = _Call(values, params)
     n = len(call.operands)
@@ -182,6 +182,6 @@ def _spread(x: Any, size: int) -> Any:
 
 pullback_p = Primitive(
     "loop_pullback", run_pullback, multi=True, batch=_batch, archetype="loop",
-    differentiated=_differentiated, example=example_gradient, needs_trace=True,
+    differentiated=_differentiate, example=example_gradient, needs_trace=True,
 )  # fmt: skip
 _RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear, VJPTrace: _reverse}

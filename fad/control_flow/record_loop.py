@@ -20,7 +20,7 @@ from fad.control_flow import traced_slices  # noqa: F401  answers slices with bo
 from fad.control_flow.compose_views import compose_views, reshape_carries
 from fad.control_flow.intervals import assume, interval
 from fad.control_flow.scan import scan_p, while_p
-from fad.control_flow.split_pullback import needed
+from fad.control_flow.split_pullback import find_needed
 from fad.control_flow.subgraph import (
     Body,
     BodyTrace,
@@ -31,7 +31,7 @@ from fad.control_flow.subgraph import (
     record_body,
     to_number_p,
 )
-from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type, hashable, placed, type_of
+from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type, hashable, place_constant, type_of
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, bind
 from fad.errors import LoopFallbackWarning
@@ -115,7 +115,7 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
         at = n - 1 - peeled if reverse and not dynamic else peeled
         left = n if dynamic else n - peeled
         shown = [*([at] if index else []), *map(example, leaves), *[example(x)[at] for x in items]]
-        settled = attempt(lambda: _settled(flat, leaves, shown, index), 0 if dynamic else n, failed)  # noqa: B023
+        settled = attempt(lambda: _settle_types(flat, leaves, shown, index), 0 if dynamic else n, failed)  # noqa: B023
         if settled is None:
             return None
         if settled:
@@ -224,7 +224,7 @@ def _rows(body: Body, n: int) -> list:
         equations.append(eq)
     if items:
         read = graph.replace(types=types, equations=equations)
-        equations = needed(equations, [*graph.outputs, *unread_in_body(read, graph.outputs)])
+        equations = find_needed(equations, [*graph.outputs, *unread_in_body(read, graph.outputs)])
         used = {*graph.outputs, *(i for eq in equations for i in eq.ins)}
         kept = [j for j in range(k) if inputs[j] in used]
         body.captured = [body.captured[j] for j in kept]
@@ -244,7 +244,7 @@ def _without_index(body: Body, index: bool) -> tuple[Graph, bool]:
     return body.graph.replace(inputs=[*body.graph.inputs[:k], *body.graph.inputs[k + 1 :]]), False
 
 
-def _settled(flat: Callable, leaves: list, shown: list, index: bool) -> tuple:
+def _settle_types(flat: Callable, leaves: list, shown: list, index: bool) -> tuple:
     """Record a step whose state keeps its types; return it and the first state, which may be of another kind now.
 
     Returns nothing, ``()``, if the state does not keep its types in this step.
@@ -254,7 +254,7 @@ def _settled(flat: Callable, leaves: list, shown: list, index: bool) -> tuple:
     """
     body = record_body(flat, shown)
     m = len(leaves)
-    given, found = _carried(body, m, index)
+    given, found = _carry_types(body, m, index)
     if given == found:
         return body, leaves
     if any((a.shape, a.dtype) != (b.shape, b.dtype) and a.kind != NUMBER for a, b in zip(given, found, strict=True)):
@@ -262,14 +262,14 @@ def _settled(flat: Callable, leaves: list, shown: list, index: bool) -> tuple:
     start = int(index)
     again = [_of_type(x, t) for x, t in zip(shown[start : start + m], found, strict=True)]
     other = record_body(flat, [*shown[:start], *again, *shown[start + m :]])
-    given, now = _carried(other, m, index)
+    given, now = _carry_types(other, m, index)
     if given != now or not _same_but_kinds(body.graph, other.graph):
         return ()
-    leaves = [x if type_of(example(x)) == t else _converted(x, t) for x, t in zip(leaves, now, strict=True)]
+    leaves = [x if type_of(example(x)) == t else _convert(x, t) for x, t in zip(leaves, now, strict=True)]
     return other, leaves
 
 
-def _carried(body: Body, m: int, index: bool) -> tuple[list, list]:
+def _carry_types(body: Body, m: int, index: bool) -> tuple[list, list]:
     graph = body.graph
     start = len(body.captured) + index
     types = graph.types
@@ -280,10 +280,10 @@ def _of_type(x: Any, t: Type) -> Any:
     if is_on_device(x):
         return x.astype(t.dtype)
     y = np.asarray(x, t.dtype)
-    return placed(y, t) if t.kind == "array" else y.item() if t.kind == NUMBER else y[()]
+    return place_constant(y, t) if t.kind == "array" else y.item() if t.kind == NUMBER else y[()]
 
 
-def _converted(x: Any, t: Type) -> Any:
+def _convert(x: Any, t: Type) -> Any:
     if t.kind == NUMBER:
         raise TypeError("a state that was an array becomes a Python number")
     if type(x) is not Tracer:
@@ -302,7 +302,7 @@ def _without_kinds(graph: Graph) -> tuple:
     number = {v: k for k, v in enumerate(graph.inputs)}
     fresh = itertools.count(len(number))
     lines = []
-    for eq in needed(graph.equations, graph.outputs):
+    for eq in find_needed(graph.equations, graph.outputs):
         ins = [number.get(i, hashable(graph.constants.get(i))) for i in eq.ins]
         if eq.prim in (to_scalar_p, to_number_p):
             number[eq.outs[0]] = ins[0]
@@ -355,7 +355,7 @@ def _while(go, flat, leaves, in_tree, bound, failed, accept) -> Any:
     start = go(tree.unflatten(in_tree, leaves))
     if type(start) is not Tracer and not start:
         return [tree.unflatten(in_tree, leaves)]
-    settled = attempt(lambda: _settled(flat, leaves, [*map(example, leaves)], False), failed=failed)
+    settled = attempt(lambda: _settle_types(flat, leaves, [*map(example, leaves)], False), failed=failed)
     if not settled:
         return None
     body, leaves = settled

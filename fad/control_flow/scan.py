@@ -25,7 +25,7 @@ from fad.backends import like
 from fad.control_flow.chunks import chunk_sizes, run_in_chunks
 from fad.control_flow.interpreter import Parts, example_step, first_step, parts_of, run, step_by_step
 from fad.control_flow.pullback import active_operands, pullback_p
-from fad.control_flow.split_pullback import accumulated, halves, pulled, reached, without
+from fad.control_flow.split_pullback import accumulate_outputs, find_dependent, halves, record_pullback, without
 from fad.control_flow.subgraph import Unrecordable, example, record_flat
 from fad.core.cotangent import densify
 from fad.core.graph import Graph, type_of
@@ -42,7 +42,7 @@ from fad.transforms.vmap import BatchTrace
 # --- derivatives ---------------------------------------------------------------------------------------------------
 
 
-def _differentiated(*args: Any, **params: Any) -> tuple:
+def _differentiate(*args: Any, **params: Any) -> tuple:
     trace: Any = youngest(args)
     rule = _reverse if isinstance(trace, VJPTrace) else _RULES.get(type(trace))
     if rule is None:
@@ -62,21 +62,21 @@ def _active(args: Any, marks: list[bool], params: dict, derivative: bool = True)
     inputs = [*parts.consts, *([False] if params["index"] else []), *parts.carry, *parts.xs]
     start = params["consts"] + params["index"]
     while True:
-        outs = reached(params["body"], inputs, derivative)
+        outs = find_dependent(params["body"], inputs, derivative)
         carry = [a or b for a, b in zip(inputs[start:], outs[: params["carries"]], strict=False)]
         if carry == inputs[start : start + params["carries"]]:
             return inputs, [*carry, *outs[params["carries"] :]]
         inputs[start : start + params["carries"]] = carry
 
 
-def _marked(items: Any, marks: list[bool]) -> list:
+def _select_marked(items: Any, marks: list[bool]) -> list:
     return [x for x, m in zip(items, marks, strict=True) if m]
 
 
 def _forward(trace: JVPTrace, args: Any, params: dict) -> list:
     values = [trace.lower(x) for x in args]
     tangents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
-    outs, pushed = _pushed(values, tangents, params)
+    outs, pushed = _push(values, tangents, params)
     return [y if t is None else tracer(y, trace, t) for y, t in zip(outs, pushed, strict=True)]
 
 
@@ -84,10 +84,10 @@ def _linear(trace: LinearTrace, args: Any, params: dict) -> Any:
     values = [trace.lower(x) for x in args]
     parents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
     ys = bind(_operation(params), *values, **params)
-    return trace.attach(True, ys, parents, lambda ts: _pushed(values, ts, params)[1])
+    return trace.attach(True, ys, parents, lambda ts: _push(values, ts, params)[1])
 
 
-def _pushed(values: list, tangents: list, params: dict) -> tuple[list, list]:
+def _push(values: list, tangents: list, params: dict) -> tuple[list, list]:
     """Run a loop with tangents beside its values; a tangent is None where it is zero."""
     tangents = [densify(t) for t in tangents]
     body = params["body"]
@@ -103,14 +103,14 @@ def _pushed(values: list, tangents: list, params: dict) -> tuple[list, list]:
             raw[:] = body(*[next(it) if a else x for a, x in zip(inputs, flat, strict=False)])
             return list(raw)
 
-        ys, ts = jvp(some, _marked(flat[:n], inputs), flat[n:])
-        return [*[y if a else r for a, y, r in zip(outputs, ys, raw, strict=True)], *_marked(ts, outputs)]
+        ys, ts = jvp(some, _select_marked(flat[:n], inputs), flat[n:])
+        return [*[y if a else r for a, y, r in zip(outputs, ys, raw, strict=True)], *_select_marked(ts, outputs)]
 
     filled = [_tangent(v) if t is None else t for t, v in zip(tangents, values, strict=True)]
     given = Parts(filled, **params)
     shown = first_step(parts, params["length"], params["reverse"], params["index"])
     pushed_in = [kind_of(example(t), x) for t, x in zip(_step_tangents(filled, params), shown, strict=True)]
-    graph = record_flat(fun, [*shown, *_marked(pushed_in, inputs)])
+    graph = record_flat(fun, [*shown, *_select_marked(pushed_in, inputs)])
     c, k = params["consts"], params["consts"] + params["index"] + params["carries"]
     ins, more = graph.inputs[:n], iter(graph.inputs[n:])
     twin = [next(more) if a else None for a in inputs]
@@ -122,16 +122,16 @@ def _pushed(values: list, tangents: list, params: dict) -> tuple[list, list]:
     graph = graph.replace(inputs=[i for g in grouped for i in g], outputs=[*results[0], *results[1]])
     split = [inputs[:c], inputs[c + params["index"] : k], inputs[k:]]
     both = Parts([], 0, 0, "length")
-    both.consts = [*parts.consts, *_marked(given.consts, split[0])]
-    both.carry = [*parts.carry, *_marked(given.carry, split[1])]
-    both.xs = [*parts.xs, *_marked(given.xs, split[2])]
+    both.consts = [*parts.consts, *_select_marked(given.consts, split[0])]
+    both.carry = [*parts.carry, *_select_marked(given.carry, split[1])]
+    both.xs = [*parts.xs, *_select_marked(given.xs, split[2])]
     both.count = parts.count
     new = {**params, "body": graph, "consts": len(both.consts), "carries": len(both.carry)}
     found = list(bind(_operation(params), *both.operands(), **new))
-    return _untwined(found, outputs, params)
+    return _sort_results(found, outputs, params)
 
 
-def _untwined(found: list, marks: list[bool], params: dict) -> tuple[list, list]:
+def _sort_results(found: list, marks: list[bool], params: dict) -> tuple[list, list]:
     """Sort results: carries, their tangents, ys, their tangents, and the count."""
     m = params["carries"]
     ys, ts = [], []
@@ -213,8 +213,8 @@ def _cut(values: list, inputs: list[bool], outputs: list[bool], params: dict) ->
     shown = first_step(Parts(values, **params), params["length"], params["reverse"], params["index"])
     shown = [as_value(x) if a else x for x, a in zip(shown, inputs, strict=True)]
     types = [body.types[o] for o in body.outputs]
-    cts = [t.zeros() for t in _marked(types, outputs)]
-    joint = pulled(body, inputs, outputs, [*shown, *cts])
+    cts = [t.zeros() for t in _select_marked(types, outputs)]
+    joint = record_pullback(body, inputs, outputs, [*shown, *cts])
     start = params["consts"] + params["index"]
     state = range(start, start + params["carries"])
     return halves(joint, len(body.inputs), len(body.outputs), state, params["save"] != "carry")
@@ -238,16 +238,18 @@ class _Pullback:
         c, index, m = params["consts"], params["index"], params["carries"]
         k = c + index + m
         split = [self.inputs[:c], self.inputs[c + index : k], self.inputs[k:]]
-        consts = _marked(parts.consts, split[0])
+        consts = _select_marked(parts.consts, split[0])
         full = [zeros_like(y) if ct is None else ct for ct, y in zip(cts, self.ys, strict=True)]
         n = len(self.outputs)
-        seeds = _marked(full[:m], self.outputs[:m])
+        seeds = _select_marked(full[:m], self.outputs[:m])
         cut = c + index + len(parts.xs) + len(self.kept)
         slots = self.backward.inputs[cut:]  # of the cotangents
-        given_cts = _marked(cts[m:n], self.outputs[m:])
+        given_cts = _select_marked(cts[m:n], self.outputs[m:])
         absent = {i for i, ct in zip(slots[len(seeds) :], given_cts, strict=True) if ct is None}
         stacked = [ct for ct in given_cts if ct is not None]
-        graph, sums = accumulated(without(self.backward, slots, absent) if absent else self.backward, len(consts))
+        graph, sums = accumulate_outputs(
+            without(self.backward, slots, absent) if absent else self.backward, len(consts)
+        )
         ins = graph.inputs
         given = [*ins[:c], *ins[c : c + index], *sums, *ins[cut : cut + len(seeds)]]
         graph = graph.replace(inputs=[*given, *ins[c + index : cut], *ins[cut + len(seeds) :]])
@@ -376,7 +378,7 @@ def _beside(live: Any, y: Any) -> Any:
 def _make(name: str) -> Primitive:
     return Primitive(
         name, run, multi=True, batch=_batch, archetype="loop",
-        differentiated=_differentiated, example=example_step, needs_trace=True, over_batch=_over_batch,
+        differentiated=_differentiate, example=example_step, needs_trace=True, over_batch=_over_batch,
     )  # fmt: skip
 
 

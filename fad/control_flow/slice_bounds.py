@@ -31,9 +31,9 @@ class Axis:
         """Return for each place on the axis whether it is one of the part."""
         stop = self.start + self.length
         inside: Any = True
-        if fixed(self.start) != 0:
+        if fixed_integer(self.start) != 0:
             inside = self.start <= places(self.size)
-        if fixed(stop) != self.size:
+        if fixed_integer(stop) != self.size:
             before = places(self.size) < stop
             inside = before if inside is True else np.logical_and(inside, before)
         return np.ones(self.size, bool) if inside is True else inside
@@ -52,7 +52,7 @@ def places(size: int, step: int = 1) -> np.ndarray:
     return found
 
 
-def fixed(x: Any) -> int | None:
+def fixed_integer(x: Any) -> int | None:
     """Return the value of an integer that is the same in every step, None if it may differ."""
     return form_of(x).fixed
 

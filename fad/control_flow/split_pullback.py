@@ -29,7 +29,7 @@ class Halves(NamedTuple):
     nbytes: int
 
 
-def reached(graph: Graph, inputs: list[bool], derivative: bool = True) -> list[bool]:
+def find_dependent(graph: Graph, inputs: list[bool], derivative: bool = True) -> list[bool]:
     """Tell which outputs depend on the inputs that are marked; as far as derivatives go, or at all."""
     alive = {i for i, mark in zip(graph.inputs, inputs, strict=True) if mark}
     for eq in graph.equations:
@@ -38,7 +38,7 @@ def reached(graph: Graph, inputs: list[bool], derivative: bool = True) -> list[b
     return [o in alive for o in graph.outputs]
 
 
-def needed(equations: list[Equation], outputs: Any) -> list[Equation]:
+def find_needed(equations: list[Equation], outputs: Any) -> list[Equation]:
     """Return the equations that some outputs need, in their order."""
     alive = set(outputs)
     kept = []
@@ -49,7 +49,7 @@ def needed(equations: list[Equation], outputs: Any) -> list[Equation]:
     return kept[::-1]
 
 
-def pulled(body: Graph, active: list[bool], seeds: list[bool], examples: list) -> Graph:
+def record_pullback(body: Graph, active: list[bool], seeds: list[bool], examples: list) -> Graph:
     """Record a body with its pullback: inputs and cotangents of the outputs marked, to outputs and cotangents."""
     n = len(body.inputs)
 
@@ -123,7 +123,7 @@ def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bo
     forward = joint.replace(
         inputs=joint.inputs[:inputs],
         outputs=[*joint.outputs[:outputs], *kept],
-        equations=needed(joint.equations, [*joint.outputs[:outputs], *kept, *unread]),
+        equations=find_needed(joint.equations, [*joint.outputs[:outputs], *kept, *unread]),
     )
     types = list(joint.types)
     equations = [e for e in joint.equations if id(e) in chosen]
@@ -202,7 +202,7 @@ def without(backward: Graph, cts: list[int], absent: set[int]) -> Graph:
     return backward.replace(types=types, constants=constants, inputs=inputs, equations=equations, outputs=outputs)
 
 
-def accumulated(backward: Graph, grads: int) -> tuple[Graph, list[int]]:
+def accumulate_outputs(backward: Graph, grads: int) -> tuple[Graph, list[int]]:
     """Let the first `grads` outputs of a graph be added to further inputs; return the graph and those inputs."""
     work = _Accumulation(backward)
     inputs, outputs = [], []
@@ -210,7 +210,7 @@ def accumulated(backward: Graph, grads: int) -> tuple[Graph, list[int]]:
         inputs.append(work.new(v))
         outputs.append(work.added(inputs[-1], v))
     outputs += backward.outputs[grads:]
-    equations = _in_order(needed(work.equations, outputs)) if work.moved else needed(work.equations, outputs)
+    equations = _in_order(find_needed(work.equations, outputs)) if work.moved else find_needed(work.equations, outputs)
     return backward.replace(types=work.types, equations=equations, outputs=outputs), inputs
 
 

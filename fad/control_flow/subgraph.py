@@ -166,10 +166,10 @@ def frozen(leaves: list) -> list:
 
 def can_record(leaves: list) -> bool:
     """Return whether a loop over these values is to become an operation: a program is being recorded."""
-    return is_recording() and all(map(_known, leaves))
+    return is_recording() and all(map(_is_known, leaves))
 
 
-def _known(x: Any) -> bool:
+def _is_known(x: Any) -> bool:
     known = (RecordTrace, VJPTrace, JVPTrace, LinearTrace, PlainTrace, *_BATCHED)
     return all(isinstance(trace, known) for trace in traces_of(x)) and is_traceable(unwrap(x))
 
@@ -265,7 +265,7 @@ def _with_custom_rule(trace: BodyTrace, call: Call, xs: tuple) -> list:
 RULES[BodyTrace] = _with_custom_rule
 
 
-def inlined(graph: Graph) -> Graph:
+def inline_calls(graph: Graph) -> Graph:
     """Put the programs of calls with custom rules in their places: all derivatives have been taken."""
     if not any(eq.prim is call_p and eq.params["graph"] is not None for eq in graph.equations):
         return graph
@@ -277,7 +277,7 @@ def inlined(graph: Graph) -> Graph:
         if inner is None:
             equations.append(Equation(eq.prim, ins, eq.params, eq.outs, eq.place))
             continue
-        inner = inlined(inner)
+        inner = inline_calls(inner)
         start = len(types)
         types += inner.types
         name = {i: start + i for i in range(len(inner.types))}

@@ -12,8 +12,8 @@ import numpy as np
 
 from fad.control_flow import padded_functions as _functions  # noqa: F401  fills the table of functions
 from fad.control_flow import traced_masks
-from fad.control_flow.padded import PaddedArray, brought, fresh, reverse
-from fad.control_flow.slice_bounds import Axis, at_least, bounds, by_axis, fixed, is_index, places, refuse
+from fad.control_flow.padded import PaddedArray, bring_parts, fresh, reverse
+from fad.control_flow.slice_bounds import Axis, at_least, bounds, by_axis, fixed_integer, is_index, places, refuse
 from fad.core.memory import version_of
 from fad.core.tracer import Tracer
 from fad.ops.index_layout import ARRAY, index_layout
@@ -55,7 +55,7 @@ def read(x: Tracer, index: Any) -> Any:
         size = next(sizes)
         if type(part) is slice:
             start, length, step = bounds(part, size)
-            n = fixed(length)
+            n = fixed_integer(length)
             if n is not None and type(start) is not Tracer:
                 stop = start + n * step
                 part = slice(start, stop if stop >= 0 else None, step)
@@ -77,14 +77,14 @@ def read(x: Tracer, index: Any) -> Any:
         sub.append(part)
     if not any(type(axis) is Axis for axis in axes):
         return _windows(x, sub, index)
-    y = _padded(x, tuple(sub), tuple(axes))
+    y = _pad_slice(x, tuple(sub), tuple(axes))
     for k in backward:
         y = reverse(y, k)
     y.parent, y.index = x, index
     return y
 
 
-def _padded(x: Tracer, sub: tuple, axes: tuple) -> PaddedArray:
+def _pad_slice(x: Tracer, sub: tuple, axes: tuple) -> PaddedArray:
     if any(type(part) is _Window for part in sub):
         return PaddedArray(
             axes, x.dtype, lambda: _windows(x, list(sub), None),
@@ -103,7 +103,7 @@ def _elements(x: Tracer, index: Any) -> PaddedArray:
     if not whole or at.ndim != 1 or at.dtype.kind not in "iu" or not x.shape[k]:
         at.refuse("it looks up places")
     wide = PaddedArray(at.axes, np.dtype(np.intp), lambda: at.read().astype(np.intp), None)
-    found = x[(*(_WHOLE,) * k, brought(wide, wide.axes, (0,)))]  # beside the part any place will do
+    found = x[(*(_WHOLE,) * k, bring_parts(wide, wide.axes, (0,)))]  # beside the part any place will do
     y = fresh(found, (*found.shape[:k], at.axes[0], *found.shape[k + 1 :]))
     y.clean = False
     return y
@@ -120,18 +120,18 @@ def _windows(x: Any, sub: list, index: Any) -> Any:
         parts.append(part)
     template, arrays = split_index(tuple(parts))
     if not index_layout(template, arrays, x.ndim)[2]:
-        return _taken(x, index, template, arrays)
+        return _take(x, index, template, arrays)
     # NumPy would put the axes of the windows in front: integers first, then one window after the other
     y = x[tuple([_WHOLE if type(part) is _Window else part for part in sub])]
     k = 0
     for part in sub:
         if type(part) is _Window:
-            y = _taken(y, None, (*(_WHOLE,) * k, ARRAY), [part.indices()])
+            y = _take(y, None, (*(_WHOLE,) * k, ARRAY), [part.indices()])
         k += part is None or type(part) in (slice, _Window)
     return y
 
 
-def _taken(x: Any, index: Any, template: tuple, arrays: list) -> Any:
+def _take(x: Any, index: Any, template: tuple, arrays: list) -> Any:
     taken = TracedIndex(index, template, arrays, getitem_p, set_p)
     y = taken(x)
     y.memory = x, taken, {}, version_of(x)

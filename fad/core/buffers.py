@@ -196,7 +196,7 @@ def buffer(a: np.ndarray) -> Tracer:
     return tracer(a, PLAIN, None)
 
 
-def borrowed(x: Any) -> Any:
+def borrow(x: Any) -> Any:
     """Return a handle on an array that a function was given, if arrays may be written in it: it is a value there."""
     if type(x) is Tracer:
         return snapshot(x)

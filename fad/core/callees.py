@@ -18,6 +18,7 @@ import numpy as np
 from fad.core.tracer import Tracer
 from fad.core.transformed import Transformed
 from fad.introspect.frames import is_machinery
+from fad.introspect.reachable import names_in
 
 CONVERTERS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "require")
 _FROM_LISTS = {"array", "full", "full_like", "r_", "c_", "vectorize", "fromfunction", *CONVERTERS}
@@ -44,7 +45,7 @@ def called_functions(function: Callable) -> Iterator[types.FunctionType]:
         seen.add(key)
         if kind is types.FunctionType:
             yield f
-            waiting += _named(f)
+            waiting += _find_callables(f)
         elif kind is types.MethodType:
             waiting += [f.__func__, type(f.__self__), *_callable_in([f.__self__], _names_of(f.__func__))]
         elif kind is functools.partial:
@@ -76,13 +77,13 @@ def held_by(f: types.FunctionType) -> list:
     return found
 
 
-def _named(f: types.FunctionType) -> list:
+def _find_callables(f: types.FunctionType) -> list:
     """Return what a function's code names, its closure and its defaults hold, as far as it can be called."""
     found = held_by(f)
     own = not is_machinery(f.__code__.co_filename)
     if own:
-        found += [f.__globals__[n] for n in _names(f.__code__) if n in f.__globals__]
-        attributes = _names(f.__code__)
+        found += [f.__globals__[n] for n in names_in(f.__code__) if n in f.__globals__]
+        attributes = names_in(f.__code__)
         for module in [x for x in found if type(x) is types.ModuleType and x is not np]:
             found += [vars(module)[n] for n in attributes if n in vars(module)]
     found += [vars(f)["__wrapped__"]] if "__wrapped__" in vars(f) else []
@@ -125,13 +126,7 @@ def _inside(x: Any, names: frozenset) -> list:
 def _names_of(f: Any) -> frozenset:
     """Return the names in the code of a function of the user's."""
     own = type(f) is types.FunctionType and not is_machinery(f.__code__.co_filename)
-    return _names(f.__code__) if own else frozenset()
-
-
-@functools.lru_cache(4096)
-def _names(code: types.CodeType) -> frozenset:
-    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
-    return frozenset(code.co_names).union(*[_names(c) for c in inner])
+    return names_in(f.__code__) if own else frozenset()
 
 
 @functools.lru_cache(4096)
@@ -157,7 +152,7 @@ def imports_numpy(code: types.CodeType) -> bool:
 @functools.lru_cache(4096)
 def writes_arrays(code: types.CodeType) -> bool:
     """Return whether code writes into something by index, in place or by ``out=``, or makes arrays of lists."""
-    names = _names(code)
+    names = names_in(code)
     if names & _FROM_LISTS or names & _WRITERS or any(type(c) is tuple and "out" in c for c in code.co_consts):
         return True
     for at in dis.get_instructions(code):

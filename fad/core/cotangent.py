@@ -103,12 +103,12 @@ class _Later:
             waiting.append(below)
         for later in reversed(waiting):
             if later.function is not None:
-                ones = np.broadcast_to(_found(later.mask), later.shape).astype(later.dtype)
+                ones = np.broadcast_to(_check_mask(later.mask), later.shape).astype(later.dtype)
                 later.mask, later.function = later.function(ones) != 0, None
         return self.mask
 
 
-def _found(mask: Any) -> Any:
+def _check_mask(mask: Any) -> Any:
     while callable(mask):
         mask = mask.mask if type(mask) is _Later and mask.function is None else mask()
     return mask
@@ -149,7 +149,7 @@ class Selection:
     __rmul__ = __mul__
 
 
-def shared(live: Any, ties: Any, half: Any) -> Selection:
+def share_at_ties(live: Any, ties: Any, half: Any) -> Selection:
     """Return the partial derivative of a choice between two operands, of which each has one half at ties."""
     plain = type(ties) in (np.ndarray, np.bool_)
     if plain and not np.count_nonzero(ties):

@@ -232,8 +232,8 @@ def _derivative(operation: Any, names: tuple[str, ...]) -> Iterator[str]:
         yield "Zero wherever it exists."
     elif rules and len(rules) == len(names):
         for name, rule in zip(names, rules, strict=True):
-            yield f"d/d{name} = {written(rule, names)}"
-        if any("out" in re.findall(r"\w+", written(rule, names)) for rule in rules):
+            yield f"d/d{name} = {write_partial(rule, names)}"
+        if any("out" in re.findall(r"\w+", write_partial(rule, names)) for rule in rules):
             yield "where out is the result."
     elif operation.archetype == "linear":
         yield "The operation is linear: its derivative applies it to the tangent, reverse mode applies its transpose."
@@ -243,7 +243,7 @@ def _derivative(operation: Any, names: tuple[str, ...]) -> Iterator[str]:
         yield f"By a rule of its own, in {getattr(operation.forward, '__module__', None) or 'fad.ops'}."
 
 
-def written(rule: Any, names: tuple[str, ...]) -> str:
+def write_partial(rule: Any, names: tuple[str, ...]) -> str:
     """Return a partial derivative as its module writes it, in the operands' names; the result is called ``out``."""
     if rule is None:
         return "0 wherever it exists"
@@ -251,7 +251,7 @@ def written(rule: Any, names: tuple[str, ...]) -> str:
         return f"none ({rule}): requesting it raises DerivativeError"
     text = getattr(rule, "written", None)
     if text is not None:
-        return text if isinstance(text, str) else written(text, names)
+        return text if isinstance(text, str) else write_partial(text, names)
     derived = getattr(rule, "derives", None)
     if derived is not None:
         function, k = derived

@@ -82,7 +82,7 @@ def type_of(x: Any) -> Type:
     return Type(x.shape, x.dtype, ARRAY, backend_of(x) if is_on_device(x) else None)
 
 
-def placed(c: Any, t: Type) -> Any:
+def place_constant(c: Any, t: Type) -> Any:
     """Return a constant where it is to be: what was computed on the host may stand for an array of a device."""
     return c if t.home is None or not is_numpy(c) else t.home.from_host(np.asarray(c))
 
@@ -182,7 +182,7 @@ class Graph:
         """
         if len(xs) != len(self.inputs):
             raise TypeError(f"this graph takes {len(self.inputs)} values, but was given {len(xs)}")
-        env: dict[int, Any] = {i: placed(c, self.types[i]) for i, c in self.constants.items()}
+        env: dict[int, Any] = {i: place_constant(c, self.types[i]) for i, c in self.constants.items()}
         env.update(zip(self.inputs, xs, strict=True))
         for position, eq in enumerate(self.equations):
             if eq.prim is GUARD:

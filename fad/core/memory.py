@@ -335,7 +335,7 @@ def fresh(y: Any, operands: Any) -> Any:
     return y
 
 
-def pinned(x: Any) -> Any:
+def pin_index(x: Any) -> Any:
     """Return an index or a mask that is looked at later as one that nobody overwrites until then."""
     if type(x) is not np.ndarray or x.dtype.kind not in "biu":
         return x

@@ -8,10 +8,9 @@ everybody; a traced one is an error.
 
 from __future__ import annotations
 
-import functools
 import threading
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,11 @@ import numpy as np
 from fad.core.buffers import buffer
 from fad.core.memory import Memory
 from fad.core.tracer import Tracer
-from fad.introspect.frames import is_machinery
 from fad.introspect.reachable import Walk
 
 _MOST = 400  # things that are looked at, from the function on
 MANY = 10_000  # after a failure, when it is worth the time
 _MOST_BYTES = 1 << 26  # bytes of arrays that are copied before a function runs for the first time
-_LIBRARIES = ("builtins", "numpy", "scipy", "fad")
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), tuple, types.ModuleType)
 
 _lock = threading.Lock()
 _lent: dict[tuple, list] = {}  # (id of a container, key) -> [container, array, handle, uses]
@@ -93,46 +89,23 @@ def _put(container: Any, key: Any, value: Any) -> None:
 
 def _places(function: Any) -> list[tuple]:
     """Return where a function finds arrays by name: containers (dictionaries, lists, cells), keys, what is there."""
+    walk = Walk([function], _MOST, traced=True)
     found: list[tuple] = []
-    seen: set[int] = set()
-    todo = [function]
-    for x in todo:
-        if id(x) in seen or len(seen) == _MOST:
-            continue
-        seen.add(id(x))
-        for container, key, value in _held(x):
-            if type(value) is Tracer or (type(value) is np.ndarray and value.dtype.kind in "fc"):
-                found.append((container, key, value))
-            elif type(value) not in _PLAIN:
-                todo.append(value)
-    return list({(id(c), key): (c, key, value) for c, key, value in found}.values())
+    modules: set[int] = set()  # variables of modules whose functions were found; those of others are theirs
+    for x in walk:
+        if type(x) is types.FunctionType:
+            modules.add(id(x.__globals__))
+        elif type(x) is list:
+            found += [(x, key, value) for key, value in enumerate(x[:_MOST])]
+    for read, key, value in walk.places:
+        container = getattr(read, "__self__", None)
+        if type(container) is types.CellType:
+            found.append((container, None, value))
+        elif type(container) is dict and ("__spec__" not in container or id(container) in modules):
+            found.append((container, key, value))
+    return list({(id(c), key): (c, key, value) for c, key, value in found if _may_stand(value)}.values())
 
 
-def _held(x: Any) -> Iterator[tuple]:
-    """Give what a function, object, dictionary or list holds, with where it holds it: (container, key, value)."""
-    kind = type(x)
-    if kind is types.FunctionType:
-        for cell in x.__closure__ or ():
-            yield cell, None, _get(cell, None)
-        if not is_machinery(x.__code__.co_filename):
-            known = x.__globals__
-            yield from [(known, name, known[name]) for name in _names(x.__code__) if name in known]
-    elif kind is types.MethodType:
-        yield from [(None, None, x.__self__), (None, None, x.__func__)]
-    elif kind is functools.partial:
-        yield None, None, x.func
-    elif kind is dict:
-        yield from [(x, key, value) for key, value in list(x.items())[:_MOST]]
-    elif kind is list:
-        yield from [(x, key, value) for key, value in enumerate(x[:_MOST])]
-    elif issubclass(kind, type):
-        yield from [(None, None, f) for f in vars(x).values() if type(f) is types.FunctionType]
-    elif kind.__module__.partition(".")[0] not in _LIBRARIES:
-        held = getattr(x, "__dict__", None)
-        yield from [(held, key, value) for key, value in held.items()] if type(held) is dict else ()
-        yield None, None, kind
-
-
-@functools.lru_cache(4096)
-def _names(code: types.CodeType) -> frozenset:
-    return frozenset(code.co_names).union(*[_names(c) for c in code.co_consts if isinstance(c, types.CodeType)])
+def _may_stand(x: Any) -> bool:
+    """Return whether something is an array for which a handle may stand, or such a handle."""
+    return type(x) is Tracer or (type(x) is np.ndarray and x.dtype.kind in "fc")

@@ -56,7 +56,7 @@ def _maker(make: Callable) -> Callable:
         values = (*args, *kwargs.values())
         if traced is None or not has_tracer(values) or (make is np.array and not _is_numeric(args[1:], kwargs)):
             traced = make
-        return made(traced(*args, **kwargs))
+        return wrap_made(traced(*args, **kwargs))
 
     return create
 
@@ -67,7 +67,7 @@ def _is_numeric(args: tuple, kwargs: dict) -> bool:
     return dtype is None or np.dtype(dtype).kind in "fcbiu"
 
 
-def made(y: Any) -> Any:
+def wrap_made(y: Any) -> Any:
     """Return an array that user code made behind a handle, if the transform that runs needs that."""
     if type(y) is np.ndarray and RUNS.buffers and y.dtype.kind in "fcbiu":
         return buffer(y if y.base is None and y.flags.writeable else y.copy())
@@ -85,9 +85,9 @@ def _converter(convert: Callable) -> Callable:
             return convert(a, *args, **kwargs)
         if has_tracer((a,)) and _is_numeric(args, kwargs):
             y = FUNCTIONS[convert](a, *args, **kwargs)
-            return made(snapshot(y)) if type(y) is Tracer and not is_array(y) else y
+            return wrap_made(snapshot(y)) if type(y) is Tracer and not is_array(y) else y
         y = convert(a, *args, **kwargs)
-        return made(y) if type(a) in (list, tuple) else y
+        return wrap_made(y) if type(a) in (list, tuple) else y
 
     return converted
 

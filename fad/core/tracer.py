@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable
-from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from fad import tree
 from fad.backends import host
 from fad.backends.counterparts import explain
 from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
+from fad.core.lengths import Length
 from fad.core.memory import RUNS, is_array, link, refresh, rewritten, snapshot, unwrap
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
 from fad.core.weak import ENTRIES, WEAK, is_weak, number
@@ -34,28 +34,6 @@ from fad.errors import (
 from fad.introspect.reachable import TRACED
 
 _births = itertools.count(1)
-
-class _NoLength(TypeError, AttributeError):
-    """What a number's ``len(x)`` and ``x.__len__`` raise: ``hasattr(x, "__len__")`` is False, as of NumPy's scalars."""
-
-
-class _Length:
-    """The method ``__len__`` of tracers, which those that stand for a number lack."""
-
-    def __get__(self, x: Any, _: Any = None) -> Any:
-        if x is None:
-            return self
-        shape = x.trace.shape(x)
-        if not shape and not hasattr(x.__class__, "__len__"):
-            raise _NoLength(f"object of type {x.__class__.__name__!r} has no len()")
-        return MethodType(_length, shape)
-
-
-def _length(shape: tuple[int, ...]) -> int:
-    if not shape:
-        raise TypeError("len() of unsized object: the array has no axis")
-    return shape[0]
-
 
 class Tracer:
     """A value on its way through a transform: an array that remembers which trace it belongs to.
@@ -120,7 +98,7 @@ class Tracer:
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
 
-    __len__ = _Length()
+    __len__ = Length()
 
     def __iter__(self):
         if not self.shape:
@@ -234,7 +212,7 @@ def up_to_date(x: Tracer) -> Tracer:
     return x
 
 
-def listed(x: list) -> Any:
+def stack_list(x: list) -> Any:
     """Return a list, which may hold traced values, as an array."""
     return FUNCTIONS[np.array](x)
 
@@ -284,11 +262,11 @@ class Trace:
         return self.process(prim, (x, y), {}) if plain else bind(prim, x, y)
 
     def left(self, prim: Any, x: Tracer, y: Any) -> Any:
-        y = listed(y) if type(y) is list else y
+        y = stack_list(y) if type(y) is list else y
         return youngest((x, y)).process(prim, (x, y), {})
 
     def right(self, prim: Any, x: Any, y: Tracer) -> Any:
-        x = listed(x) if type(x) is list else x
+        x = stack_list(x) if type(x) is list else x
         return youngest((x, y)).process(prim, (x, y), {})
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
@@ -409,7 +387,7 @@ class Trace:
 
     def check_alive(self) -> None:
         if self.dead:
-            raise leaked(self)
+            raise leaked_error(self)
 
     def finish(self) -> None:
         """Declare the transform finished; arrays of older traces keep what the values written into them stand for."""
@@ -427,7 +405,7 @@ class Trace:
         rewritten(x, y)
 
 
-def leaked(trace: Trace | type[Trace]) -> LeakedTracerError:
+def leaked_error(trace: Trace | type[Trace]) -> LeakedTracerError:
     kind = trace.kind if " " in trace.kind else f"the {trace.kind}"  # "a reverse-mode transform", "the vmap"
     instead = "return it from the function instead (has_aux=True), or keep fad.stop_gradient(x), the bare numbers"
     instead = "carry it: give it to the body, and return it" if "body" in kind else instead

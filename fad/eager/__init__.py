@@ -173,7 +173,7 @@ from fad.eager.ops.shaping import (
 from fad.eager.rng import manual_seed, seed
 from fad.eager.serialization import load, save
 from fad.eager.tensor import Parameter, Size, Tensor
-from fad.eager.unsupported import explained as _explained
+from fad.eager.unsupported import explain_missing as _explained
 
 from fad.eager.aliases import *  # noqa: F403  isort: skip  (these take the place of some above)
 from fad.eager.aliases import __all__ as _names  # isort: skip

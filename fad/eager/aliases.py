@@ -10,7 +10,7 @@ import numpy as np
 
 from fad.eager.core.inplace import assign, in_place
 from fad.eager.core.mode import enable_grad
-from fad.eager.core.records import is_leaf, placed
+from fad.eager.core.records import is_leaf, name_user_line
 from fad.eager.core.views import move_views, note_view, set_node
 from fad.eager.errors import InPlaceError
 from fad.eager.ops import functions, shaping
@@ -31,7 +31,7 @@ _SYNONYMS = {
 _MODULES = (functions, shaping)
 
 
-def _found(name: str) -> Any:
+def _find(name: str) -> Any:
     return next(getattr(module, name) for module in _MODULES if hasattr(module, name))
 
 
@@ -199,7 +199,7 @@ def _reshape(name: str) -> Callable:
             raise InPlaceError(f"a leaf that requires grad was to get another shape in place: write y = x.{name}(...)")
         old = Tensor(memory(self), self.node)
         with enable_grad():  # the elements stay, and so does their history
-            new = placed(getattr(old, name)(*args))
+            new = name_user_line(getattr(old, name)(*args))
         if new is not old:
             move_views(self, old)
             self.value = new.value
@@ -235,14 +235,14 @@ def _whole(shape: tuple, low: int = 0, high: int | None = None) -> np.ndarray:
 def _install() -> None:
     names = globals()
     for name, other in _SYNONYMS.items():
-        names[name] = _found(other)
+        names[name] = _find(other)
         if hasattr(Tensor, other):
             setattr(Tensor, name, getattr(Tensor, other))
     for name, fun in _PLAIN.items():
         names[name] = _bits(name, fun)
         setattr(Tensor, name, names[name])
     for name in _OVER_AXES:
-        fun = _found(name)
+        fun = _find(name)
         fun = fun if name in _NOT_OF_NUMBERS else functions.of_numbers(fun, name in _NEED_AN_AXIS)
         names[name] = _in_words(fun)
         if hasattr(Tensor, name):
@@ -292,7 +292,7 @@ def _steps(x: Tensor) -> tuple:
 def _sum_to(x: Tensor, shape: Any) -> Tensor:
     lead = x.ndim - len(shape)
     axes = [i for i, n in enumerate(x.shape) if i < lead or (shape[i - lead] == 1 and n != 1)]
-    return placed((x.sum(axes, keepdim=True) if axes else x).reshape(tuple(shape)))
+    return name_user_line((x.sum(axes, keepdim=True) if axes else x).reshape(tuple(shape)))
 
 
 _install()

@@ -19,7 +19,7 @@ from fad.eager.ops.linalg import linalg
 from fad.eager.ops.shaping import broadcast_tensors, diagonal
 from fad.eager.rng import generator
 from fad.eager.tensor import Tensor
-from fad.eager.unsupported import explained
+from fad.eager.unsupported import explain_missing
 
 _LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
 
@@ -354,4 +354,4 @@ __all__ = [
     "MultivariateNormal", "Normal", "Poisson", "Uniform", "kl_divergence",
 ]  # fmt: skip
 
-__getattr__ = explained("torch.distributions", globals())
+__getattr__ = explain_missing("torch.distributions", globals())

@@ -18,7 +18,7 @@ from fad.core.values import stop_gradient
 from fad.eager.core.engine import EagerTrace, lift
 from fad.eager.core.mode import is_recording, visible
 from fad.eager.core.node import KEEPER, PREHOOK, Handle, Node, add_hook, node_of
-from fad.eager.core.records import is_leaf, new_leaf, placed, root
+from fad.eager.core.records import is_leaf, name_user_line, new_leaf, root
 from fad.eager.errors import BackwardError, IntegerTensorError, RequiresGradError
 from fad.eager.tensor_repr import show
 from fad.errors import NonScalarOutputError, ShapeMismatchError, TracerConversionError
@@ -294,7 +294,7 @@ class Tensor:
         if kwargs.get("out") is not None:
             raise TracerConversionError("out= is not for tensors: write y = np.sin(x), or y.copy_(np.sin(x))")
         operation = BY_PRIMITIVE.get(UFUNCS.get(ufunc)) if method == "__call__" and not kwargs else None
-        return placed(operation(*inputs)) if operation else through(getattr(ufunc, method), inputs, kwargs)
+        return name_user_line(operation(*inputs)) if operation else through(getattr(ufunc, method), inputs, kwargs)
 
     @staticmethod
     def __fad_bind__(prim: Primitive, args: tuple, params: dict) -> Any:
@@ -332,7 +332,7 @@ BY_PRIMITIVE: dict[Primitive, Callable] = {}
 def _keep(t: Tensor | None, g: Any) -> None:
     if t is not None:
         old = getattr(t, "_grad", None)
-        t._grad = wrap(g if type(g) is Tracer else np.array(g)) if old is None else wrap(lowered(old) + g)
+        t._grad = wrap(g if type(g) is Tracer else np.array(g)) if old is None else wrap(lower(old) + g)
 
 
 def _register_prehook(self: Node, hook: Callable) -> Handle:
@@ -340,7 +340,7 @@ def _register_prehook(self: Node, hook: Callable) -> Handle:
 
     def run(g):
         new = hook((wrap(g),))
-        return None if new is None else lowered(new[0])
+        return None if new is None else lower(new[0])
 
     return add_hook(self._record, run, PREHOOK)
 
@@ -350,13 +350,13 @@ Node.register_prehook = _register_prehook  # type: ignore[attr-defined]
 
 def _hook(hook: Callable, g: Any) -> Any:
     new = hook(wrap(g))
-    return None if new is None else lowered(new)
+    return None if new is None else lower(new)
 
 
 # --- in and out of transforms ---------------------------------------------------------------------------------------
 
 
-def lowered(x: Any) -> Any:
+def lower(x: Any) -> Any:
     """Return what stands for a tensor in a transform or in NumPy: a tracer of the eager trace if it has a history."""
     if not isinstance(x, Tensor):
         return x
@@ -379,13 +379,13 @@ def wrap(x: Any) -> Any:
 def _lower_all(x: Any) -> Any:
     if type(x) in (list, tuple):
         return type(x)(map(_lower_all, x))
-    return lowered(x)
+    return lower(x)
 
 
 def through(func: Callable, args: tuple, kwargs: dict) -> Any:
     """Call a function of arrays on tensors: NumPy's, fad's, or any other that takes tracers."""
     y = wrap(func(*map(_lower_all, args), **{k: _lower_all(v) for k, v in kwargs.items()}))
-    return unshared(y, tensors_of(args, kwargs))
+    return unshare(y, tensors_of(args, kwargs))
 
 
 def tensors_of(args: tuple, kwargs: dict) -> list:
@@ -399,13 +399,13 @@ def is_tensor(x: Any) -> bool:
     return isinstance(x, Tensor)
 
 
-def unshared(y: Any, operands: list) -> Any:
+def unshare(y: Any, operands: list) -> Any:
     """Return results so that none shows an operand's memory without knowing it: the operand itself, or a copy.
 
     A change in place of the one would be missing from the history of the other.
     """
     if type(y) in (tuple, list):
-        return type(y)(unshared(v, operands) for v in y)
+        return type(y)(unshare(v, operands) for v in y)
     if isinstance(y, Tensor) and type(y.value) is np.ndarray:
         for x in operands:
             if y.value is x.value and y.node is x.node:
@@ -417,7 +417,7 @@ def unshared(y: Any, operands: list) -> Any:
 
 
 for _cls in (Tensor, Parameter):
-    tree.register_node(_cls, lambda t: ((lowered(t),), None), lambda _, children: _rebuilt(children[0]))
+    tree.register_node(_cls, lambda t: ((lower(t),), None), lambda _, children: _rebuilt(children[0]))
 
 
 def _rebuilt(x: Any) -> Any:

@@ -43,7 +43,7 @@ INSTEAD = {
 _WHERE = "docs/pytorch.md says what is there"
 
 
-def explained(place: str, here: dict[str, Any]) -> Callable[[str], Any]:
+def explain_missing(place: str, here: dict[str, Any]) -> Callable[[str], Any]:
     """Return a ``__getattr__`` for a module, which says of a missing name what to write instead."""
 
     def __getattr__(name: str) -> Any:

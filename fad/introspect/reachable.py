@@ -54,13 +54,14 @@ class Walk:
     """A walk over what functions and objects reach: each object once, and the places where they were found."""
 
     __slots__ = (
-        "places", "rows", "found", "names", "most", "missing",
+        "places", "rows", "found", "names", "most", "missing", "traced",
         "_seen", "_by_any_name", "_unnamed", "_named", "_texts", "_objects",
     )  # fmt: skip
 
-    def __init__(self, roots: Iterable[Any], most: int = MOST, missing: bool = False):
+    def __init__(self, roots: Iterable[Any], most: int = MOST, missing: bool = False, traced: bool = False):
         self.most = most
         self.missing = missing  # whether attributes that are not there are places, too
+        self.traced = traced  # whether the places of traced values are noted, too
         self.places: list[Place] = []
         self.rows: list[Place] = []  # lists, sets and the like, with what was in them
         self.found: list = []
@@ -91,7 +92,8 @@ class Walk:
     def _add(self, x: Any, read: Callable | None = None, key: Any = None) -> None:
         """Note an object, and the place where it was found."""
         kind = type(x)
-        if read is not None and kind not in _CODE and kind not in TRACED and not issubclass(kind, type):
+        noted = read is not None and kind not in _CODE and not issubclass(kind, type)
+        if noted and (kind not in TRACED or self.traced):
             self.places.append((read, key, x))
         if kind is str and x.isidentifier():
             self._texts.add(x)
@@ -309,12 +311,17 @@ def code_names(code: types.CodeType) -> Names:
                 loaded.add(at.argval)
             elif at.opname == "IMPORT_NAME":
                 imported.add(at.argval)
-    attributes = frozenset(name for c in codes for name in c.co_names)
     constants = [x for c in codes for x in c.co_consts]
     for held in constants:  # the names that a loop runs over
         constants += held if type(held) in (tuple, frozenset) else ()
     texts = frozenset(x for x in constants if type(x) is str and x.isidentifier())  # getattr(x, "name")
-    return Names(frozenset(loaded), attributes | texts, texts, frozenset(imported))
+    return Names(frozenset(loaded), names_in(code) | texts, texts, frozenset(imported))
+
+
+@functools.lru_cache(4096)
+def names_in(code: types.CodeType) -> frozenset[str]:
+    """Return the variables of modules and the attributes that code names, and the functions that it makes."""
+    return frozenset(name for c in codes_of(code) for name in c.co_names)
 
 
 def codes_of(code: types.CodeType) -> list[types.CodeType]:

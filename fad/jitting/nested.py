@@ -14,7 +14,7 @@ import numpy as np
 from fad import tree
 from fad.core.cotangent import densify
 from fad.core.tracer import Trace, Tracer, tracer, youngest
-from fad.transforms.check import as_primal, finished, kind_of, zeros_like
+from fad.transforms.check import as_primal, finish_output, kind_of, zeros_like
 from fad.transforms.jet import JetTrace, expand
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.mutation import Earlier
@@ -54,7 +54,7 @@ def _under_vjp(
 
     forward = cached("forward", lambda: flat)
     ys, out_tree = tree.flatten(forward(*values))
-    ys = [finished(y) for y in ys]
+    ys = [finish_output(y) for y in ys]
     if before.undo() or _depends_on(trace, ys):  # the pullback would run the function once more
         return flat(*leaves)
     earlier = Earlier(forward.captured())

@@ -30,7 +30,7 @@ def _program(path: Path) -> Iterator[str]:
     if getattr(path.program, "lowering", "") == "llvm":
         graph, steps = path.program.steps()
         yield tables.table(_HEAD, [_row(graph, k, step) for k, step in enumerate(steps)], _HEAD[1:])
-    yield tables.folded("The recording as a drawing", drawing.frame(path.graph.to_html()))
+    yield tables.fold_part("The recording as a drawing", drawing.frame(path.graph.to_html()))
 
 
 def _row(graph: Graph, k: int, step: Any) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from fad.core.graph import ARRAY, GUARD, Graph, GuardFailed, has_effects, same_o
 from fad.errors import ImpureFunctionError, MemoryLimitError, user_line
 from fad.introspect.frames import show_place
 from fad.staging.may_raise import may_refuse
-from fad.staging.record import is_recording, unhurried
+from fad.staging.record import is_recording, pause_collection
 
 MAX_PATHS = 32
 MAX_SIGNATURES = 256
@@ -85,7 +85,7 @@ class Path:
         self.simple = False  # whether the entry's one output is the result
 
     def compile(self) -> None:
-        with unhurried():
+        with pause_collection():
             self._compile()
 
     def _compile(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.overlay import made
+from fad.core.overlay import wrap_made
 from fad.core.primitive import has_tracer
 from fad.ops.arranging import atleast_1d
 from fad.ops.structural import as_array, concatenate
@@ -34,7 +34,7 @@ class _Joiner:
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
         if not has_tracer(parts):
-            return made(self._numpys[key])
+            return wrap_made(self._numpys[key])
         if any(isinstance(part, str) for part in parts):
             raise TypeError("a directive such as '0,2' goes with plain arrays only: use concatenate or stack")
         parts = [np.r_[p] if isinstance(p, slice) else p if isinstance(p, _NUMBERS) else as_array(p) for p in parts]

@@ -28,7 +28,7 @@ from fad.core.tracer import bind
 from fad.errors import ShapeMismatchError
 from fad.ops import device_conv
 from fad.ops.structural import as_array
-from fad.ops.windows import by_group, output_size, padded, pads, per_axis, taps
+from fad.ops.windows import by_group, output_size, pad_last_axes, pads, per_axis, taps
 
 # --- windows as columns of a matrix ---------------------------------------------------------------------------------
 
@@ -57,7 +57,7 @@ _scratch = _Scratch()
 def _columns(x, kernel, stride, padding, dilation, groups):
     """Return windows of a (C, N, *spatial) input as a matrix per group, (G, C/G * kernel, N * out), and out."""
     out = output_size(x.shape[2:], kernel, stride, padding, dilation)
-    x = padded(x, padding)
+    x = pad_last_axes(x, padding)
     c, n = x.shape[:2]
     columns = _scratch.like(x, (c, *kernel, n, *out))
     every, places = slice(None), itertools.product(*[range(k) for k in kernel])

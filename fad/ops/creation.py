@@ -225,10 +225,10 @@ def copy(a, order="K", subok=False):
     >>> fad.numpy.copy(np.array([1.0, 2.0]))
     array([1., 2.])
     """
-    return as_one_array(_copied(as_array(a), order))
+    return as_one_array(_copy_ordered(as_array(a), order))
 
 
-def _copied(a: Any, order: str) -> Any:
+def _copy_ordered(a: Any, order: str) -> Any:
     a = strong(a) if type(a) is Tracer and not a.shape else a
     if type(a) is not Tracer:
         return a
@@ -236,7 +236,7 @@ def _copied(a: Any, order: str) -> Any:
 
 
 def _copy_method(self: Tracer, order: str = "C") -> Any:
-    y = _copied(self, order)
+    y = _copy_ordered(self, order)
     return y if self.shape or not is_array(self) else as_one_array(y)  # a NumPy scalar's copy is a scalar
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import backend_of
-from fad.ops.windows import by_group, margins, met, output_size, padded
+from fad.ops.windows import by_group, find_taps, margins, output_size, pad_last_axes
 
 SMALLEST = 1 << 22  # bytes of a piece, below which launches cost more than the memory is worth
 
@@ -44,7 +44,7 @@ def _product(a: Any, b: Any) -> Any:
 def conv(x, w, *, stride, padding, dilation, groups):
     n, kernel = x.shape[0], w.shape[2:]
     out = output_size(x.shape[2:], kernel, stride, padding, dilation)
-    windows = _windows(padded(x.swapaxes(0, 1), padding), kernel, stride, dilation, out)
+    windows = _windows(pad_last_axes(x.swapaxes(0, 1), padding), kernel, stride, dilation, out)
     weights = w.reshape(groups, w.shape[0] // groups, math.prod(w.shape[1:]))
     dtype = np.result_type(x, w)
     size = w.shape[0] * n * math.prod(out) * dtype.itemsize
@@ -64,7 +64,7 @@ def conv(x, w, *, stride, padding, dilation, groups):
 
 def conv_kernel(x, c, *, kernel, stride, padding, dilation, groups):
     outputs, channels = c.shape[1] // groups, x.shape[1] // groups
-    windows = _windows(padded(x.swapaxes(0, 1), padding), kernel, stride, dilation, c.shape[2:])
+    windows = _windows(pad_last_axes(x.swapaxes(0, 1), padding), kernel, stride, dilation, c.shape[2:])
     c = by_group(c.swapaxes(0, 1), groups)
     found = []
     if groups == 1:
@@ -93,7 +93,7 @@ def conv_input(c, w, *, size, stride, padding, dilation, groups):
     reach = [m + lo + hi for m, (lo, hi) in zip(out, wide, strict=True)]
     nbytes = channels * math.prod(kernel) * n * math.prod(reach) * x.dtype.itemsize
     for piece in _pieces(n, nbytes, c.nbytes + x.nbytes):
-        part = padded(c[:, piece], wide)
+        part = pad_last_axes(c[:, piece], wide)
         found = _product(weights, by_group(part, groups)).reshape(channels, *kernel, *part.shape[1:])
         del part
         _add_up(found, x[:, piece], [lo for lo, _ in wide], settings)
@@ -112,7 +112,7 @@ def _add_up(parts: Any, x: Any, low: list, settings: dict) -> None:
     by_channel, by_example = parts.strides[0], parts.strides[1 + k]
     of_kernel, of_out = parts.strides[1 : 1 + k], parts.strides[2 + k :]
     taps = zip(parts.shape[1 : 1 + k], settings["dilation"], stride, settings["padding"], spatial, strict=True)
-    axes = [[(r, met(r + lo, m, d, s)) for r in range(min(s, size))] for m, d, s, (lo, _), size in taps]
+    axes = [[(r, find_taps(r + lo, m, d, s)) for r in range(min(s, size))] for m, d, s, (lo, _), size in taps]
     for chosen in itertools.product(*axes):
         place = x[(slice(None), slice(None), *[slice(r, None, s) for (r, _), s in zip(chosen, stride, strict=True)])]
         reached = [found for _, found in chosen]

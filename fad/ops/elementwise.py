@@ -15,7 +15,7 @@ import numpy as np
 
 from fad.backends import backend_of
 from fad.core.archetypes import elementwise, minus_one, one
-from fad.core.cotangent import shared
+from fad.core.cotangent import share_at_ties
 from fad.core.options import refuse_options
 from fad.core.primitive import public
 from fad.core.samples import call
@@ -234,12 +234,12 @@ degrees = elementwise("degrees", lambda _z, _x: 180 / math.pi, lower=_TO_DEGREES
 def _choose(z, x, y):
     # 1 where x was chosen, 1/2 where both were; a NaN is chosen by maximum and counts as a tie with itself only.
     mine = x == z
-    return shared(mine | (x != x), mine & (y == z), z.dtype.type(0.5))
+    return share_at_ties(mine | (x != x), mine & (y == z), z.dtype.type(0.5))
 
 
 def _choose_but_nan(z, x, y):
     mine = x == z
-    return shared(mine | ((x != x) & (z != z)), mine & (y == z), z.dtype.type(0.5))
+    return share_at_ties(mine | ((x != x) & (z != z)), mine & (y == z), z.dtype.type(0.5))
 
 
 # NumPy orders complex numbers by their real parts first.

@@ -314,7 +314,7 @@ scatter_p: Any = register(
 # --- x.at[i]: functional updates ---------------------------------------------------------------------------------
 
 
-def _updated(x, v, arrays, template, how):
+def _update(x, v, arrays, template, how):
     dtype = updated_dtype(x.dtype, v)
     if type(x) is np.ndarray and dtype == x.dtype:
         out = copy_layout(x)
@@ -416,14 +416,14 @@ def _update_samples(s):
 
 add_p: Any = register(
     Primitive(
-        "index_add", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "add"), vjp=_add_vjp,
+        "index_add", lambda x, v, *arrays, template: _update(x, v, arrays, template, "add"), vjp=_add_vjp,
         samples=_update_samples, archetype="linear", indexed=2, needs_trace=True, moves=True,
         doc="The array with values added at an index.",
     )
 )  # fmt: skip
 set_p: Any = register(
     Primitive(
-        "index_set", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "set"), vjp=_set_vjp,
+        "index_set", lambda x, v, *arrays, template: _update(x, v, arrays, template, "set"), vjp=_set_vjp,
         samples=_update_samples, archetype="linear", indexed=2, needs_trace=True, moves=True,
         doc="The array with values put at an index.",
     )

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from fad.core.buffers import Taken
-from fad.core.overlay import made
+from fad.core.overlay import wrap_made
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer
@@ -140,7 +140,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
         if values.size:
             part = beside(out, f(values, *args, **kw) if callable(f) else f)
             out = At(out)[condition].set(part.astype(out.dtype))  # as an assignment to NumPy's own result does
-    return made(out.astype(x.dtype, copy=False))  # an array, even of a number
+    return wrap_made(out.astype(x.dtype, copy=False))  # an array, even of a number
 
 
 def _conditions(condlist, ndim):

@@ -43,10 +43,10 @@ def _check_has_axes(p):
 def _same_length(a, b):
     a, b = (np.atleast_1d(x) for x in _pair(a, b))
     n = max(len(a), len(b))
-    return _lengthened(a, n), _lengthened(b, n)
+    return _lengthen(a, n), _lengthen(b, n)
 
 
-def _lengthened(a, n):
+def _lengthen(a, n):
     """Return coefficients with zeros in front; NumPy joins them only where it has to, which refuses other ranks."""
     return a if len(a) == n else np.concatenate((np.zeros_like(a, shape=(n - len(a),)), a))
 

@@ -16,14 +16,14 @@ from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.errors import ShapeMismatchError
 from fad.ops.structural import as_array
-from fad.ops.windows import output_size, padded, pads, per_axis, taps
+from fad.ops.windows import output_size, pad_last_axes, pads, per_axis, taps
 
 
 def window_parts(x: Any, window: tuple, stride: tuple, padding: tuple, dilation: tuple, value: float) -> tuple:
     """Return the padded input, and the slices of it whose elements meet in each window."""
     size = x.shape[x.ndim - len(window) :]
     out = output_size(size, window, stride, padding, dilation)
-    return padded(x, padding, value), [(Ellipsis, *tap) for tap in taps(window, stride, dilation, out)]
+    return pad_last_axes(x, padding, value), [(Ellipsis, *tap) for tap in taps(window, stride, dilation, out)]
 
 
 def _inside(x: Any, size: tuple, padding: tuple) -> Any:

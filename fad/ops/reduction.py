@@ -34,7 +34,7 @@ def keep(x: Any, shape: tuple, axis: tuple, keepdims: bool) -> Any:
     return x if keepdims else x.reshape(keep_shape(shape, axis))
 
 
-def stretched(x: Any, shape: tuple, axis: tuple, keepdims: bool) -> Any:
+def stretch_back(x: Any, shape: tuple, axis: tuple, keepdims: bool) -> Any:
     """Return a reduced array in the shape that it had before, read-only: each number stands for all that it came from.
 
     One number is stretched by hand, in a seventh of the time that ``np.broadcast_to`` takes.
@@ -172,7 +172,7 @@ def _add_up(x, *, axis, keepdims):
 sum_p: Any = linear(
     "sum_over",
     _add_up,
-    lambda ct, x, *, axis, keepdims: stretched(ct, x.shape, axis, keepdims),
+    lambda ct, x, *, axis, keepdims: stretch_back(ct, x.shape, axis, keepdims),
     lambda size, batched, xs, params: bind(sum_p, *xs, **shift_axes(params)),
     samples=sample_primitive,
     archetype="reduction",

@@ -10,7 +10,7 @@ import numpy as np
 from fad.backends import behind, like
 from fad.core.archetypes import align, fit, flat, spread
 from fad.core.cotangent import Masked, Selection
-from fad.core.memory import as_one_array, is_array, pinned
+from fad.core.memory import as_one_array, is_array, pin_index
 from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
@@ -30,7 +30,7 @@ def _where_jvp(tangents, y, xs, params):
         if a is b:
             return None
         t = a if b is None else b
-        return Selection(pinned(cond) if b is None else np.logical_not(cond)) * spread(t, y)
+        return Selection(pin_index(cond) if b is None else np.logical_not(cond)) * spread(t, y)
     if type(a) is not Masked and type(b) is not Masked:
         return spread(np.where(cond, a, b), y)
     a, b = (t if type(t) is Masked else Masked(t, np.True_, clean=True) for t in (a, b))

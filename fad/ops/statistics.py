@@ -64,7 +64,7 @@ def _wide(a, dtype):
     return (a.astype(np.float32), a.dtype) if a.dtype == np.float16 else (a, None)
 
 
-def _counted(a, axis, where):
+def _count_axes(a, axis, where):
     """Return the axes of a mean, and a mask of the elements that count, or True.
 
     NumPy counts them first: it looks at the shape of the mask before the axes, and at its dtype after them.
@@ -109,7 +109,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=NOTHING, *, where=NOTHING)
     if out is not None:
         refuse_out(out)
     a, narrow = _wide(as_array(a), dtype)
-    axes, mask = _counted(a, axis, where)
+    axes, mask = _count_axes(a, axis, where)
     total, count = _total(a, axes, is_true(keepdims), mask)
     if type(count) is int and count == 0:
         warnings.warn("Mean of empty slice.", RuntimeWarning, stacklevel=4)
@@ -145,7 +145,7 @@ def variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
             raise ValueError("ddof and correction can't be provided simultaneously.")
         ddof = correction
     a, narrow = _wide(as_array(a), dtype)
-    axes, mask = _counted(a, axis, where)
+    axes, mask = _count_axes(a, axis, where)
     if mask is True and absent(mean) and type(ddof) in (int, float) and math.prod(a.shape[i] for i in axes) > ddof:
         return convert(bind(variance_p, a, axis=axes, keepdims=is_true(keepdims), ddof=ddof), narrow)
     if absent(mean):

@@ -18,9 +18,7 @@ from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, strong, tracer
-from fad.core.weak import weaken
-from fad.errors import ComplexGradientError, MissingRuleError
-from fad.ops.memory_order import duplicate
+from fad.errors import MissingRuleError
 
 
 def _reshapes_memory(x: Any, y: Any, params: dict) -> bool:
@@ -487,94 +485,3 @@ def squeeze(a, axis=None):
         if any(a.shape[i] != 1 for i in axes):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
     return bind(reshape_p, a, shape=tuple(d for i, d in enumerate(a.shape) if i not in axes))
-
-
-# --- convert -----------------------------------------------------------------------------------------------------
-
-
-def _convert(x, *, dtype):
-    return x.astype(dtype) if hasattr(x, "astype") else dtype.type(x)  # a Python number, among jit's arguments
-
-
-astype_p: Any = linear(
-    "convert",
-    _convert,
-    lambda ct, x, *, dtype: cast(ct, x.dtype),
-    lambda size, batched, xs, params: bind(astype_p, *xs, **params),
-    samples=lambda s: [call(s.real(3, 4), dtype=np.dtype("float32")), call(s.real(3), dtype=np.dtype("complex128"))],
-    moves=True,
-    dependence="elementwise",
-    lower="{0}",
-    cheap=True,
-    doc="The array in another floating-point or complex dtype.",
-)
-
-
-def _python_number(x):
-    x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-    return x if x.ndim else weaken(x[()])
-
-
-# Python's float or complex of a scalar; under vmap, where many numbers stand for one, double precision.
-python_number_p: Any = register(
-    Primitive(
-        "python_number",
-        _python_number,
-        jvp=lambda tangents, y, xs, params: cast(tangents[0], y.dtype),
-        vjp=(lambda ct, y, x: cast(ct, x.dtype),),
-        batch=lambda size, batched, xs, params: bind(python_number_p, *xs),
-        saves="none",
-        archetype="linear",
-        samples=lambda s: [call(s.real())],
-        doc="An array of no axes as a Python number, which widens nothing.",
-    )
-)
-
-
-def _tolist(x):
-    """Return nested lists of traced numbers: nothing is lost."""
-    if x.shape:
-        return [_tolist(row) for row in x]
-    return bind(python_number_p, x) if x.dtype.kind in "fc" and x.dtype.itemsize <= 16 else x
-
-
-Tracer.tolist = _tolist
-astype_flat_p: Any = register(
-    Primitive(
-        "convert_to_integer",
-        _convert,
-        flat=True,
-        batch=lambda size, batched, xs, params: bind(astype_flat_p, *xs, **params),
-        archetype="flat",
-        samples=lambda s: [call(s.real(3, 4), dtype=np.dtype(int))],
-        lower="{0}",
-        doc="The array in a dtype without derivatives.",
-    )
-)
-
-
-@public(
-    *([np.astype] if hasattr(np, "astype") else []),
-    methods=("astype",),
-    samples=lambda s: [call(s.real(3, 4), "float32"), call(s.real(3), complex)],
-)
-def astype(x, dtype, /, order="K", casting="unsafe", subok=True, copy=True, *, device=None):
-    """Convert to a dtype; to integers and booleans the derivative is zero.
-
-    >>> fad.grad(lambda x: fad.numpy.astype(x, np.float32).sum())(np.array([1.0, 2.0]))
-    array([1., 1.])
-    """
-    dtype = np.dtype(dtype)
-    if x.dtype.kind == "c" and dtype.kind == "f":
-        raise ComplexGradientError(
-            f"a complex traced value was about to lose its imaginary part in astype({str(dtype)!r}); write x.real"
-        )
-    if dtype == x.dtype and not copy:
-        return x
-    if dtype.kind not in "fc":
-        y = bind(astype_flat_p, x, dtype=dtype)
-    elif dtype == x.dtype:
-        y = duplicate(x) if type(x) is Tracer else x
-    else:
-        y = bind(astype_p, x, dtype=dtype)
-    return as_one_array(y) if type(x) is Tracer and is_array(x) else y

@@ -58,7 +58,7 @@ def output_size(size: tuple, kernel: tuple, stride: tuple, padding: tuple, dilat
     )
 
 
-def padded(x: Any, padding: tuple, value: float = 0.0) -> Any:
+def pad_last_axes(x: Any, padding: tuple, value: float = 0.0) -> Any:
     """Widen the last axes of a plain array by a constant."""
     if not any(lo or hi for lo, hi in padding):
         return x
@@ -80,7 +80,7 @@ def taps(kernel: tuple, stride: tuple, dilation: tuple, out: tuple) -> list:
     return list(itertools.product(*axes))
 
 
-def met(place: int, kernel: int, dilation: int, stride: int) -> list[tuple[int, int]]:
+def find_taps(place: int, kernel: int, dilation: int, stride: int) -> list[tuple[int, int]]:
     """Return the taps that reach a place of the padded input, and the output that each of them belongs to."""
     return [(i, (place - i * dilation) // stride) for i in range(kernel) if (place - i * dilation) % stride == 0]
 
@@ -91,7 +91,7 @@ def margins(size: tuple, out: tuple, kernel: tuple, p: dict) -> list[tuple[int, 
     for n, m, k, s, d, (lo, _) in zip(size, out, kernel, p["stride"], p["dilation"], p["padding"], strict=True):
         low, high = 0, m - 1
         for r in range(min(s, n)):
-            taps = [t for _, t in met(r + lo, k, d, s)]
+            taps = [t for _, t in find_taps(r + lo, k, d, s)]
             if taps:
                 low, high = min(low, *taps), max(high, max(taps) + -(-(n - r) // s) - 1)
         found.append((-low, high - m + 1))

@@ -65,7 +65,7 @@ def write(x: Tracer, index: Any, v: Any) -> None:
         raise error_of_written_outside()
     if not trace.overwrite(root, path, template, v, tuple(arrays)):
         v = v if type(v) is Tracer else like(x, np.array(v, x.dtype))  # the user may refill an array of his own
-        rewritten(root, updated(root, path, template, v, arrays))
+        rewritten(root, write_through(root, path, template, v, arrays))
 
 
 def _check_masked(x: Tracer, mask: Any, v: Tracer) -> None:
@@ -112,14 +112,14 @@ def _freeze(a: Any) -> Any:
     return a.copy() if type(a) is np.ndarray else up_to_date(a).trace.freeze(a) if type(a) is Tracer else a
 
 
-def updated(x: Any, path: list, template: tuple, v: Any, arrays: list) -> Any:
+def write_through(x: Any, path: list, template: tuple, v: Any, arrays: list) -> Any:
     """Return an array with a value written at an index of the view of it that a path leads to."""
     if path:
         prim, params = path[0]
         if len(path) == 1 and template == (Ellipsis,) and type(prim) is TracedIndex:  # all of a row that x[i] gave
             return prim.view.put_back(x, as_full_value(prim(x), v, arrays, template))
         part = prim(x, **params)
-        return prim.view.put_back(x, updated(part, path[1:], template, v, arrays), **params)
+        return prim.view.put_back(x, write_through(part, path[1:], template, v, arrays), **params)
     v = as_full_value(x, v, arrays, template)
     return bind(set_p, x, v, *[like(x, a) for a in arrays], template=template)
 

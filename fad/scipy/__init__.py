@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from fad.core.numpy_dispatch import LOADERS
-from fad.errors import loaded
+from fad.errors import load_with_scipy
 
 __all__ = [
     "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special",
@@ -29,7 +29,7 @@ LOADERS.append(_load_rules)
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return loaded(f"fad.scipy.{name}")
+        return load_with_scipy(f"fad.scipy.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
 
 

@@ -80,20 +80,20 @@ def _forward(a, v, *, rank, mode, method):
     return cast(_by_spectra(a, v, sizes, rank, mode), np.result_type(a, v))
 
 
-def convolved(a, v, rank, mode, method):
+def run_convolution(a, v, rank, mode, method):
     return bind(convolve_p, a, v, rank=rank, mode=mode, method=method)
 
 
 def _left(ct, y, a, v, *, rank, mode, method):
     other = "valid" if mode == "full" else "full"
-    return fit(convolved(ct, backwards(v, rank), rank, other, method), a.shape, a.dtype)
+    return fit(run_convolution(ct, backwards(v, rank), rank, other, method), a.shape, a.dtype)
 
 
 def _right(ct, y, a, v, *, rank, mode, method):
     if mode == "full":
-        found = convolved(ct, backwards(a, rank), rank, "valid", method)
+        found = run_convolution(ct, backwards(a, rank), rank, "valid", method)
     else:
-        found = backwards(convolved(a, backwards(ct, rank), rank, "valid", method), rank)
+        found = backwards(run_convolution(a, backwards(ct, rank), rank, "valid", method), rank)
     return fit(found, v.shape, v.dtype)
 
 

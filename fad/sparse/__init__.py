@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fad.core.transformed import transformed
-from fad.sparse.colouring import plan_symmetric, planned
+from fad.sparse.colouring import plan_passes, plan_symmetric
 from fad.sparse.derivatives import Point, Sparse
 from fad.transforms.check import check_function
 from fad.transforms.grad import grad
@@ -119,7 +119,7 @@ def jacobian(
     check_function(fun, "sparse.jacobian", argnums)
     if mode not in ("auto", "fwd", "rev"):
         raise ValueError(f"mode of fad.sparse.jacobian must be 'auto', 'fwd' or 'rev', not {mode!r}")
-    plan = functools.partial(planned, mode=mode)
+    plan = functools.partial(plan_passes, mode=mode)
     return Sparse(fun, argnums, "fad.sparse.jacobian", pattern, plan, check, chunk_size)
 
 

@@ -145,7 +145,7 @@ def _greedy(rows: Any, order: Any) -> Any:
     return np.array(colours, np.intp)
 
 
-def planned(pattern: Any, mode: str) -> Plan:
+def plan_passes(pattern: Any, mode: str) -> Plan:
     """Return the plan with the fewest passes: forward ("fwd"), in reverse ("rev"), or whichever is cheaper ("auto")."""
     forward, reverse = pattern.T.tocsr(), pattern
     if mode == "fwd":
@@ -168,7 +168,7 @@ def cost(plan: Plan) -> int:
     return plan.pushes + REVERSE * plan.pulls
 
 
-def bound(pattern: Any, symmetric: bool) -> float:
+def bound_cost(pattern: Any, symmetric: bool) -> float:
     """Return what a plan for a pattern costs at least."""
     if symmetric:
         return _heavy(pattern, 1.0)[0]

@@ -68,14 +68,14 @@ class DependenceTrace(Trace):
     def attach(self, prim: Any, y: Any, values: list, sets: list, params: dict) -> Any:
         """Return the results of an operation with their sets."""
         if not prim.multi:
-            return self.marked(y, reached(prim, y, values, sets, params))
-        return tuple(self.marked(v, reached(prim, v, values, sets, params)) for v in y)
+            return self.marked(y, find_reached(prim, y, values, sets, params))
+        return tuple(self.marked(v, find_reached(prim, v, values, sets, params)) for v in y)
 
     def marked(self, y: Any, sets: Any) -> Any:
         return y if sets is None or y.dtype.kind not in "fc" else tracer(y, self, sets)
 
 
-def reached(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
+def find_reached(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     """Return the sets of an operation's result; None if it depends on nothing."""
     if all(s is None for s in sets):
         return None

@@ -17,7 +17,7 @@ from fad.errors import BatchedValueError, DerivativeError, ShapeMismatchError
 from fad.ops.taking import at
 from fad.scipy.sparse.array import SparseArray
 from fad.scipy.sparse.products import Pattern
-from fad.sparse.colouring import Plan, bound, compose, cost
+from fad.sparse.colouring import Plan, bound_cost, compose, cost
 from fad.sparse.dependence import dependences
 from fad.sparse.gathers import Cut, CutChanged, cut_gathers, find_cut, no_shifts
 from fad.transforms.check import as_primal, as_value
@@ -181,7 +181,7 @@ def plan_passes(point: Point, plan: Callable, pattern: Any = None) -> Plan:
     del wide
     sources = np.concatenate([np.arange(bounds[-1]), cut.sources])[kept]
     found = compose(inner, sources, point.inputs, symmetric)
-    if bound(found.pattern, symmetric) <= cost(inner):
+    if bound_cost(found.pattern, symmetric) <= cost(inner):
         other = plan(found.pattern)
         if cost(other) <= cost(inner):
             return other

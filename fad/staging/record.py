@@ -13,8 +13,6 @@ import contextlib
 import gc
 import itertools
 import operator
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -36,11 +34,12 @@ from fad.core.transformed import as_run, transformed
 from fad.core.weak import from_operator, is_weak, number, weaken
 from fad.errors import NonArrayOutputError, TracerConversionError, user_line
 from fad.introspect.frames import is_printing, user_place
-from fad.ops.structural import python_number_p
+from fad.ops.conversion import python_number_p
+from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused, may_refuse, refuses
-from fad.staging.outer_state import Entered, OuterState
+from fad.staging.outer_state import OuterState
 from fad.transforms.check import as_operand
-from fad.transforms.mutation import FEW_BYTES, Snapshots, equal, is_writeable, recording
+from fad.transforms.mutation import Snapshots, recording
 
 _depth = itertools.count(1)
 _NUMBERS = (bool, int, float, complex)
@@ -321,17 +320,17 @@ def record(
     `outer` is what the function finds by name, as it is before the call; of other arrays it is assumed that they were
     as they are when the function first uses them.
     """
-    with unhurried(), Running(fun) as running:
+    with pause_collection(), Running(fun) as running:
         try:
-            return _recorded(fun, in_tree, leaves, traced, places, outer or OuterState())
+            return _record_again(fun, in_tree, leaves, traced, places, outer or OuterState())
         except TracerConversionError as error:
             if not running.retry(error, error):
                 raise
             outer = outer or OuterState()
-            return running.again(lambda: _recorded(fun, in_tree, leaves, traced, places, outer))
+            return running.again(lambda: _record_again(fun, in_tree, leaves, traced, places, outer))
 
 
-def _recorded(*args: Any) -> Recording:
+def _record_again(*args: Any) -> Recording:
     """Record a function, once more with its loops step by step if a captured one may have lost track of an array."""
     try:
         return _record(*args)
@@ -342,7 +341,7 @@ def _recorded(*args: Any) -> Recording:
 
 
 @contextlib.contextmanager
-def unhurried() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """Let the garbage collector rest: many small objects are made here, and none of them is garbage."""
     if not gc.isenabled():
         yield
@@ -380,7 +379,7 @@ def _record(
             args, kwargs = tree.unflatten(in_tree, given)
             inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
             outs, out_tree = tree.flatten(as_run(fun)(*args, **kwargs))
-            outs = [_made(y) for y in outs]
+            outs = [_as_plain(y) for y in outs]
             outputs = [_output(trace, y) for y in outs]
     except Exception as error:
         trace.clarify(error)
@@ -390,14 +389,14 @@ def _record(
     trace.snapshots.check()
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
     shared = {id(x) for x in (*leaves, *trace.constants.values()) if hasattr(x, "shape")} | trace.sources.keys()
-    lowered = [_made(trace.lower(y)) for y in outs]  # arrays that took traced values are plain ones since the end
+    lowered = [_as_plain(trace.lower(y)) for y in outs]  # arrays that took traced values are plain ones since the end
     result = tree.unflatten(out_tree, [_own(y, shared) for y in lowered])
     trace.seen.clear()
-    outer.settle(_captured(trace, outs, outer))
+    outer.settle(find_live_constants(trace, outs, outer))
     return Recording(graph, out_tree, result, outer, layouts.found)
 
 
-def _made(y: Any) -> Any:
+def _as_plain(y: Any) -> Any:
     """Return an array that the function made and that holds no traced value as what it is: a plain one."""
     y = up_to_date(y) if type(y) is Tracer else y
     return PLAIN.outcome(y) if type(y) is Tracer and y.trace is PLAIN and RUNS.buffers < 2 else y  # not one from around
@@ -424,52 +423,6 @@ def _output(trace: RecordTrace, y: Any) -> int:
             "in tuples, lists, dicts and other pytrees. Return what is no array outside of jit"
         )
     return trace.constant(y)
-
-
-def _captured(trace: RecordTrace, outs: list, outer: OuterState) -> list[Entered]:
-    """Return further arrays behind constants that live on outside the recording, as they were at their first use.
-
-    Large ones that nobody wrote into meanwhile are constants themselves from now on, without a copy.
-    """
-    mode = config.check_mutation.get()
-    found, back = [], {}
-    constants, sources = trace.constants, trace.sources
-    trace.sources = {}
-    held = Counter(id(c) for c in constants.values())  # how often the recording itself holds an array
-    for x, *_ in sources.values():
-        held[id(x)] += 1
-        held[id(x.base)] += 1
-    local: Any = []
-    alone = sys.getrefcount(local)  # of what this variable alone holds
-    for x, *numbers in sources.values():
-        owned = sys.getrefcount(x) - alone > held[id(x)] or any(x is y for y in outs)
-        base = x.base  # an array made inside the function has no owner besides the recording, and so has its memory
-        if base is not None:
-            owned = owned or type(base) is not np.ndarray or sys.getrefcount(base) - alone > held[id(base)]
-        if not (owned and x.size and is_writeable(x)) or trace.snapshots.is_own(x):
-            continue
-        first = constants[numbers[0]]
-        changed = len(numbers) > 1 or not equal(x, first)
-        if not changed and x.nbytes > FEW_BYTES:
-            constants[numbers[0]] = x
-            back[id(first)] = x
-        how = "full" if changed else mode
-        known = outer.covering(x)
-        if known is None or (changed and known.mode != "full"):
-            found.append(Entered.of(first, how)._replace(array=x) if changed else Entered.of(x, how))
-    for key, c in constants.items():
-        if back and id(getattr(c, "base", None)) in back:
-            constants[key] = _same_view(c, back[id(c.base)])
-    return found
-
-
-def _same_view(view: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return the view of an array that another is of its copy, if the copy lies in memory as the array does."""
-    copy: Any = view.base
-    if not (x.flags.forc and x.strides == copy.strides):
-        return view
-    offset = view.__array_interface__["data"][0] - copy.__array_interface__["data"][0]
-    return np.ndarray(view.shape, view.dtype, x if x.flags.c_contiguous else x.T, offset, view.strides)
 
 
 def is_traceable(x: Any) -> bool:

@@ -164,7 +164,7 @@ def check_function(fun: Any, what: str, argnums: Any = 0) -> None:
         )
 
 
-def finished(x: Any) -> Any:
+def finish_output(x: Any) -> Any:
     """Check one output leaf of a transformed function, and return it as an array, NumPy scalar or tracer."""
     return as_value(x, "the output of the function")
 
@@ -173,7 +173,7 @@ def _result(x: Any, trace: Trace) -> Any:
     """Return an output without the history of tensors that the function itself gave it, around a tracer of `trace`."""
     if type(x) is Tracer and x.trace is trace and x.memory is None:
         return x
-    x = finished(x)
+    x = finish_output(x)
     if type(x) is Tracer and type(x.value) is Tracer and x.value.trace is trace and x.trace.birth < trace.birth:
         return x.value
     return x

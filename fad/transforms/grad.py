@@ -11,7 +11,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_numpy
-from fad.core.buffers import borrowed
+from fad.core.buffers import borrow
 from fad.core.memory import RUNS
 from fad.core.transformed import Transformed, as_run
 from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
@@ -40,26 +40,26 @@ def split_arguments(
         chosen += tuple(kwargs[n] for n in names)
 
     def f(*values):
-        full = given(list(args))
+        full = pass_constants(list(args))
         for i, v in zip(nums, values, strict=False):  # the values behind these have names
             full[i] = v
         if not names and not kwargs:
             return as_run(fun)(*full)
         named = dict(zip(names, values[len(nums) :], strict=True)) if names else {}
-        return as_run(fun)(*full, **{**given(kwargs), **named})
+        return as_run(fun)(*full, **{**pass_constants(kwargs), **named})
 
     return f, chosen, single
 
 
-def given(arguments: Any) -> Any:
+def pass_constants(arguments: Any) -> Any:
     """Return arguments that are not differentiated as the function gets them: as values that it may write into."""
     if not RUNS.buffers:
         return arguments
     if type(arguments) in (list, tuple):
-        return type(arguments)(map(given, arguments))
+        return type(arguments)(map(pass_constants, arguments))
     if type(arguments) is dict:
-        return {name: given(x) for name, x in arguments.items()}
-    return borrowed(arguments)
+        return {name: pass_constants(x) for name, x in arguments.items()}
+    return borrow(arguments)
 
 
 def _positions(argnums: Any, n: int, what: str) -> tuple[int, ...]:
@@ -205,7 +205,11 @@ def _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames, with_val
     def evaluate(*args, **kwargs):
         if first and args:
             chosen, single = args[:1], True
-            f = fun if len(args) == 1 and not kwargs else lambda x: as_run(fun)(x, *given(args[1:]), **given(kwargs))
+            f = (
+                fun
+                if len(args) == 1 and not kwargs
+                else lambda x: as_run(fun)(x, *pass_constants(args[1:]), **pass_constants(kwargs))
+            )
         else:
             f, chosen, single = split_arguments(fun, args, kwargs, argnums, argnames, "grad")
         leaves, in_tree = tree.flatten(chosen)

@@ -24,7 +24,7 @@ from fad.core.memory import (
     follow,
     fresh,
     own_memory,
-    pinned,
+    pin_index,
     refresh,
     running_rules,
     version_of,
@@ -185,9 +185,9 @@ class JVPTrace(Trace):
             return flat_result(prim, y, values)
         if RUNS.buffers:
             with running_rules():
-                found = pushed(prim, tangents, y, values, params)
+                found = push_tangents(prim, tangents, y, values, params)
         else:
-            found = pushed(prim, tangents, y, values, params)
+            found = push_tangents(prim, tangents, y, values, params)
         if prim.multi:
             return tuple(self._attach(v, t) for v, t in zip(y, found, strict=True))
         if self.writes and prim.view is None:
@@ -211,12 +211,12 @@ def _copy(root: Tracer) -> None:
     root.info = shadow
 
 
-def pushed(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
+def push_tangents(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
     """Apply an operation's JVP to tangents of which some may know where they are zero by selection."""
     if prim.partials is None and not prim.selects and any(type(t) is Masked for t in tangents):
         masked, tangents = tangents, [densify(t) for t in tangents]
         if prim.moves:
-            xs = [pinned(x) for x in xs]
+            xs = [pin_index(x) for x in xs]
             live = lambda: densify(prim.jvp([_ones(t) for t in masked], y, xs, params)) != 0
             return Masked(densify(prim.jvp(tangents, y, xs, params)), live, clean=True)
     if prim.jvp is None:

@@ -18,8 +18,8 @@ from fad.core.tracer import Trace, Tracer, bind, tracer, youngest
 from fad.core.values import same_structure
 from fad.errors import NotLinearError
 from fad.transforms.check import as_primal, as_value, check_like, plain_values, run, split_operands, zeros_like
-from fad.transforms.jvp import jvp, pushed
-from fad.transforms.mutation import check_own, copied, own, snapshots
+from fad.transforms.jvp import jvp, push_tangents
+from fad.transforms.mutation import check_own, copy_result, own, snapshots
 from fad.transforms.vjp import vjp
 
 
@@ -80,10 +80,10 @@ def _pusher(prim: Any, y: Any, xs: list, params: dict) -> Callable:
     if prim.partials is not None:
         jvp = prim.jvp
         return lambda ts: jvp(ts, y, xs, params)
-    return lambda ts: pushed(prim, ts, y, xs, params)
+    return lambda ts: push_tangents(prim, ts, y, xs, params)
 
 
-def _needed(records: list, outputs: list) -> list:
+def _find_needed(records: list, outputs: list) -> list:
     """Return the records on which an output depends, with their positions; a recording given up may have left more."""
     kept: list = []
     wanted = set(outputs)
@@ -161,7 +161,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     del trace.snapshots
     values = plain_values(ys, trace)
     size = len(trace.records)
-    steps = _needed(trace.records, [*trace.effects, *[y.info for y in ys if _mine(y, trace)]])
+    steps = _find_needed(trace.records, [*trace.effects, *[y.info for y in ys if _mine(y, trace)]])
     trace.records = []
 
     def f_jvp(*tangents):
@@ -171,8 +171,8 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
         found = [take_limit(densify(slots[y.info])) if _mine(y, trace) else None for y in ys]
         return tree.unflatten(out_tree, [zeros_like(v) if t is None else t for t, v in zip(found, values, strict=True)])
 
-    out = tree.unflatten(out_tree, list(map(copied, values)))
-    return (out, f_jvp, tree.map(copied, aux)) if has_aux else (out, f_jvp)
+    out = tree.unflatten(out_tree, list(map(copy_result, values)))
+    return (out, f_jvp, tree.map(copy_result, aux)) if has_aux else (out, f_jvp)
 
 
 def _mine(y: Any, trace: Trace) -> bool:

@@ -203,7 +203,7 @@ def check_own(owned: list, primals: list) -> None:
             raise _error(x, "the call of the transform")
 
 
-def copied(x: Any) -> Any:
+def copy_result(x: Any) -> Any:
     """Return a result in memory of its own, so that writing into it leaves the derivative alone."""
     return x.copy(order="K") if type(x) is np.ndarray else x
 

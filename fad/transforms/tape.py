@@ -13,11 +13,11 @@ import numpy as np
 from numpy import float64, ndarray
 
 from fad.core.buffers import flat_result
-from fad.core.cotangent import shared
+from fad.core.cotangent import share_at_ties
 from fad.core.journal import effect_place
 from fad.core.memory import is_array, link
 from fad.core.spec import spec_of
-from fad.core.tracer import Trace, Tracer, bind, leaked, listed, tracer
+from fad.core.tracer import Trace, Tracer, bind, leaked_error, stack_list, tracer
 from fad.errors import UnsupportedInputError
 from fad.transforms.check import as_operand
 
@@ -46,7 +46,7 @@ class _Dead:
         self._kind = kind  # not the trace: a cycle would keep the arrays it watched until the next collection
 
     def __len__(self) -> int:
-        raise leaked(self._kind)
+        raise leaked_error(self._kind)
 
 
 _DEAD: dict[type, _Dead] = {}
@@ -121,7 +121,7 @@ class Recorder(Trace):
         kind = type(b)
         if kind is not float and kind is not int and kind is not ndarray and kind is not float64:
             if kind is list:
-                return prim(x, listed(b))
+                return prim(x, stack_list(b))
             b = as_operand(b, (x,))
             if b is NotImplemented:
                 return b
@@ -148,7 +148,7 @@ class Recorder(Trace):
         kind = type(a)
         if kind is not float and kind is not int and kind is not ndarray and kind is not float64:
             if kind is list:
-                return prim(listed(a), y)
+                return prim(stack_list(a), y)
             a = as_operand(a, (y,))
             if a is NotImplemented:
                 return a
@@ -197,7 +197,7 @@ class Recorder(Trace):
     def _chosen(self, prim: Any, parent: int, x: Any, number: float, z: Any) -> Any:
         """Record a choice between a traced operand and a number: booleans say how, and neither x nor z is kept."""
         live, ties = np.logical_not(prim.choice(x, number)), np.equal(x, number)
-        self.tape.append((ONE_OF_TWO, parent, shared, live, ties, z.dtype.type(0.5), None))
+        self.tape.append((ONE_OF_TWO, parent, share_at_ties, live, ties, z.dtype.type(0.5), None))
         return tracer(z, self, len(self.tape) - 1)
 
     def product(self, prim: Any, a: Any, b: Any, i: int, j: int) -> Any:

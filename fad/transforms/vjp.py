@@ -22,7 +22,7 @@ from fad.core.tracer import Tracer, strong, tracer
 from fad.errors import ImpureFunctionError, PullbackConsumedError
 from fad.transforms.accumulate import accumulate
 from fad.transforms.check import as_primal, check_cotangent, plain_values, run, settle
-from fad.transforms.mutation import Watch, check_own, copied, own
+from fad.transforms.mutation import Watch, check_own, copy_result, own
 from fad.transforms.operand_cotangents import PULL_BACK, operand_cotangents
 from fad.transforms.overwrites import (
     VIEW,
@@ -491,8 +491,8 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
         cts = check_cotangent(ct, tape.out_tree, values)
         return tree.unflatten(in_tree, tape.pull(cts, keep=True))
 
-    out = tree.unflatten(tape.out_tree, list(map(copied, values)))
-    return (out, vjp_fn, tree.map(copied, tape.aux)) if has_aux else (out, vjp_fn)
+    out = tree.unflatten(tape.out_tree, list(map(copy_result, values)))
+    return (out, vjp_fn, tree.map(copy_result, tape.aux)) if has_aux else (out, vjp_fn)
 
 
 PULL_BACK.append(vjp)

@@ -19,7 +19,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import host, made_like
-from fad.core.buffers import borrowed
+from fad.core.buffers import borrow
 from fad.core.conversions import instead_of_number
 from fad.core.limits import take_limit
 from fad.core.memory import RUNS, copy_layout, finding_writes, fresh, own_memory, rewritten, shares, snapshot
@@ -28,7 +28,15 @@ from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.core.transformed import as_run, transformed
 from fad.core.values import class_of_element
 from fad.errors import BatchedValueError, BatchingError, ItemAssignmentError, LoopFallbackWarning
-from fad.transforms.check import as_operand, as_value, check_function, finished
+from fad.transforms.batch_axes import (
+    Unmapped,
+    find_argument_axes,
+    find_common_size,
+    is_mapped,
+    place_batch_axes,
+    put_behind_batch,
+)
+from fad.transforms.check import as_operand, as_value, check_function, finish_output
 from fad.transforms.undo_writes import outside
 
 _warned: set[str] = set()
@@ -79,7 +87,7 @@ class BatchTrace(Trace):
         if path and not shares(place, root.value):
             return False
         place = place[(slice(None), *template)]
-        place[...] = _behind_batch(value, place) if mine else value
+        place[...] = put_behind_batch(value, place) if mine else value
         memory.version += 1
         return True
 
@@ -301,9 +309,9 @@ def vmap(
         if type(in_axes) is int and not kwargs:
             axes = [in_axes] * len(leaves)
         else:
-            axes = _argument_axes(in_axes, args, kwargs)
+            axes = find_argument_axes(in_axes, args, kwargs)
         leaves = [as_value(x, "an argument of vmap") if a is not None else x for x, a in zip(leaves, axes, strict=True)]
-        size = _common_size(leaves, axes, axis_size)
+        size = find_common_size(leaves, axes, axis_size)
         leaves = [x if a is None else _front(x, a) for x, a in zip(leaves, axes, strict=True)]
         flags = [a is not None for a in axes]
         before = outside(fun)
@@ -317,7 +325,7 @@ def vmap(
             outs, out_tree = _explore(run, leaves, flags, size)
         else:
             outs, out_tree = _in_chunks(run, leaves, flags, size, chunk_size)
-        return _place(outs, out_tree, out_axes)
+        return place_batch_axes(outs, out_tree, out_axes)
 
     return mapped
 
@@ -337,9 +345,9 @@ def _in_chunks(run: Callable, leaves: list, flags: list, size: int, chunk: int) 
 
 
 def _joined_chunks(column: tuple) -> Any:
-    if all(type(y) is _Unmapped for y in column):
-        return _Unmapped(column[0].value, sum(y.size for y in column))
-    return np.concatenate([_mapped(y) for y in column])
+    if all(type(y) is Unmapped for y in column):
+        return Unmapped(column[0].value, sum(y.size for y in column))
+    return np.concatenate([is_mapped(y) for y in column])
 
 
 def _explore(run: Callable, leaves: list, flags: list, size: int) -> tuple:
@@ -363,7 +371,7 @@ def _explore(run: Callable, leaves: list, flags: list, size: int) -> tuple:
         return done[0][1], out_tree
     order = np.argsort(np.concatenate([elements for elements, _ in done]))
     columns = zip(*[outs for _, outs in done], strict=True)
-    return [_join(tuple(map(_mapped, column)))[order] for column in columns], out_tree
+    return [_join(tuple(map(is_mapped, column)))[order] for column in columns], out_tree
 
 
 def _join(parts: tuple) -> Any:
@@ -397,19 +405,19 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
     running = Running(fun)
     token = batching.set((*batching.get(), trace))
     try:
-        wrapped = [tracer(x, trace, None) if b else borrowed(x) for x, b in zip(leaves, flags, strict=True)]
+        wrapped = [tracer(x, trace, None) if b else borrow(x) for x, b in zip(leaves, flags, strict=True)]
         args, kwargs = tree.unflatten(in_tree, wrapped)
         try:
             out = as_run(fun)(*args, **kwargs)
         except Exception as error:
             if not running.retry(error, trace.own_error(error)):
                 raise
-            wrapped = [tracer(x, trace, None) if b else borrowed(x) for x, b in zip(leaves, flags, strict=True)]
+            wrapped = [tracer(x, trace, None) if b else borrow(x) for x, b in zip(leaves, flags, strict=True)]
             args, kwargs = tree.unflatten(in_tree, wrapped)
             trace.taken = 0
             out = running.again(lambda: as_run(fun)(*args, **kwargs))
         ys, out_tree = tree.flatten(out)
-        ys = [y if _is_own(y, trace) else _snapshot(finished(y)) for y in ys]
+        ys = [y if _is_own(y, trace) else _snapshot(finish_output(y)) for y in ys]
     except _Split as split:
         if split.trace is not trace:
             raise
@@ -424,7 +432,7 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
         running.__exit__()
     outs = []
     for y in ys:
-        outs.append(take_limit(y.value) if type(y) is Tracer and y.trace is trace else _Unmapped(y, size))
+        outs.append(take_limit(y.value) if type(y) is Tracer and y.trace is trace else Unmapped(y, size))
     return outs, out_tree
 
 
@@ -439,103 +447,3 @@ def _snapshot(y: Any) -> Any:
 
 def _copy(root: Tracer) -> None:
     root.value = copy_layout(root.value)
-
-
-def _behind_batch(x: Any, place: Any) -> Any:
-    """Give a batched value the rank of the place that it is written to: unit axes stand behind the batch axis."""
-    given = x.shape[1:]
-    while x.ndim > place.ndim and x.shape[1] == 1:
-        x = x[:, 0]
-    if x.ndim > place.ndim:
-        raise ValueError(f"could not broadcast input array from shape {given} into shape {place.shape[1:]}")
-    return x.reshape(x.shape[:1] + (1,) * (place.ndim - x.ndim) + x.shape[1:])
-
-
-class _Unmapped:
-    """An output that no mapped argument reaches: one value for all examples."""
-
-    __slots__ = ("size", "value")
-
-    def __init__(self, value: Any, size: int):
-        self.value = value
-        self.size = size
-
-
-def _mapped(y: Any) -> Any:
-    return np.broadcast_to(y.value, (y.size, *y.value.shape)) if type(y) is _Unmapped else y
-
-
-def _place(outs: list, out_tree: Any, out_axes: Any) -> Any:
-    whole = type(out_axes) is int
-    axes = [out_axes] * len(outs) if whole else _prefix(out_axes, tree.unflatten(out_tree, outs), "out_axes")
-    placed = []
-    for y, axis in zip(outs, axes, strict=True):
-        if axis is None:
-            if type(y) is not _Unmapped:
-                raise BatchingError(
-                    "out_axes=None of vmap is for an output that depends on no mapped argument, and this one does; "
-                    "use an axis number"
-                )
-            placed.append(y.value.copy() if type(y.value) is np.ndarray else y.value)
-            continue
-        y = _mapped(y)
-        if not -y.ndim <= axis < y.ndim:
-            raise BatchingError(
-                f"out_axes={axis} of vmap, but an output has only {y.ndim} axes, the mapped one included"
-            )
-        y = y if axis == 0 else np.moveaxis(y, 0, axis)
-        placed.append(y.copy() if type(y) is np.ndarray and not y.flags.writeable else y)
-    return tree.unflatten(out_tree, placed)
-
-
-def _argument_axes(in_axes: Any, args: tuple, kwargs: dict) -> list:
-    if isinstance(in_axes, list):
-        in_axes = tuple(in_axes)
-    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-        raise BatchingError(
-            f"in_axes={in_axes} of vmap has {len(in_axes)} entries, but the function was called with {len(args)} "
-            "positional arguments"
-        )
-    return _prefix(in_axes, args, "in_axes") + [0] * len(tree.leaves(kwargs))
-
-
-def _prefix(axes: Any, whole: Any, what: str) -> list:
-    """Spread a tree prefix of axes over the leaves of a tree."""
-    if axes is None or isinstance(axes, (int, np.integer)):
-        return [axes] * len(tree.leaves(whole))
-    if isinstance(axes, (tuple, list)) and isinstance(whole, (tuple, list)) and len(axes) == len(whole):
-        return [a for part, sub in zip(axes, whole, strict=True) for a in _prefix(part, sub, what)]
-    if isinstance(axes, dict) and isinstance(whole, dict) and axes.keys() == whole.keys():
-        return [a for key in sorted(whole) for a in _prefix(axes[key], whole[key], what)]
-    found = tree.leaves(axes, is_leaf=lambda a: a is None)
-    if not all(a is None or isinstance(a, (int, np.integer)) for a in found):
-        raise BatchingError(f"{what} of vmap must be made of ints and None, but has {axes!r}")
-    if tree.structure(axes, is_leaf=lambda a: a is None) == tree.structure(whole, is_leaf=lambda a: a is None):
-        return [a for a, x in zip(found, tree.leaves(whole, is_leaf=lambda x: x is None), strict=True) if x is not None]
-    raise BatchingError(
-        f"{what} of vmap must be an int, None, or a tree of them that is a prefix of the arguments' tree; "
-        f"{axes!r} does not fit {tree.structure(whole)}"
-    )
-
-
-def _common_size(leaves: list, axes: list, axis_size: int | None) -> int:
-    sizes: dict = {}
-    for x, a in zip(leaves, axes, strict=True):
-        if a is None:
-            continue
-        if not -x.ndim <= a < x.ndim:
-            raise BatchingError(
-                f"in_axes={a} of vmap, but an argument has shape {x.shape}: it has no such axis. "
-                "Use None to pass it whole"
-            )
-        sizes.setdefault(x.shape[a], x.shape)
-    if axis_size is not None:
-        sizes.setdefault(axis_size, f"axis_size={axis_size}")
-    if len(sizes) > 1:
-        raise BatchingError(
-            "the mapped axes of vmap must have one size, but they have "
-            + ", ".join(f"{n} (of {where})" for n, where in sizes.items())
-        )
-    if not sizes:
-        raise BatchingError("vmap maps over no argument: give an in_axes that is not None, or axis_size")
-    return next(iter(sizes))

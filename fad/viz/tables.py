@@ -48,6 +48,6 @@ def paragraph(text: str) -> str:
     return f'<p style="margin:4px 0">{escape(text)}</p>'
 
 
-def folded(title: str, body: str) -> str:
+def fold_part(title: str, body: str) -> str:
     """Return a part of a page that opens on a click."""
     return f"<details><summary>{escape(title)}</summary>{body}</details>"

@@ -385,7 +385,7 @@ def test_a_kernel_that_does_not_compile_runs_operation_by_operation_with_one_war
         raise RuntimeError("nvrtc: error: no such thing")
 
     monkeypatch.setattr(standin, "elementwise_kernel", refuse)
-    device_kernels._compiled.cache_clear()
+    device_kernels._compile_kernel.cache_clear()
     monkeypatch.setattr(device_kernels, "_warned", [])
     f = fad.jit(lambda x: np.sin(x) * 2.0 @ on_device(W) + np.cos(x) * 3.0 + 0.77)
     f(on_device(X))
@@ -394,7 +394,7 @@ def test_a_kernel_that_does_not_compile_runs_operation_by_operation_with_one_war
     np.testing.assert_allclose(fad.device_get(found), np.sin(X) * 2.0 @ W + np.cos(X) * 3.0 + 0.77)
     f(on_device(X))  # no second warning, which would be an error here
     assert "one by one: it did not compile" in f.explain()
-    device_kernels._compiled.cache_clear()
+    device_kernels._compile_kernel.cache_clear()
 
 
 def test_a_lowering_of_the_host_is_not_asked_for_but_numpys_makes_no_kernels():

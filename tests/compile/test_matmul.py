@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.compile.codegen.matmul import _planned
+from fad.compile.codegen.matmul import _plan_product
 from fad.compile.machine import blas
 from fad.compile.targets.select import using
 
@@ -217,6 +217,6 @@ def test_what_has_more_rows_or_columns_than_32_bits_count_is_not_given_to_blas(l
         ((2000, 2**12), (2**12,), (2000,), -(-long // 2**12)),
     ]
     for a, b, c, step in cases:
-        planned = _planned(at_most(*a, step=step), at_most(*b), at_most(*c))
+        planned = _plan_product(at_most(*a, step=step), at_most(*b), at_most(*c))
         by_blas = planned is not None and planned[0].startswith("blas")
         assert by_blas == (max(*a, *b, a[1] * step) < 2**31), (a, b)

@@ -197,7 +197,7 @@ def test_the_environment_limits_the_threads(environment, number, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert pools.wanted() == number if number else pools.wanted() >= 1
+    assert pools.count_threads() == number if number else pools.count_threads() >= 1
 
 
 def test_with_one_thread_none_is_started():

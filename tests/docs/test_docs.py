@@ -74,10 +74,10 @@ def test_examples_of_the_reference_name_things_as_users_do(monkeypatch):
     import fad
 
     reference = _reference(monkeypatch)
-    text = ">>> a, b = split(key(0))\n>>> def normal(k):\n...     return uniform(k)\n>>> normal(a)\nnormal(a)"
-    expected = text.replace("split(key(0))", "fad.random.split(fad.random.key(0))")
-    expected = expected.replace("uniform(", "fad.random.uniform(")
-    assert reference.full_names(text, fad.random.split, "fad.random") == expected
+    text = ">>> a, b = leaves(map(f, t))\n>>> def flatten(k):\n...     return structure(k)\n>>> flatten(a)\nflatten(a)"
+    expected = text.replace("leaves(map(", "fad.tree.leaves(fad.tree.map(")
+    expected = expected.replace("structure(", "fad.tree.structure(")
+    assert reference.full_names(text, fad.tree.leaves, "fad.tree") == expected
     assert ">>> fad.vmap(" in reference.full_names(fad.vmap.__doc__, fad.vmap, "fad")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import fad
 from fad.core.docstring_sections import numpydoc_sections
-from fad.core.docstrings import public_path, summary, written
+from fad.core.docstrings import public_path, summary, write_partial
 from fad.core.primitive import REGISTRY, Primitive
 
 for _part in fad.scipy.__all__:
@@ -84,7 +84,7 @@ def test_pages_are_read_from_numpys_format():
     text += "\n    See Also\n    --------\n    g\n"
     assert summary(text) == "Do it well."
     assert numpydoc_sections(text) == "Parameters\n----------\nx : int\n    It."
-    assert written(lambda _z, a, b: a * b, ("p", "q")) == "p * q"
+    assert write_partial(lambda _z, a, b: a * b, ("p", "q")) == "p * q"
 
 
 # --- transformed functions ------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from fad.errors import (
     NonScalarOutputError,
     ShapeMismatchError,
 )
-from fad.sparse.colouring import plan_symmetric, planned
+from fad.sparse.colouring import plan_passes, plan_symmetric
 from fad.testing.programs import SMOOTH
 from fad.testing.strategies import programs_and_points
 
@@ -123,7 +123,7 @@ def _patterns(draw, symmetric=False):
 @settings(max_examples=150, deadline=None)
 def test_every_entry_of_any_matrix_is_read_off_the_products_of_its_plan(pattern, mode):
     entries = np.where(pattern, np.arange(1.0, pattern.size + 1).reshape(pattern.shape), 0.0)
-    plan = planned(scipy.sparse.csr_array(pattern), mode)
+    plan = plan_passes(scipy.sparse.csr_array(pattern), mode)
     right, left, _ = plan.seeds
     products = np.concatenate([(right @ entries.T).reshape(-1), (left @ entries).reshape(-1)])
     np.testing.assert_array_equal(products[plan.take], entries[plan.places])

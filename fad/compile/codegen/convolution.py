@@ -24,7 +24,7 @@ from fad.compile.ir.types import BYTES, LLVM_TYPE
 from fad.compile.machine.cpu import register_bytes
 from fad.compile.schedule.parallelize import GRAIN, MOST_PARTS, SMALLEST
 from fad.core.graph import Equation
-from fad.ops.windows import met
+from fad.ops.windows import find_taps
 
 MOST_PLACES = 1 << 20  # entries of a table
 MOST_WRITTEN = 1 << 22  # elements of the sums of parts
@@ -115,7 +115,7 @@ def _input_products(c: np.ndarray, w: np.ndarray, x: np.ndarray, p: dict) -> lis
         q = _table([(groups, (by_group, rows * a.c, channels * z.c)), *places])
         k = _table([(rows, (by_row, a.c))])
         for d, r in enumerate(first):
-            taps = met(r + p["low"][d], w.shape[3 + d], p["dilation"][d], stride[d])
+            taps = find_taps(r + p["low"][d], w.shape[3 + d], p["dilation"][d], stride[d])
             steps_d = [(by_tap[d] * i, a.spatial[d] * (t + p["shift"][d])) for i, t in taps]
             k = (k[:, None] + np.array(steps_d, np.int64).reshape(1, -1, 2)).reshape(-1, 2)
         start = sum(r * s for r, s in zip(first, z.spatial, strict=True))
@@ -148,7 +148,7 @@ def _even(program: Program, i: int) -> int:
     return i if a.shape[-1] == 1 or a.strides[-1] == a.itemsize else program.table.contiguous(i)
 
 
-def _kept(program: Program, *tables: np.ndarray) -> list[int]:
+def _keep_tables(program: Program, *tables: np.ndarray) -> list[int]:
     program.table.kept += tables
     return [data_address(t) for t in tables]
 
@@ -174,7 +174,7 @@ def _add_products(program: Program, call: _Products, values: tuple, t: str) -> N
     name = conv_matmul.product_name(t, rows, columns)
     nanos = len(call.q) * len(call.m) * max(1, len(call.k)) * call.v * _COST
     parts = _parts(len(call.q), int(nanos / GRAIN) if nanos >= SMALLEST else 1)
-    q, m, k = _kept(program, call.q, call.m, call.k)
+    q, m, k = _keep_tables(program, call.q, call.m, call.k)
     _start(program, name, lambda: conv_matmul.product_module(t, rows, columns), len(parts), len(conv_matmul.PRODUCT))
     for first, count in parts:
         for i, offset in zip(values, call.starts, strict=True):
@@ -215,7 +215,7 @@ def _dots(program: Program, values: tuple, tables: tuple, v: int) -> None:
     taps = _parts(len(j), -(-wanted // len(terms)) if len(j) >= 64 else 1)
     rows, columns = _block(len(m), len(j))
     partial = np.empty((len(terms), *w.shape), w.dtype) if len(terms) > 1 else None
-    pg, pm, pj, pq = _kept(program, g, m, j, q)
+    pg, pm, pj, pq = _keep_tables(program, g, m, j, q)
     text = lambda: conv_matmul.dots_module(t, rows, columns)
     _start(program, conv_matmul.dots_name(t, rows, columns), text, len(terms) * len(taps), len(conv_matmul.DOTS))
     for k, (first, count) in enumerate(terms):

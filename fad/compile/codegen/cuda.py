@@ -99,7 +99,7 @@ class Spelling:
 
     def write(self, operands: list[str]) -> str:
         """Return the C expression of the result; `operands` are texts, each in its `operand_type`."""
-        value, kind = _walk(_parsed(self.text, len(operands)), operands, self.work)
+        value, kind = _walk(_parse_template(self.text, len(operands)), operands, self.work)
         return cast(value, kind, self.out)
 
 
@@ -135,7 +135,7 @@ def _is_sure(graph: Graph, i: int, kind: str) -> bool:
 
 
 @functools.cache
-def _parsed(text: str, arity: int) -> ast.expr:
+def _parse_template(text: str, arity: int) -> ast.expr:
     return ast.parse(text.format(*[f"x{k}" for k in range(arity)]), mode="eval").body
 
 
@@ -167,7 +167,7 @@ def _walk(n: Any, operands: list[str], work: str) -> tuple[str, str]:
     if isinstance(n, ast.IfExp):
         c, a, b = (_walk(v, operands, work)[0] for v in (n.test, n.body, n.orelse))
         return f"({c} ? {a} : {b})", work
-    return _called(n.func.id, [_walk(a, operands, work)[0] for a in n.args], work)
+    return _write_call(n.func.id, [_walk(a, operands, work)[0] for a in n.args], work)
 
 
 def _binary(op: type, a: str, b: str, work: str) -> str:
@@ -183,7 +183,7 @@ def _binary(op: type, a: str, b: str, work: str) -> str:
     raise Cannot
 
 
-def _called(name: str, args: list[str], work: str) -> tuple[str, str]:
+def _write_call(name: str, args: list[str], work: str) -> tuple[str, str]:
     if name == "select":
         return f"({args[0]} ? {args[1]} : {args[2]})", work
     table = _FUNCTIONS if work in _FLOATS else _OF_INTEGERS if work in INTEGERS else {}

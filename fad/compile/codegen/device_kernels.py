@@ -17,12 +17,12 @@ import numpy as np
 from fad.compile.codegen.cuda import C_TYPE, cast, literal, spelling
 from fad.compile.ir.types import LLVM_TYPE
 from fad.compile.passes.constants import as_uniform
-from fad.core.graph import ARRAY, Equation, Graph, placed
+from fad.core.graph import ARRAY, Equation, Graph, place_constant
 from fad.errors import NativeFallbackWarning
 
 
 @functools.lru_cache(maxsize=4096)
-def _compiled(backend: Any, ins: tuple, outs: tuple, body: str, name: str) -> Any:
+def _compile_kernel(backend: Any, ins: tuple, outs: tuple, body: str, name: str) -> Any:
     return backend.elementwise_kernel(ins, outs, body, name)
 
 
@@ -38,7 +38,7 @@ class Kernel:
         self.body = text.write(equations, stored)
         self.ins = text.ins
         self.texts = (tuple(text.heads), tuple(text.results))
-        self.name = _named(equations, self.body)
+        self.name = _name_kernel(equations, self.body)
         self.run: Any = self._first
 
     def described(self) -> str:
@@ -48,7 +48,7 @@ class Kernel:
     def _first(self, *xs: Any) -> tuple:
         """Compile, which the first call does, and run; what does not compile runs operation by operation."""
         try:
-            kernel = _compiled(self.backend, *self.texts, self.body, self.name)
+            kernel = _compile_kernel(self.backend, *self.texts, self.body, self.name)
             found = kernel(*xs)
         except MemoryError:
             raise
@@ -62,7 +62,7 @@ class Kernel:
     def _one_by_one(self, *xs: Any) -> tuple:
         graph = self.graph
         read = {i for eq in self.equations for i in eq.ins}
-        env = {i: placed(c, graph.types[i]) for i, c in graph.constants.items() if i in read}
+        env = {i: place_constant(c, graph.types[i]) for i, c in graph.constants.items() if i in read}
         env.update(zip(self.ins, xs, strict=True))
         for eq in self.equations:
             env[eq.outs[0]] = eq.prim.forward(*[env[i] for i in eq.ins], **eq.params)
@@ -95,7 +95,7 @@ class _Text:
 
     def operand(self, i: int, kind: str) -> str:
         """Return a value in the type that an operation computes in; a number that is known is written down."""
-        c = known(self.graph, i)
+        c = known_number(self.graph, i)
         text = None if c is None else literal(c, kind)
         if text is not None:
             return text
@@ -106,7 +106,7 @@ class _Text:
         return cast(self.names[i], LLVM_TYPE[self.graph.types[i].dtype], kind)
 
 
-def known(graph: Graph, i: int) -> Any:
+def known_number(graph: Graph, i: int) -> Any:
     """Return the number that a constant is everywhere, or None."""
     return as_uniform(graph.constants[i]) if i in graph.constants else None
 
@@ -118,11 +118,11 @@ def fits(graph: Graph, equations: list[Equation], outs: Any) -> bool:
     """
     made = {o for eq in equations for o in eq.outs}
     read = {i for eq in equations for i in eq.ins} - made
-    shapes = [graph.types[i].shape for i in read if graph.types[i].kind == ARRAY and known(graph, i) is None]
+    shapes = [graph.types[i].shape for i in read if graph.types[i].kind == ARRAY and known_number(graph, i) is None]
     return bool(shapes) and np.broadcast_shapes(*shapes) == graph.types[next(iter(outs))].shape
 
 
-def _named(equations: list[Equation], body: str) -> str:
+def _name_kernel(equations: list[Equation], body: str) -> str:
     """Return a name that says what a kernel does, for the profilers of the device."""
     said = "_".join(dict.fromkeys(re.sub(r"\W", "_", eq.prim.name) for eq in equations))[:60]
     return f"fad_{said}_{hashlib.sha256(body.encode()).hexdigest()[:8]}"

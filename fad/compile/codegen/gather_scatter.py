@@ -46,7 +46,7 @@ def is_lookup(graph: Graph, eq: Equation) -> bool:
         shape = graph.types[eq.ins[0]].shape
     fine = fine and all(graph.types[i].dtype == out.dtype for i in values)
     some = out.size > 0 and all(graph.types[i].size > 0 for i in eq.ins)  # a kernel looks up one row at least
-    return fine and some and _arranged(template, shape, single) is not None
+    return fine and some and _arrange_index(template, shape, single) is not None
 
 
 class _Arranged(NamedTuple):
@@ -61,7 +61,7 @@ class _Arranged(NamedTuple):
         return x[self.view].transpose(self.axes)
 
 
-def _arranged(template: tuple, shape: tuple, single: bool) -> _Arranged | None:
+def _arrange_index(template: tuple, shape: tuple, single: bool) -> _Arranged | None:
     """Return how an index is done, None if it cannot be; `single`: its arrays are single numbers, without axes."""
     if any(p is None for p in template) or not 1 <= sum(type(p) is str for p in template) <= MOST_ARRAYS:
         return None
@@ -114,7 +114,7 @@ def _arrays(program: Program, numbers: list) -> list:
 def _plan(program: Program, template: tuple, x: tuple, y: tuple, arrays: list) -> tuple | None:
     """Return the extents and strides of the three groups of axes of the indexed array x and the other one, y."""
     shape = np.broadcast_shapes(*[i.shape for i, _ in arrays])
-    way = _arranged(template, x[0].shape, not any(i.ndim for i, _ in arrays))
+    way = _arrange_index(template, x[0].shape, not any(i.ndim for i, _ in arrays))
     assert way is not None
     a, b, before, count = way.of(x[0]), y[0], way.before, way.steps
     x = (a, x[1])

@@ -102,7 +102,7 @@ def add_product(program: Program, eq: Equation) -> bool:
     arrays = [program.memory.at[i] for i in (x, y, eq.outs[0])]
     key = ("product", arrays[0].dtype, factor, *[(a.shape, a.strides) for a in arrays])
     if key not in program.table.layouts:  # unrolled steps have the same products over and over
-        program.table.layouts[key] = _planned(arrays[0], arrays[1], arrays[2], factor)
+        program.table.layouts[key] = _plan_product(arrays[0], arrays[1], arrays[2], factor)
     found = program.table.layouts[key]
     if found is None or (base and not program.table.copy((program.memory.at[base[0]], base[0]), eq.outs[0])):
         return False
@@ -118,7 +118,7 @@ def add_product(program: Program, eq: Equation) -> bool:
     return True
 
 
-def _planned(x: np.ndarray, y: np.ndarray, out: np.ndarray, factor: float | None = None) -> tuple | None:
+def _plan_product(x: np.ndarray, y: np.ndarray, out: np.ndarray, factor: float | None = None) -> tuple | None:
     """Return a product's function by name and text, whether its operands are swapped, and its parts.
 
     With a factor, the product times that is added to what is there. A part is where in the three arrays it begins, in
@@ -306,7 +306,7 @@ def _by_blas(p: Product, t: str, alpha: float = 1.0, beta: float = 0.0) -> tuple
         incx, incy = p.b[0] // p.size, p.c[0] // p.size
         if max(m, k, lda, incx, incy) > _MOST_OF_BLAS:
             return None
-        words = [f, how, inner, outer, alpha, lda, incx, beta, incy, _told()]
+        words = [f, how, inner, outer, alpha, lda, incx, beta, incy, _find_pool()]
         return "blas_gemv", matmul_kernels.gemv_module, words
     if b is None or p.c[1] != p.size:
         return None
@@ -315,11 +315,24 @@ def _by_blas(p: Product, t: str, alpha: float = 1.0, beta: float = 0.0) -> tuple
     ldc = max(p.c[1] // p.size, n)
     if max(m, k, n, a[1], b[1], ldc) > _MOST_OF_BLAS:
         return None
-    words = [f, ord("N" if b[0] else "T"), ord("N" if a[0] else "T"), n, m, k, alpha, b[1], a[1], beta, ldc, _told()]
+    words = [
+        f,
+        ord("N" if b[0] else "T"),
+        ord("N" if a[0] else "T"),
+        n,
+        m,
+        k,
+        alpha,
+        b[1],
+        a[1],
+        beta,
+        ldc,
+        _find_pool(),
+    ]
     return "blas_gemm", matmul_kernels.gemm_module, words
 
 
-def _told() -> int:
+def _find_pool() -> int:
     """Return where the pool is, which knows how BLAS is set to use one thread; 0 if it cannot be."""
     found = blas.threads()
     if found is None:

@@ -215,7 +215,7 @@ def spell(eq: Equation, ins: list[str], helpers: Helpers, written: Any) -> str:
     if prim.array_form is not None and prim.symbol is not None:
         return _ON_NUMBERS[prim.symbol].format(*ins)
     if prim.name == "getitem":
-        return f"{ins[0]}[{_bracketed(index_parts(eq.params['template'], ins[1:], written))}]"
+        return f"{ins[0]}[{_write_index(index_parts(eq.params['template'], ins[1:], written))}]"
     if prim.text is not None:
         return prim.text(*ins, **eq.params)
     return _call(prim.forward, ins, eq.params, helpers, written)
@@ -227,7 +227,7 @@ def statements(eq: Equation, ins: list[str], out: str, written: Any) -> list[str
     if name == "scatter":
         made = f"{out} = np.zeros({params['shape']}, {written(params['dtype'])})"
         indices = [index_parts(index, (), written) for index in params["indices"]]
-        return [made, *(_added(out, index, v) for index, v in zip(indices, ins, strict=True))]
+        return [made, *(_write_addition(out, index, v) for index, v in zip(indices, ins, strict=True))]
     if name == "stack_push":  # a stack is the one below and the values
         return [f"{out} = ({', '.join(ins)})"]
     if name == "stack_pop":
@@ -236,14 +236,14 @@ def statements(eq: Equation, ins: list[str], out: str, written: Any) -> list[str
         return None
     index = index_parts(params["template"], ins[2:], written)
     if name == "index_set":
-        return [f"{out} = {ins[0]}.copy()", f"{out}[{_bracketed(index)}] = {ins[1]}"]
-    return [f"{out} = {ins[0]}.copy()", _added(out, index, ins[1])]
+        return [f"{out} = {ins[0]}.copy()", f"{out}[{_write_index(index)}] = {ins[1]}"]
+    return [f"{out} = {ins[0]}.copy()", _write_addition(out, index, ins[1])]
 
 
-def _added(out: str, index: list, values: str) -> str:
+def _write_addition(out: str, index: list, values: str) -> str:
     """Write an addition at an index. One of slices and numbers alone names every place once."""
     if all(basic for _, basic in index):
-        return f"{out}[{_bracketed(index)}] += {values}"
+        return f"{out}[{_write_index(index)}] += {values}"
     parts = [f"np.s_[{text}]" if ":" in text and basic else text for text, basic in index]
     return f"np.add.at({out}, ({', '.join(parts)},), {values})"
 
@@ -257,7 +257,7 @@ def index_parts(template: tuple, arrays: Any, written: Any) -> list[tuple[str, b
 _BASIC = (slice, int, type(None), type(Ellipsis))
 
 
-def _bracketed(index: list[tuple[str, bool]]) -> str:
+def _write_index(index: list[tuple[str, bool]]) -> str:
     return ", ".join(text for text, _ in index) or "()"
 
 

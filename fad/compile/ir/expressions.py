@@ -116,25 +116,27 @@ def _nonzero(constant: Any) -> bool:
 
 @functools.cache
 def _is_known(text: str) -> bool:
-    return all(name in POLYNOMIALS or name in SHORT or name == "select" for name in _called(text))
+    return all(name in POLYNOMIALS or name in SHORT or name == "select" for name in _called_functions(text))
 
 
 @functools.cache
 def is_heavy(text: str) -> bool:
     """Return whether a template holds a function that is computed by a polynomial."""
-    return not POLYNOMIALS.isdisjoint(_called(text))
+    return not POLYNOMIALS.isdisjoint(_called_functions(text))
 
 
 @functools.cache
 def _integer_safe(text: str) -> bool:
-    return _OF_INTEGERS.issuperset(_called(text)) and not any(isinstance(n, (ast.Div, ast.Pow)) for n in _nodes(text))
+    return _OF_INTEGERS.issuperset(_called_functions(text)) and not any(
+        isinstance(n, (ast.Div, ast.Pow)) for n in _nodes(text)
+    )
 
 
 def _nodes(text: str) -> list[ast.AST]:
     return list(ast.walk(ast.parse(text.replace("{", "x").replace("}", ""), mode="eval")))
 
 
-def _called(text: str) -> list[str]:
+def _called_functions(text: str) -> list[str]:
     """Return the names of the functions that a template calls."""
     return [n.func.id for n in _nodes(text) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
 

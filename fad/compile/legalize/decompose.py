@@ -151,7 +151,7 @@ def _power(work: _Writer, eq: Equation) -> bool:
 # --- questions to arrays ---------------------------------------------------------------------------------------------
 
 
-def _counted(work: _Writer, eq: Equation) -> int | None:
+def _count_nonzero(work: _Writer, eq: Equation) -> int | None:
     """Return how many elements are not zero; None where it is not one of numbers that kernels know."""
     x, t, axis, keepdims = _facts(work, eq)
     if t.dtype not in _COUNTED or not t.size or not axis:
@@ -162,18 +162,18 @@ def _counted(work: _Writer, eq: Equation) -> int | None:
 
 
 def _any(work: _Writer, eq: Equation) -> bool:
-    count = _counted(work, eq)
+    count = _count_nonzero(work, eq)
     return count is not None and work.give(eq, "not_equal", count, work.number(0, _NUMBER))
 
 
 def _all(work: _Writer, eq: Equation) -> bool:
-    count = _counted(work, eq)
+    count = _count_nonzero(work, eq)
     n = math.prod(work.type(eq.ins[0]).shape[a] for a in eq.params["axis"])
     return count is not None and work.give(eq, "equal", count, work.number(n, _NUMBER))
 
 
 def _count(work: _Writer, eq: Equation) -> bool:
-    count = _counted(work, eq)
+    count = _count_nonzero(work, eq)
     return count is not None and work.give(eq, "positive", count)
 
 

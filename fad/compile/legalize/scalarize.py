@@ -36,7 +36,7 @@ class Expanded:
         self.outputs = outputs
 
 
-def expanded(graph: Graph) -> Expanded | None:
+def expand_body(graph: Graph) -> Expanded | None:
     """Return a body that computes with single numbers; None if it has too many, or an operation without a kernel."""
     if any(t.size > MOST_ELEMENTS for t in graph.types) or len(graph.equations) > MOST_OPERATIONS:
         return None

@@ -33,7 +33,7 @@ _LIBRARY = {
 }  # fmt: skip
 
 
-def wanted() -> int:
+def count_threads() -> int:
     """Return how many threads large loops may use: FAD_NUM_THREADS, OMP_NUM_THREADS, or the CPUs of this process."""
     for name in ("FAD_NUM_THREADS", "OMP_NUM_THREADS"):
         first = os.environ.get(name, "").split(",")[0].strip()
@@ -62,7 +62,7 @@ class _Pool:
             self.make_locks()
         except (AttributeError, OSError, TypeError):  # no POSIX threads here: loops run in the caller's
             return
-        self.memory[WORDS["wanted"] // 8] = wanted() - 1
+        self.memory[WORDS["wanted"] // 8] = count_threads() - 1
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.forget)
 

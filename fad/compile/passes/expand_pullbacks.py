@@ -10,7 +10,7 @@ from typing import Any
 
 from fad.control_flow.pullback import active_operands, pullback_p
 from fad.control_flow.scan import scan_p
-from fad.control_flow.split_pullback import accumulated
+from fad.control_flow.split_pullback import accumulate_outputs
 from fad.control_flow.stack import EMPTY, STACK, pop_p, push_p
 from fad.core.graph import Equation, Graph, Type
 from fad.core.primitive import REGISTRY
@@ -100,7 +100,7 @@ class _Expansion:
         c, index = params["consts"], params["index"]
         seeds = sum(params["seeds"])
         consts = [k for k in active_operands(params) if k < c]
-        body, sums = accumulated(cut.backward, len(consts))
+        body, sums = accumulate_outputs(cut.backward, len(consts))
         inputs, outputs = cut.backward.inputs, list(body.outputs)
         fixed, kept, cts = inputs[: c + index], inputs[c + index : c + index + cut.kept], inputs[c + index + cut.kept :]
         zeros = [self._new(self.types[eq.ins[k]]) for k in consts]

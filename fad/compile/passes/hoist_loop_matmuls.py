@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from fad.compile.passes.loop_bodies import Loop
-from fad.control_flow.split_pullback import needed
+from fad.control_flow.split_pullback import find_needed
 from fad.core.graph import ARRAY, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
 from fad.staging.may_raise import unread_in_body
@@ -133,7 +133,7 @@ class _Inputs(_Work):
         if not self.replaced and not self.fixed:
             return self.eq, []
         equations = [e for e in self.body.equations if e.outs[0] not in self.replaced and e.outs[0] not in self.fixed]
-        equations = needed(equations, [*self.body.outputs, *unread_in_body(self.body, self.body.outputs)])
+        equations = find_needed(equations, [*self.body.outputs, *unread_in_body(self.body, self.body.outputs)])
         used = {i for e in equations for i in e.ins} | set(self.body.outputs)
         c = [k for k, i in enumerate(self.loop.const_inputs) if i in used]
         xs = [k for k, i in enumerate(self.loop.x_inputs) if i in used]
@@ -212,7 +212,7 @@ class _Sums(_Work):
             *loop.const_inputs, *([loop.index_input] if loop.indexed else []), *[loop.carry_inputs[k] for k in kept],
             *loop.x_inputs,
         ]  # fmt: skip
-        equations = needed(self.body.equations, [*outputs, *unread_in_body(self.body, outputs)])
+        equations = find_needed(self.body.equations, [*outputs, *unread_in_body(self.body, outputs)])
         body = self.body.replace(inputs=inputs, outputs=outputs, equations=equations)
         ins = (*loop.consts, *[loop.carry[k] for k in kept], *loop.xs)
         params = {**eq.params, "body": body, "carries": len(kept)}

@@ -13,7 +13,7 @@ import numpy as np
 
 from fad.control_flow.pullback import pullback_p
 from fad.control_flow.scan import scan_p, while_p
-from fad.control_flow.split_pullback import needed
+from fad.control_flow.split_pullback import find_needed
 from fad.core.graph import ARRAY, GUARD, SCALAR, Equation, Graph, Type, type_of
 from fad.core.primitive import Primitive
 from fad.staging.may_raise import unread, unread_in_body
@@ -127,7 +127,7 @@ def _trim_loop(graph: Graph, eq: Equation, alive: set, alias: dict, optimise: Ca
     ys = [k for k, o in enumerate(stacked) if o in alive]
     while True:
         outputs = [body.outputs[k] for k in range(m) if wanted[k]] + [body.outputs[m + k] for k in ys]
-        equations = needed(body.equations, [*outputs, *unread_in_body(body, outputs)])
+        equations = find_needed(body.equations, [*outputs, *unread_in_body(body, outputs)])
         used = {i for e in equations for i in e.ins} | set(outputs)
         more = [w or body.inputs[start + k] in used for k, w in enumerate(wanted)]
         if more == wanted:
@@ -226,7 +226,9 @@ def _spread(graph: Graph, body: Graph, k: int, operand: int, constants: dict) ->
 def _trim_branches(graph: Graph, eq: Equation, alive: set, optimise: Callable) -> Equation:
     keep = [k for k, o in enumerate(eq.outs) if o in alive]
     graphs = [g.replace(outputs=[g.outputs[k] for k in keep]) for g in eq.params["branches"]]
-    graphs = [g.replace(equations=needed(g.equations, [*g.outputs, *unread_in_body(g, g.outputs)])) for g in graphs]
+    graphs = [
+        g.replace(equations=find_needed(g.equations, [*g.outputs, *unread_in_body(g, g.outputs)])) for g in graphs
+    ]
     operands = eq.ins[1:]
     used = [{i for e in g.equations for i in e.ins} | set(g.outputs) for g in graphs]
     constants: list[dict] = [dict(g.constants) for g in graphs]

@@ -21,7 +21,7 @@ from fad.compile.schedule.fusion import Step, join
 from fad.compile.schedule.numpy_buffers import Plan
 from fad.compile.schedule.sink import compute_where_used, weight
 from fad.compile.targets.numpy_program import NumPyProgram, Writer
-from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type, placed
+from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type, place_constant
 
 # What a kernel may weigh, which bounds the time to compile it and the registers it needs; and the arrays and numbers
 # that it reads and writes: they are arguments, of which a kernel of CUDA may have 4 kB.
@@ -63,7 +63,11 @@ class _Writer(Writer):
 
     def constant(self, c: Any, t: Type) -> Any:
         number = as_uniform(c) if t.home is not None and t.size > 1 else None
-        return placed(c, t) if number is None else np.broadcast_to(placed(np.asarray(number, t.dtype), t), t.shape)
+        return (
+            place_constant(c, t)
+            if number is None
+            else np.broadcast_to(place_constant(np.asarray(number, t.dtype), t), t.shape)
+        )
 
     def maker(self, name: str, body: Graph, v: int) -> str:
         return f"device_{name}" if v in _homes(body) else name

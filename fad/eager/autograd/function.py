@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import Tracer
-from fad.eager.core.engine import Pullback, call_record, lift, output, turned
+from fad.eager.core.engine import Pullback, call_record, conjugate_gradient, lift, output
 from fad.eager.core.mode import enable_grad, is_recording, unrecorded
 from fad.eager.errors import BackwardError
-from fad.eager.tensor import Tensor, lowered, wrap
+from fad.eager.tensor import Tensor, lower, wrap
 from fad.errors import CustomRuleError, ShapeMismatchError
 from fad.transforms.custom import custom_vjp
 
@@ -132,7 +132,7 @@ class Function:
         def backward(saved, cts):
             ctx = last[0]
             ctx._unpacked = tuple(None if v is None else Tensor(v) for v in saved)
-            found = cls.backward(ctx, *(Tensor(turned(ct)) for ct in cts))
+            found = cls.backward(ctx, *(Tensor(conjugate_gradient(ct)) for ct in cts))
             likes = [(x.value.shape, x.value.dtype) if isinstance(x, Tensor) else None for x in args]
             checked = cls._check(found, likes, [True] * len(args), lambda t: t.value)
             return tuple(checked[i] for i in places)
@@ -198,7 +198,7 @@ class Function:
                     f"{cls.__name__}.backward returned a gradient of shape {tuple(g.shape)} "
                     f"for an argument of shape {like[0]}"
                 )
-            value = turned(as_value(g))
+            value = conjugate_gradient(as_value(g))
             out.append(value if value.dtype == like[1] else value.astype(like[1]))
         return out
 
@@ -206,7 +206,7 @@ class Function:
 def _gradient(g: Any, like: Any, fill: bool) -> Any:
     if g is None:
         return Tensor(np.zeros_like(like)) if fill and like is not None else None
-    return wrap(turned(g)) if type(g) is Tracer else Tensor(turned(g))
+    return wrap(conjugate_gradient(g)) if type(g) is Tracer else Tensor(conjugate_gradient(g))
 
 
 def once_differentiable(backward: Any) -> Any:
@@ -214,7 +214,7 @@ def once_differentiable(backward: Any) -> Any:
 
     def wrapper(ctx, *grads):
         with unrecorded():
-            return backward(ctx, *(Tensor(lowered(g)) if g is not None else None for g in grads))
+            return backward(ctx, *(Tensor(lower(g)) if g is not None else None for g in grads))
 
     return wrapper
 

@@ -9,11 +9,11 @@ import numpy as np
 from fad.backends import is_numpy_scalar
 from fad.core.cotangent import densify
 from fad.core.tracer import Tracer
-from fad.eager.core.engine import EAGER, EagerTrace, Sweep, lift, turned
+from fad.eager.core.engine import EAGER, EagerTrace, Sweep, conjugate_gradient, lift
 from fad.eager.core.mode import without_recording
 from fad.eager.core.records import BIRTH, LEAF, note_change
 from fad.eager.errors import BackwardError, ImplicitGradientError
-from fad.eager.tensor import Tensor, lowered, wrap
+from fad.eager.tensor import Tensor, lower, wrap
 from fad.errors import ShapeMismatchError
 
 
@@ -60,7 +60,7 @@ def run_backward(
     trace = (EagerTrace() if foreign else EAGER) if create_graph else None
     given = []
     for y, gradient in zip(outputs, gradients, strict=True):
-        ct = turned(_seed(y, gradient, trace))
+        ct = conjugate_gradient(_seed(y, gradient, trace))
         given.append(ct)
         sweep.seed(y.node, ct)
     if trace is None:
@@ -69,12 +69,12 @@ def run_backward(
         sweep.run_traced(lambda v, r: lift(v, r, trace))
     if capture:
         found = [sweep.found.get(x.node[BIRTH]) for x in inputs]
-        return [None if ct is None else turned(ct) for ct in found]
+        return [None if ct is None else conjugate_gradient(ct) for ct in found]
     taken = {id(base(g)) for g in given}
     pairs = sweep.leaves if inputs is None else [(x.node, sweep.found.get(x.node[BIRTH])) for x in inputs]
     for rec, ct in pairs:
         if ct is not None:
-            _add_to_leaf(rec, turned(densify(ct)), taken)
+            _add_to_leaf(rec, conjugate_gradient(densify(ct)), taken)
     return []
 
 
@@ -138,7 +138,7 @@ def _add_to_leaf(rec: list, ct: Any, taken: set) -> None:
     if old is None:
         leaf._grad = wrap(as_owned(ct, taken))
     elif type(ct) is Tracer or old.node is not None or type(old.value) is not np.ndarray:
-        leaf._grad = wrap(lowered(old) + ct)
+        leaf._grad = wrap(lower(old) + ct)
     else:
         old.value += ct
         note_change(old.value)

@@ -447,16 +447,16 @@ def _scale(g: Any, partial: Callable, saved: tuple, to: Any) -> Any:
     return c if to is None else fit(c, *to)
 
 
-def turned(g: Any) -> Any:
+def conjugate_gradient(g: Any) -> Any:
     """Turn a cotangent into a gradient as PyTorch has it, or back: its conjugate, so that x - lr x.grad goes down."""
     return np.conj(g) if g.dtype.kind == "c" else g
 
 
 def run_hooks(rec: list, g: Any) -> Any:
     """Call the hooks of a record in order; what one returns takes the place of the gradient."""
-    g = turned(g)
+    g = conjugate_gradient(g)
     hooks = rec[HOOKS]
     for key in sorted(hooks):  # in the order of their stages
         new = hooks[key](g)
         g = g if new is None else new
-    return turned(g)
+    return conjugate_gradient(g)

@@ -16,7 +16,7 @@ from fad.core.tracer import Tracer
 from fad.eager.core.composite import composite
 from fad.eager.core.engine import GENERAL
 from fad.eager.core.mode import is_recording
-from fad.eager.core.records import LEAF, births, find_saved_in, is_leaf, note_change, placed, user_frame
+from fad.eager.core.records import LEAF, births, find_saved_in, is_leaf, name_user_line, note_change, user_frame
 from fad.eager.core.views import above, chain, is_seen_elsewhere, renew, set_node
 from fad.eager.errors import InPlaceError
 from fad.eager.ops import functions as f
@@ -24,8 +24,8 @@ from fad.eager.ops.operators import run
 from fad.eager.ops.shaping import plain_index, reshape
 from fad.eager.tensor import Tensor, memory
 from fad.errors import ShapeMismatchError
+from fad.ops.conversion import astype_p
 from fad.ops.indexing import set_p, split_index
-from fad.ops.structural import astype_p
 
 
 def _refuse_leaf(x: Tensor) -> None:
@@ -102,11 +102,11 @@ def replace(x: Tensor, new: Tensor) -> Tensor:
 def in_place(out_of_place: Any) -> Any:
     def method(self, *args, **kwargs):
         _refuse_leaf(self)
-        new = placed(out_of_place(self, *args, **kwargs))
+        new = name_user_line(out_of_place(self, *args, **kwargs))
         if new is NotImplemented:
             return new
         if new.node is not None and any(v is self.value for v in find_saved_in(new.node)):  # about to be overwritten
-            new = placed(out_of_place(Tensor(np.array(self.value), self.node), *args, **kwargs))
+            new = name_user_line(out_of_place(Tensor(np.array(self.value), self.node), *args, **kwargs))
         return replace(self, new)
 
     method.__doc__ = f"Do `{out_of_place.__name__}` in place, and return the tensor."

@@ -59,7 +59,7 @@ class _Answers(dict):
 _is_ours = _Answers()
 
 
-def placed(x: Any) -> Any:
+def name_user_line(x: Any) -> Any:
     """Let the record of a tensor that fad's own code computed name the user's line instead."""
     rec = getattr(x, "node", None)
     if rec is not None and _is_ours[rec[CODE].co_filename]:

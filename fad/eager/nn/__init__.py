@@ -12,7 +12,7 @@ from fad.eager.nn.losses import *  # noqa: F403
 from fad.eager.nn.losses import __all__ as _losses
 from fad.eager.nn.module import Module
 from fad.eager.tensor import Parameter
-from fad.eager.unsupported import explained
+from fad.eager.unsupported import explain_missing
 
 __all__ = [
     *_attention,
@@ -31,4 +31,4 @@ __all__ = [
     "utils",
 ]
 
-__getattr__ = explained("torch.nn", globals())
+__getattr__ = explain_missing("torch.nn", globals())

@@ -13,7 +13,7 @@ from fad.eager.nn import init
 from fad.eager.nn.containers import ModuleList
 from fad.eager.nn.layers import Layer, LayerNorm
 from fad.eager.nn.module import Module
-from fad.eager.tensor import Tensor, lowered, wrap
+from fad.eager.tensor import Tensor, lower, wrap
 
 __all__ = [
     "MultiheadAttention", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
@@ -104,7 +104,7 @@ def _of_arrays(activation: Any) -> Any:
     """Return a function of tensors as one of arrays."""
     if isinstance(activation, str):
         return activation
-    return lambda x: lowered(activation(wrap(x)))
+    return lambda x: lower(activation(wrap(x)))
 
 
 class TransformerEncoder(Module):

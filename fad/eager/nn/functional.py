@@ -16,7 +16,7 @@ from fad.eager.ops.operators import convert
 from fad.eager.rng import drawn_key
 from fad.eager.signatures import in_torch_words
 from fad.eager.tensor import Tensor, through
-from fad.eager.unsupported import explained
+from fad.eager.unsupported import explain_missing
 from fad.nn import functional as F
 
 
@@ -385,4 +385,4 @@ __all__ = [
     "triplet_margin_with_distance_loss", "unfold",
 ]  # fmt: skip
 
-__getattr__ = explained("torch.nn.functional", globals())
+__getattr__ = explain_missing("torch.nn.functional", globals())

@@ -10,14 +10,14 @@ import numpy as np
 import fad.nn
 from fad import config, tree
 from fad.eager.core.mode import no_grad
-from fad.eager.core.records import placed
+from fad.eager.core.records import name_user_line
 from fad.eager.nn import functional as F
 from fad.eager.nn.module import Module
 from fad.eager.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 from fad.eager.ops.creation import get_default_dtype
 from fad.eager.rng import drawn_key, drawn_seed
 from fad.eager.signatures import SETTINGS, SignatureOfCore
-from fad.eager.tensor import Parameter, Tensor, is_tensor, lowered, tensors_of, unshared, wrap
+from fad.eager.tensor import Parameter, Tensor, is_tensor, lower, tensors_of, unshare, wrap
 
 # Layers whose last setting may be `inplace`, of which nothing is kept: there is nothing to gain from it here.
 _INPLACE = (
@@ -74,10 +74,10 @@ class Layer(Module):
         _, structure = tree.flatten(core)
         parameters = self._parameters
         now = (parameters[name] if name in parameters else getattr(self, name) for name in self._order)
-        run = tree.unflatten(structure, [lowered(p) for p in now])
+        run = tree.unflatten(structure, [lower(p) for p in now])
         given = tensors_of(args, kwargs)
-        args, kwargs = tree.map(lowered, (args, kwargs), is_leaf=is_tensor)
-        return unshared(wrap(fun(run, *args, **kwargs)), given)
+        args, kwargs = tree.map(lower, (args, kwargs), is_leaf=is_tensor)
+        return unshare(wrap(fun(run, *args, **kwargs)), given)
 
     def __getattr__(self, name: str) -> Any:
         fields = self.__dict__
@@ -152,9 +152,9 @@ for _title in __all__:
 # Layers that are one call of a function need no copy of their core.
 Linear, LayerNorm, Embedding = (globals()[_title] for _title in ("Linear", "LayerNorm", "Embedding"))
 Linear.forward = lambda self, input: F.linear(input, self.weight, self.bias)
-globals()["ReLU"].forward = lambda self, input: placed(F.relu(input))
-globals()["Flatten"].forward = lambda self, input: placed(input.flatten(self.core.start, self.core.end))
-globals()["Unflatten"].forward = lambda self, input: placed(input.unflatten(self.core.axis, self.core.sizes))
+globals()["ReLU"].forward = lambda self, input: name_user_line(F.relu(input))
+globals()["Flatten"].forward = lambda self, input: name_user_line(input.flatten(self.core.start, self.core.end))
+globals()["Unflatten"].forward = lambda self, input: name_user_line(input.unflatten(self.core.axis, self.core.sizes))
 globals()["Dropout"].forward = lambda self, input: F.dropout(input, self.core.p, self.training)
 
 

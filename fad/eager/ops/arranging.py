@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fad.eager.core.composite import composite
-from fad.eager.core.records import placed
+from fad.eager.core.records import name_user_line
 from fad.eager.ops.nodes import as_node, join_node, without_derivative
 from fad.eager.tensor import Tensor
 
@@ -75,7 +75,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     """Return the combinations of r elements of a vector, one row each."""
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     places = np.array(list(choose(range(len(input)), r)), int).reshape(-1, r)
-    return placed(input[places])
+    return name_user_line(input[places])
 
 
 rot90 = as_node("rot90", lambda x, k=1, dims=(0, 1): np.rot90(x, k, tuple(dims)), linear=True)
@@ -92,7 +92,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     else:
         ends = [int(i) for i in indices_or_sections]
     bounds = [0, *ends, n]
-    return tuple(placed(input[(*(slice(None),) * axis, slice(a, b))]) for a, b in itertools.pairwise(bounds))
+    return tuple(name_user_line(input[(*(slice(None),) * axis, slice(a, b))]) for a, b in itertools.pairwise(bounds))
 
 
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import Tracer
-from fad.eager.core.records import placed
+from fad.eager.core.records import name_user_line
 from fad.eager.ops.operators import convert, run
 from fad.eager.tensor import Tensor
 from fad.ops import elementwise as e
@@ -30,7 +30,7 @@ def contiguous(self: Tensor) -> Tensor:
         return self
     y = clone(self)
     y.value = np.ascontiguousarray(y.value)
-    return placed(y)
+    return name_user_line(y)
 
 
 def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:

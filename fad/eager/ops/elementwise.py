@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fad.eager.core.composite import composite, step
-from fad.eager.core.records import placed
+from fad.eager.core.records import name_user_line
 from fad.eager.ops.copies import clone
 from fad.eager.ops.creation import get_default_dtype
 from fad.eager.ops.nodes import as_node, special_function
@@ -89,18 +89,18 @@ sigmoid, relu = BY_PRIMITIVE[activation.sigmoid], BY_PRIMITIVE[fused.relu]
 
 def add(input: Any, other: Any, *, alpha: float = 1) -> Any:
     """Return ``input + alpha * other``."""
-    return placed(input + (other if alpha == 1 else alpha * other))
+    return name_user_line(input + (other if alpha == 1 else alpha * other))
 
 
 def sub(input: Any, other: Any, *, alpha: float = 1) -> Any:
     """Return ``input - alpha * other``."""
-    return placed(input - (other if alpha == 1 else alpha * other))
+    return name_user_line(input - (other if alpha == 1 else alpha * other))
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """Return the quotient; rounded towards zero ("trunc") or down ("floor") it has no derivative."""
     if rounding_mode is None:
-        return placed(input / other)
+        return name_user_line(input / other)
     if rounding_mode not in ("trunc", "floor"):
         raise ValueError(f"rounding_mode must be None, 'trunc' or 'floor', not {rounding_mode!r}")
     if rounding_mode == "floor":
@@ -180,17 +180,17 @@ clamp_max = as_node("clamp_max", lambda x, max: np.where(x > max, np.zeros_like(
 
 def real(input: Tensor) -> Tensor:
     """Return the real part; of a real tensor the tensor itself."""
-    return placed(_real(input)) if input.dtype.kind == "c" else input
+    return name_user_line(_real(input)) if input.dtype.kind == "c" else input
 
 
 def conj(input: Tensor) -> Tensor:
     """Return the complex conjugate; of a real tensor the tensor itself."""
-    return placed(_conj(input)) if input.dtype.kind == "c" else input
+    return name_user_line(_conj(input)) if input.dtype.kind == "c" else input
 
 
 def floor_divide(input: Any, other: Any) -> Tensor:
     """Return the quotient rounded down."""
-    return placed(input // other)
+    return name_user_line(input // other)
 
 
 def _double(x: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fad.core.tracer import bind
 from fad.eager.core.composite import composite
-from fad.eager.core.records import placed
+from fad.eager.core.records import name_user_line
 from fad.eager.ops.nodes import _title, as_array, as_node, without_derivative
 from fad.eager.tensor import Tensor
 from fad.errors import ShapeMismatchError
@@ -49,12 +49,12 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
 
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """Return the elements where the mask holds, as a vector."""
-    return placed(input[mask])
+    return name_user_line(input[mask])
 
 
 def take(input: Tensor, index: Tensor) -> Tensor:
     """Return elements of the flattened tensor by their numbers."""
-    return placed(input.reshape(-1)[index])
+    return name_user_line(input.reshape(-1)[index])
 
 
 def _along(index: Tensor, dim: int) -> tuple:
@@ -87,7 +87,7 @@ argwhere = without_derivative("argwhere", np.argwhere)
 
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """Return one slice along an axis; a view."""
-    return placed(input[(*(slice(None),) * (dim % input.ndim), index)])
+    return name_user_line(input[(*(slice(None),) * (dim % input.ndim), index)])
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:

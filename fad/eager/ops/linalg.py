@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fad.eager.core.composite import composite
-from fad.eager.core.records import placed
+from fad.eager.core.records import name_user_line
 from fad.eager.ops.nodes import as_node, join_node
 from fad.eager.ops.operators import mm, of_ranks
 from fad.eager.ops.shaping import diagonal, unsqueeze
@@ -19,7 +19,7 @@ from fad.eager.tensor import Tensor, through
 
 def _outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Return all products of the elements of two vectors."""
-    return placed(unsqueeze(input, 1) * vec2)
+    return name_user_line(unsqueeze(input, 1) * vec2)
 
 
 outer = of_ranks(_outer, 1, 1)
@@ -35,7 +35,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Return ``beta * input + alpha * mat1 @ mat2``."""
     product = mm(mat1, mat2) if alpha == 1 else alpha * mm(mat1, mat2)
-    return placed((input if beta == 1 else beta * input) + product)
+    return name_user_line((input if beta == 1 else beta * input) + product)
 
 
 baddbmm = of_ranks(as_node("baddbmm", lambda x, a, b, beta=1, alpha=1: beta * x + alpha * (a @ b)), None, 3, 3)
@@ -56,12 +56,12 @@ linalg = SimpleNamespace(**{name: as_node(f"linalg_{name}", fun) for name, fun i
 
 def _eigh(A: Tensor, UPLO: str = "L") -> tuple:
     """Return the eigenvalues, ascending, and eigenvectors of a symmetric or Hermitian matrix."""
-    return tuple(placed(x) for x in through(np.linalg.eigh, (A, UPLO), {}))
+    return tuple(name_user_line(x) for x in through(np.linalg.eigh, (A, UPLO), {}))
 
 
 def _svd(A: Tensor, full_matrices: bool = True) -> tuple:
     """Return ``(U, S, Vh)``, the singular values with their vectors."""
-    return tuple(placed(x) for x in through(np.linalg.svd, (A,), {"full_matrices": full_matrices}))
+    return tuple(name_user_line(x) for x in through(np.linalg.svd, (A,), {"full_matrices": full_matrices}))
 
 
 # Not nodes of their own kind, but NumPy's operation: its rule says what it cannot know where values are repeated.
@@ -193,7 +193,7 @@ def cholesky_solve(b: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 linalg.solve_triangular, linalg.matrix_rank, linalg.lstsq = _triangular, _matrix_rank, _lstsq
 linalg.LinAlgError = np.linalg.LinAlgError
 linalg.diagonal = lambda x, *, offset=0, dim1=-2, dim2=-1: diagonal(x, offset, dim1, dim2)
-linalg.matmul = lambda a, b: placed(a @ b)
+linalg.matmul = lambda a, b: name_user_line(a @ b)
 matrix_exp, slogdet, pinverse = linalg.matrix_exp, linalg.slogdet, linalg.pinv
 qr, cholesky, logdet = linalg.qr, linalg.cholesky, as_node("logdet", lambda x: np.linalg.slogdet(x)[1])
 for _name in ("fftn", "ifftn", "rfft2", "irfft2", "rfftn", "irfftn", "ifftshift", "hfft", "ihfft"):
@@ -205,4 +205,4 @@ fft.rfftfreq = lambda n, d=1.0: Tensor(np.fft.rfftfreq(n, d).astype("float32"))
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> tuple:
     """Return ``(U, S, V)`` with ``U diag(S) Vᴴ`` the matrix: the form of old, in which V is not transposed."""
     u, s, vh = linalg.svd(input, full_matrices=not some)
-    return u, s, placed(through(lambda x: np.conj(np.swapaxes(x, -1, -2)), (vh,), {}))
+    return u, s, name_user_line(through(lambda x: np.conj(np.swapaxes(x, -1, -2)), (vh,), {}))

@@ -18,12 +18,12 @@ from fad.core.primitive import REGISTRY, Binary, Primitive, Unary
 from fad.core.tracer import Tracer, bind
 from fad.eager.core.engine import apply
 from fad.eager.core.mode import is_recording
-from fad.eager.core.records import BOTH, ONE, UNARY, births, placed
+from fad.eager.core.records import BOTH, ONE, UNARY, births, name_user_line
 from fad.eager.tensor import BY_PRIMITIVE, Parameter, Tensor, float32
 from fad.errors import ShapeMismatchError
 from fad.nn import fused as _  # noqa: F401  (its elementwise operations are among those installed below)
 from fad.ops import contraction
-from fad.ops.structural import astype_p
+from fad.ops.conversion import astype_p
 
 _next = births.__next__
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
@@ -93,8 +93,8 @@ def mix(prim: Primitive, x: Any, y: Any) -> Any:
     if any(isinstance(t, Tensor) and type(t.value) is Tracer for t in (x, y)):
         return run(prim, x, y)
     if isinstance(x, Tensor) and isinstance(y, Tensor):
-        return run(prim, x, y) if prim.partials is None else placed(_pair(prim, x, y))
-    return placed(_with_number(prim, x, y))
+        return run(prim, x, y) if prim.partials is None else name_user_line(_pair(prim, x, y))
+    return name_user_line(_with_number(prim, x, y))
 
 
 def _pair(prim: Primitive, x: Tensor, y: Tensor) -> Any:
@@ -314,7 +314,7 @@ def _product(name: str, *ranks: int) -> Callable:
                 f"bmm takes two batches of equal length, and was given the shapes {tuple(input.shape)} and "
                 f"{tuple(other.shape)}: matmul repeats a batch of one"
             )
-        return placed(matmul(input, other))
+        return name_user_line(matmul(input, other))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Return the matrix product of tensors of {ranks[0]} and {ranks[1]} axes."

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.eager.core.composite import composite
-from fad.eager.core.records import placed
+from fad.eager.core.records import name_user_line
 from fad.eager.ops.nodes import as_array, without_derivative
 from fad.eager.tensor import Tensor
 
@@ -44,10 +44,10 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the middle element, of two the lower; over `dim`, ``(values, indices)``."""
     if dim is None:
         flat = input.reshape(-1)
-        return placed(flat[argsort(flat).value[(flat.shape[0] - 1) // 2]])
+        return name_user_line(flat[argsort(flat).value[(flat.shape[0] - 1) // 2]])
     order = np.take(argsort(input, dim).value, [(input.shape[dim] - 1) // 2], axis=dim)
     values, indices = _choose(input, order, dim)
-    return Sorted(values, indices) if keepdim else Sorted(placed(values.squeeze(dim)), indices.squeeze(dim))
+    return Sorted(values, indices) if keepdim else Sorted(name_user_line(values.squeeze(dim)), indices.squeeze(dim))
 
 
 isin = without_derivative("isin", np.isin)
@@ -59,7 +59,7 @@ searchsorted = without_derivative(
 def _pick(name: str, x: Tensor, places: np.ndarray, dim: int, keepdim: bool) -> Sorted:
     values = composite(name, lambda v: np.take_along_axis(v, places, dim), x)
     both = Sorted(values, Tensor(places))
-    return both if keepdim else Sorted(*(placed(t.squeeze(dim)) for t in both))
+    return both if keepdim else Sorted(*(name_user_line(t.squeeze(dim)) for t in both))
 
 
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sorted:
@@ -82,7 +82,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Sorted:
 
 def msort(input: Tensor) -> Tensor:
     """Return the tensor sorted along its first axis."""
-    return placed(input.sort(0)[0])
+    return name_user_line(input.sort(0)[0])
 
 
 def unique(

@@ -9,7 +9,7 @@ import bisect
 import math
 from typing import Any
 
-from fad.eager.unsupported import explained
+from fad.eager.unsupported import explain_missing
 from fad.optim import schedules
 
 
@@ -406,4 +406,4 @@ __all__ = [
     "ReduceLROnPlateau", "SequentialLR", "StepLR",
 ]  # fmt: skip
 
-__getattr__ = explained("torch.optim.lr_scheduler", globals())
+__getattr__ = explain_missing("torch.optim.lr_scheduler", globals())

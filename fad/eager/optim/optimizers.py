@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import fad.optim
-from fad.eager.core.engine import turned
+from fad.eager.core.engine import conjugate_gradient
 from fad.eager.core.mode import enable_grad
 from fad.eager.core.records import note_change
 from fad.eager.nn.module import clear_grad
@@ -162,7 +162,7 @@ class Ruled(Optimizer):
                 core.__dict__.update(settings)
                 core.reads_parameters = core.reads_parameters or bool(core.weight_decay)
                 core.params[:] = [_array(p) for p in moved]
-                core.step([turned(p._grad.value) for p in moved])
+                core.step([conjugate_gradient(p._grad.value) for p in moved])
                 for p in moved:
                     note_change(p.value)
         return loss
@@ -256,7 +256,9 @@ class LBFGS(Ruled):
 
     def _gradient(self) -> np.ndarray:
         params = self.param_groups[0]["params"]
-        return as_vector([np.zeros_like(p.value) if p.grad is None else turned(p.grad.value) for p in params])
+        return as_vector(
+            [np.zeros_like(p.value) if p.grad is None else conjugate_gradient(p.grad.value) for p in params]
+        )
 
     def step(self, closure: Any = None) -> Any:
         """Go on until the gradient or the change is small, or `max_iter` is reached; return the first loss."""

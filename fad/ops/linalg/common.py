@@ -78,7 +78,7 @@ def matrices(a: Any) -> Any:
     return a
 
 
-def stacked(prim: Any) -> Any:
+def batch_stacks(prim: Any) -> Any:
     """Return the batching rule of an operation that NumPy applies to each matrix of a stack."""
 
     def batch(size, batched, xs, params):

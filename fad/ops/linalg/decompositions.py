@@ -12,6 +12,7 @@ from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.errors import DerivativeError
 from fad.ops.linalg.common import (
+    batch_stacks,
     conj,
     diagonal,
     eps,
@@ -22,7 +23,6 @@ from fad.ops.linalg.common import (
     make_known,
     matrices,
     rule_batch,
-    stacked,
     t,
 )
 
@@ -162,7 +162,7 @@ _qr_rule_p = Primitive(
     lambda a: tuple(np.linalg.qr(a)),
     jvp=_qr_jvp,
     vjp=(_qr_vjp,),
-    batch=stacked(lambda: _qr_rule_p),
+    batch=batch_stacks(lambda: _qr_rule_p),
     multi=True,
     mixes=2,
 )
@@ -187,7 +187,7 @@ def _complete(a):
     return (np.linalg.qr(a, "complete")[0][..., min(a.shape[-2:]) :],)
 
 
-_qr_rest_p = make_known("qr_rest", _complete, stacked(lambda: _qr_rest_p))
+_qr_rest_p = make_known("qr_rest", _complete, batch_stacks(lambda: _qr_rest_p))
 
 
 def _qr_differentiated(a, *, mode):
@@ -223,7 +223,7 @@ qr_p = Primitive(
     "qr_of",
     lambda a, *, mode: tuple(np.linalg.qr(a, mode)),
     jvp=_qr_direct_jvp,
-    batch=stacked(lambda: qr_p),
+    batch=batch_stacks(lambda: qr_p),
     multi=True,
     differentiated=_qr_differentiated,
 )

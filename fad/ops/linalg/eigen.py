@@ -18,6 +18,7 @@ from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.errors import DerivativeError
 from fad.ops.linalg.common import (
+    batch_stacks,
     column,
     conj,
     diagonal,
@@ -31,7 +32,6 @@ from fad.ops.linalg.common import (
     part,
     reciprocal_gaps,
     rule_batch,
-    stacked,
     t,
     warn_if_repeated,
 )
@@ -68,7 +68,7 @@ eigh_rule_p = Primitive(
     mixes=2,
 )
 _eigh_known_p = make_known(
-    "eigh_known", lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)), stacked(lambda: _eigh_known_p)
+    "eigh_known", lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)), batch_stacks(lambda: _eigh_known_p)
 )
 
 
@@ -87,7 +87,7 @@ eigh_p = Primitive(
     "eigh_of",
     lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)),
     jvp=_eigh_direct_jvp,
-    batch=stacked(lambda: eigh_p),
+    batch=batch_stacks(lambda: eigh_p),
     multi=True,
     differentiated=_eigh_differentiated,
 )
@@ -206,12 +206,12 @@ def _eig_direct_jvp(tangents, y, xs, params):
 
 def general(name: str, decompose: Callable) -> Primitive:
     """Make the operation that finds eigenvalues and vectors of length 1, with their largest component real."""
-    known_p = make_known(f"{name}_known", decompose, stacked(lambda: known_p))
+    known_p = make_known(f"{name}_known", decompose, batch_stacks(lambda: known_p))
     prim = Primitive(
         f"{name}_of",
         decompose,
         jvp=_eig_direct_jvp,
-        batch=stacked(lambda: prim),
+        batch=batch_stacks(lambda: prim),
         multi=True,
         differentiated=lambda a: _vectors_followed(a, *bind(known_p, a)), refuses="infinite",
     )

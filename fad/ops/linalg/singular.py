@@ -13,6 +13,7 @@ from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.core.values import stop_gradient
 from fad.ops.linalg.common import (
+    batch_stacks,
     broadcast_batch,
     column,
     conj,
@@ -27,7 +28,6 @@ from fad.ops.linalg.common import (
     reciprocal_gaps,
     row,
     rule_batch,
-    stacked,
     t,
     warn_if_repeated,
 )
@@ -90,7 +90,7 @@ _svd_rule_p = Primitive(
     mixes=2,
 )
 _svd_known_p = make_known(
-    "svd_known", lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full)), stacked(lambda: _svd_known_p)
+    "svd_known", lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full)), batch_stacks(lambda: _svd_known_p)
 )
 
 
@@ -124,7 +124,7 @@ svd_p = Primitive(
     "svd_of",
     lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full)),
     jvp=_svd_direct_jvp,
-    batch=stacked(lambda: svd_p),
+    batch=batch_stacks(lambda: svd_p),
     multi=True,
     differentiated=_svd_differentiated, refuses="infinite",
 )

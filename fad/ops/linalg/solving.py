@@ -15,6 +15,7 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 from fad.errors import DerivativeError
 from fad.ops.linalg.common import (
+    batch_stacks,
     diagonal,
     eps,
     eye_like,
@@ -23,7 +24,6 @@ from fad.ops.linalg.common import (
     matrices,
     row,
     scale_of,
-    stacked,
     t,
     trace,
 )
@@ -249,7 +249,7 @@ slogdet_p = Primitive(
     lambda a: tuple(np.linalg.slogdet(a)),
     jvp=_slogdet_jvp,
     vjp=(_slogdet_vjp,),
-    batch=stacked(lambda: slogdet_p),
+    batch=batch_stacks(lambda: slogdet_p),
     multi=True,
     mixes=2,
 )

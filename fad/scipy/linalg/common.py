@@ -45,7 +45,7 @@ def _restack(parts: list, lead: tuple) -> Any:
     return y.reshape(*lead, *y.shape[1:])
 
 
-def stacked(prim: Callable) -> Callable:
+def batch_stacks(prim: Callable) -> Callable:
     """Return the batching rule of an operation whose forward function takes stacks."""
 
     def batch(size, batched, xs, params):

@@ -28,7 +28,16 @@ from fad.ops.linalg.common import (
 from fad.ops.linalg.eigen import diag_matrix, eigh_rule_p, general
 from fad.ops.structural import as_array
 from fad.scipy.linalg import formulas
-from fad.scipy.linalg.common import definite, double, over_stacks, refuse_options, regular, scipy_function, sl, stacked
+from fad.scipy.linalg.common import (
+    batch_stacks,
+    definite,
+    double,
+    over_stacks,
+    refuse_options,
+    regular,
+    scipy_function,
+    sl,
+)
 from fad.scipy.linalg.solving import pinv
 
 _GAUGE = dict(numerical=False, gauge="the phases of the vectors, and the triangle that is read")
@@ -64,7 +73,7 @@ def _values_and_vectors(a, *b, lower):
     return sl.eigh(a, *b, lower=lower)
 
 
-_eigh_known_p = make_known("scipy_eigh_known", over_stacks(_values_and_vectors, 2), stacked(lambda: _eigh_known_p))
+_eigh_known_p = make_known("scipy_eigh_known", over_stacks(_values_and_vectors, 2), batch_stacks(lambda: _eigh_known_p))
 
 
 def _eigh_differentiated(a, *b, lower):
@@ -77,7 +86,7 @@ def _eigh_differentiated(a, *b, lower):
 _eigh_p = Primitive(
     "scipy_eigh",
     over_stacks(_values_and_vectors, 2),
-    batch=stacked(lambda: _eigh_p),
+    batch=batch_stacks(lambda: _eigh_p),
     multi=True,
     differentiated=_eigh_differentiated, refuses="indefinite",
 )

@@ -13,7 +13,7 @@ from fad.core.tracer import bind
 from fad.errors import MissingRuleError
 from fad.ops.linalg.common import eye_like, h, hermitian_part, inexact, make_known, rule_batch, t
 from fad.ops.structural import as_array
-from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, sl, stacked
+from fad.scipy.linalg.common import batch_stacks, definite, double, over_stacks, regular, scipy_function, sl
 
 # --- Sylvester and Lyapunov ----------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ def _discrete_jvp(tangents, y, xs, params):
 def _riccati(name: str, solver: Any, jvp: Any) -> Any:
     """Return the function of a, b, q, r that solves a Riccati equation, differentiable."""
     solve = over_stacks(solver)
-    found = make_known(name + "_known", lambda *xs: (solve(*xs),), stacked(lambda: found))
+    found = make_known(name + "_known", lambda *xs: (solve(*xs),), batch_stacks(lambda: found))
     rule = Primitive(name + "_rule", lambda *xs: xs[4], jvp=jvp, batch=rule_batch(lambda: rule))
 
     def solution(a, b, q, r):

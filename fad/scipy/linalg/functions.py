@@ -18,7 +18,7 @@ from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.ops.linalg.common import inexact, t
 from fad.ops.structural import as_array
-from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, sl, stacked
+from fad.scipy.linalg.common import batch_stacks, definite, double, over_stacks, regular, scipy_function, sl
 from fad.scipy.linalg.equations import sylvester
 
 
@@ -40,7 +40,7 @@ def matrix_function(name: str, forward: Any, **facts: Any) -> Primitive:
         over_stacks(forward),
         jvp=lambda tangents, y, xs, params: _directional(prim, xs[0], tangents[0], params, y.dtype),
         vjp=(lambda ct, y, a, **params: cast(t(_directional(prim, a, t(ct), params, _wide(ct, a))), a.dtype),),
-        batch=stacked(lambda: prim),
+        batch=batch_stacks(lambda: prim),
         **facts,
     )
     return prim
@@ -149,7 +149,7 @@ _sqrtm_p = Primitive(
     over_stacks(_quietly(sl.sqrtm)),
     jvp=_root_jvp,
     vjp=(_root_vjp,),
-    batch=stacked(lambda: _sqrtm_p),
+    batch=batch_stacks(lambda: _sqrtm_p),
 )
 
 

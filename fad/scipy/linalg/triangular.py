@@ -19,7 +19,7 @@ from fad.ops.linalg.decompositions import cholesky as _cholesky
 from fad.ops.structural import as_array
 from fad.scipy.bands import from_triangle
 from fad.scipy.bands import solve_banded as solve_bands
-from fad.scipy.linalg.common import definite, over_stacks, regular, scipy_function, sl, stacked
+from fad.scipy.linalg.common import batch_stacks, definite, over_stacks, regular, scipy_function, sl
 
 # --- triangular systems ----------------------------------------------------------------------------------------------
 
@@ -55,7 +55,7 @@ def _vjp_right(ct, y, a, b, *, lower, unit):
 
 triangular_p = Primitive(
     "triangular_solve", over_stacks(_forward), jvp=_jvp, vjp=(_vjp_matrix, _vjp_right),
-    batch=stacked(lambda: triangular_p), refuses="singular", mixes=2,
+    batch=batch_stacks(lambda: triangular_p), refuses="singular", mixes=2,
 )  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def _rows_and_factors(a):
     return np.argsort(rows), rows, low, up
 
 
-_lu_known_p = make_known("lu_known", over_stacks(_rows_and_factors, 4), stacked(lambda: _lu_known_p))
+_lu_known_p = make_known("lu_known", over_stacks(_rows_and_factors, 4), batch_stacks(lambda: _lu_known_p))
 
 
 def _lu(a: Any) -> tuple:

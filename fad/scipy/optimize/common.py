@@ -21,7 +21,7 @@ from fad.transforms.jacobian import jacobian
 OptimizeResult = so.OptimizeResult
 
 
-def flattened(x0: Any) -> tuple[Any, Callable]:
+def flatten_start(x0: Any) -> tuple[Any, Callable]:
     """Return the flat starting point, and the map from flat unknowns back to the structure of `x0`."""
     return tree.ravel(tree.map(as_float, stop_gradient(x0)))
 

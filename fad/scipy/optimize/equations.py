@@ -19,7 +19,7 @@ from fad.scipy.optimize.common import (
     check_convergence,
     derivatives_of,
     finish,
-    flattened,
+    flatten_start,
     run,
     solve_dense,
 )
@@ -67,7 +67,7 @@ def root(
     >>> fad.grad(lambda a: root(lambda x, a: x * x - a, np.array([1.0]), (a,)).x[0])(4.0).round(9)
     np.float64(0.25)
     """
-    flat, unravel = flattened(x0)
+    flat, unravel = flatten_start(x0)
     problem = Problem(fun, args, unravel)
 
     def solver(x, held):
@@ -114,7 +114,7 @@ def fixed_point(
     >>> fad.grad(lambda a: fixed_point(lambda x, a: np.sqrt(x + a), 1.0, (a,)))(2.0).round(9)
     np.float64(0.333333333)
     """
-    flat, unravel = flattened(x0)
+    flat, unravel = flatten_start(x0)
     problem = Problem(func, args, unravel)
 
     def solver(x, held):

@@ -21,7 +21,7 @@ from fad.scipy.optimize.common import (
     constant_bounds,
     derivatives_of,
     finish,
-    flattened,
+    flatten_start,
     ravel,
     run,
 )
@@ -74,7 +74,7 @@ def minimize(
     array([0.14286, 0.     ])
     """
     constant_bounds(bounds)
-    flat, unravel = flattened(x0)
+    flat, unravel = flatten_start(x0)
     problem = Problem(fun, args, unravel)
     name = (method or ("slsqp" if constraints else "l-bfgs-b" if bounds is not None else "bfgs")).lower()
     given = {"bounds": bounds, "constraints": constraints, "tol": tol, "callback": callback, "options": options}
@@ -188,7 +188,7 @@ def least_squares(
     array([-0.5,  0. ,  0.5])
     """
     constant_bounds(bounds)
-    flat, unravel = flattened(x0)
+    flat, unravel = flatten_start(x0)
     problem = Problem(fun, args, unravel)
     given = {
         "bounds": bounds,

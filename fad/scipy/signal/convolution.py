@@ -8,7 +8,7 @@ import numpy as np
 
 from fad.core.samples import call
 from fad.ops.structural import as_array, normalize_axis
-from fad.scipy.kernels import backwards, convolved, cost_of
+from fad.scipy.kernels import backwards, cost_of, run_convolution
 from fad.scipy.registration import registrar
 
 register_function = registrar("signal")
@@ -48,8 +48,8 @@ def _run(a: Any, v: Any, rank: int, mode: str, method: str) -> Any:
     if _needs_swap(_modes(mode), first, second):
         a, v = v, a
     if mode != "same":
-        return convolved(a, v, rank, mode, method)
-    return _centre(convolved(a, v, rank, "full", method), first, rank)
+        return run_convolution(a, v, rank, mode, method)
+    return _centre(run_convolution(a, v, rank, "full", method), first, rank)
 
 
 def _choose(a: Any, v: Any, mode: str, method: str) -> str:
@@ -180,9 +180,9 @@ def _plane(in1, in2, mode, boundary, fillvalue, correlating):
     if mode != "valid" and (how != "constant" or fillvalue != 0):
         options = {"constant_values": fillvalue} if how == "constant" else {}
         a = np.pad(a, [(m - 1, m - 1) for m in v.shape], how, **options)
-        y = convolved(a, v, 2, "valid", _choose(a, v, mode, "auto"))
+        y = run_convolution(a, v, 2, "valid", _choose(a, v, mode, "auto"))
     else:
-        y = convolved(a, v, 2, "valid" if mode == "valid" else "full", _choose(a, v, mode, "auto"))
+        y = run_convolution(a, v, 2, "valid" if mode == "valid" else "full", _choose(a, v, mode, "auto"))
     if mode == "same":
         starts = [m // 2 if correlating else (m - 1) // 2 for m in v.shape]
         y = y[tuple(slice(i, i + n) for i, n in zip(starts, shape, strict=True))]

@@ -14,7 +14,7 @@ import scipy.special as sc
 from fad.core.samples import call
 from fad.errors import DerivativeError
 from fad.scipy.special import formulas
-from fad.scipy.special.build import chosen, previous, real_only, special, special_multi, strong
+from fad.scipy.special.build import choose, previous, real_only, special, special_multi, strong
 from fad.scipy.special.quadrature import ive_order, kve_order
 
 _ORDER = "the order of a Bessel function has no derivative in closed form"
@@ -134,7 +134,7 @@ ive = special("ive", _ive_order, _ive_slope, domain=_MODIFIED, elsewhere=formula
 
 
 def _yn(_z, n, x):
-    lower = chosen(n == 0, -sc.yn(1, x), sc.yn(previous(n), x))  # Y_{-1} = -Y_1
+    lower = choose(n == 0, -sc.yn(1, x), sc.yn(previous(n), x))  # Y_{-1} = -Y_1
     return 0.5 * (lower - sc.yn(n + 1, x))
 
 

@@ -221,7 +221,7 @@ def _implicit(own: Callable, slope: Callable, places: list, solved: int, is_valu
 # --- small tools of rules -------------------------------------------------------------------------------------------
 
 
-def drawn(s: Any, *domains: tuple) -> list:
+def draw_samples(s: Any, *domains: tuple) -> list:
     """Draw samples for an operation of many operands: alike, broadcast, scalar, and each a Python number once."""
     n = len(domains)
     shapes = [[(3, 4)] * n, [()] * n, [(3, 1), (4,), *[()] * (n - 2)]]
@@ -257,7 +257,7 @@ def previous(n: Any) -> Any:
     return n - 1 + (n == 0)
 
 
-def chosen(condition: Any, if_true: Any, if_false: Any) -> Any:
+def choose(condition: Any, if_true: Any, if_false: Any) -> Any:
     """Return np.where of a condition that may be one Python bool, which a device does not take."""
     return (if_true if condition else if_false) if type(condition) is bool else np.where(condition, if_true, if_false)
 

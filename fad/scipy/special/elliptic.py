@@ -13,7 +13,7 @@ import numpy as np
 from fad.core.samples import call
 from fad.errors import DerivativeError
 from fad.scipy.special import formulas
-from fad.scipy.special.build import drawn, number, special, special_multi
+from fad.scipy.special.build import draw_samples, number, special, special_multi
 from fad.scipy.special.quadrature import carlson_p
 
 # --- complete -------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def _third_kind(k):
 elliprj = special(
     "elliprj",
     *[_third_kind(k) for k in range(4)],
-    samples=lambda s: drawn(s, *[_AXES] * 4),
+    samples=lambda s: draw_samples(s, *[_AXES] * 4),
     complex=True,
     elsewhere=formulas.elliprj,
 )

@@ -14,7 +14,7 @@ import scipy.special as sc
 
 from fad.backends.counterparts import scipy_function
 from fad.errors import BackendFunctionError
-from fad.scipy.special.build import chosen, number
+from fad.scipy.special.build import choose, number
 from fad.scipy.special.precision import in_double
 from fad.scipy.special.quadrature import carlson_p
 
@@ -148,11 +148,11 @@ def _recurrence(coefficients: Callable, argument: Callable = lambda x: x, factor
             )
         x = argument(x.astype(np.complex128 if x.dtype.kind == "c" else np.float64))
         below, at = np.zeros_like(x), np.ones_like(x)
-        found = chosen(n == 0, at, below)
+        found = choose(n == 0, at, below)
         for k in range(1, int(np.max(degrees, initial=0)) + 1):
             a, b, c = coefficients(k, *params)
             below, at = at, (a * x + b) * at - c * below
-            found = chosen(n == k, at, found)
+            found = choose(n == k, at, found)
         return found if factor is None else factor(n, *params) * found
 
     return evaluate
@@ -204,10 +204,10 @@ def kn(n, x):
     x = x.astype(np.float64)
     below, at = sc.k1(x), sc.k0(x)  # K_{-1} = K_1
     order = abs(n)
-    found = chosen(order == 0, at, below)
+    found = choose(order == 0, at, below)
     for k in range(int(np.max(np.abs(number(n)), initial=0))):
         below, at = at, below + (2.0 * k / x) * at if k else below
-        found = chosen(order == k + 1, at, found)
+        found = choose(order == k + 1, at, found)
     return found
 
 

@@ -7,7 +7,7 @@ import scipy.special as sc
 
 from fad.core.samples import call
 from fad.scipy.special import formulas
-from fad.scipy.special.build import chosen, previous, special, strong
+from fad.scipy.special.build import choose, previous, special, strong
 
 _DEGREE = "the degree of a polynomial"
 _PARAMETER = "a parameter of a family of polynomials"
@@ -43,7 +43,7 @@ def _gegenbauer(n, alpha, x):
 
 
 def _unless_constant(n, value):
-    return chosen(n == 0, np.zeros_like(value), value)
+    return choose(n == 0, np.zeros_like(value), value)
 
 
 def _jacobi(n, alpha, beta, x):

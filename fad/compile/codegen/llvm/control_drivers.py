@@ -65,18 +65,7 @@ entry:
 one:
   %i = phi i64 [0, %entry], [%next, %one]
   %at = mul i64 %i, 6
-  %e0 = getelementptr i64, ptr %list, i64 %at
-  %e1 = getelementptr i64, ptr %e0, i64 1
-  %e2 = getelementptr i64, ptr %e0, i64 2
-  %e3 = getelementptr i64, ptr %e0, i64 3
-  %e4 = getelementptr i64, ptr %e0, i64 4
-  %e5 = getelementptr i64, ptr %e0, i64 5
-  %word = load ptr, ptr %e0
-  %even = load i64, ptr %e1
-  %odd = load i64, ptr %e2
-  %offset = load i64, ptr %e3
-  %stride = load i64, ptr %e4
-  %last = load i64, ptr %e5
+{_load_fields("list", ("word", "even", "odd", "offset", "stride", "last"), {"word"})}
   %bit = and i64 %t, 1
   %isodd = icmp ne i64 %bit, 0
   %k = select i1 %isodd, i64 %odd, i64 %even
@@ -124,6 +113,17 @@ out:
   ret void
 }
 """
+
+
+_POINTERS = {"functions", "arguments", "patches"}
+
+
+def _load_fields(base: str, names: tuple, pointers: set) -> str:
+    """Return the lines that load the fields of the record at word ``%at`` of an array."""
+    lines = [f"  %e0 = getelementptr i64, ptr %{base}, i64 %at"]
+    lines += [f"  %e{i} = getelementptr i64, ptr %e0, i64 {i}" for i in range(1, len(names))]
+    lines += [f"  %{name} = load {'ptr' if name in pointers else 'i64'}, ptr %e{i}" for i, name in enumerate(names)]
+    return "\n".join(lines)
 
 
 def _words(names: tuple, pointers: set) -> str:
@@ -247,16 +247,7 @@ chosen:
   %above = icmp sgt i64 %low, %top
   %k = select i1 %above, i64 %top, i64 %low
   %at = mul i64 %k, 5
-  %e0 = getelementptr i64, ptr %bodies, i64 %at
-  %e1 = getelementptr i64, ptr %e0, i64 1
-  %e2 = getelementptr i64, ptr %e0, i64 2
-  %e3 = getelementptr i64, ptr %e0, i64 3
-  %e4 = getelementptr i64, ptr %e0, i64 4
-  %functions = load ptr, ptr %e0
-  %arguments = load ptr, ptr %e1
-  %rows = load i64, ptr %e2
-  %patches = load ptr, ptr %e3
-  %patched = load i64, ptr %e4
+{_load_fields("bodies", ("functions", "arguments", "rows", "patches", "patched"), _POINTERS)}
   call void @branch_patch(ptr %patches, i64 %patched, ptr %A, i64 0, i64 0)
   %row = call i64 @branch_rows(ptr %functions, ptr %arguments, i64 %rows, ptr %watch)
   %bad = icmp ne i64 %row, 0

@@ -39,7 +39,7 @@ def _entry(table: str, index: str, names: tuple, tag: str = "") -> list[str]:
     return lines
 
 
-def _moved(new: str, base: str, offset: str) -> str:
+def _offset_pointer(new: str, base: str, offset: str) -> str:
     return f"  %{new} = getelementptr i8, ptr %{base}, i64 %{offset}"
 
 
@@ -104,7 +104,12 @@ def product_module(t: str, rows: int, columns: int) -> Module:
     lines = [f"define i32 @{product_name(t, rows, columns)}(ptr %W) {{", "entry:", *_words(PRODUCT)]
     lines += ["  %last = sub i64 %M, 1", "  %none = icmp eq i64 %K, 0", "  br label %q"]
     lines += ["q:", "  %iq = phi i64 [0, %entry], [%iq1, %qe]", *_entry("Tq", "%iq", ("aq", "bq", "cq"))]
-    lines += [_moved("Aq", "A", "aq"), _moved("Bq", "B", "bq"), _moved("Cq", "C", "cq"), "  br label %v"]
+    lines += [
+        _offset_pointer("Aq", "A", "aq"),
+        _offset_pointer("Bq", "B", "bq"),
+        _offset_pointer("Cq", "C", "cq"),
+        "  br label %v",
+    ]
     lines += ["v:", "  %iv = phi i64 [0, %q], [%iv1, %ve]"]
     for c in range(columns):
         lines += [f"  %iv_{c} = add i64 %iv, {c * x.n}", *x.mask(f"%iv_{c}", str(c))]
@@ -113,14 +118,18 @@ def product_module(t: str, rows: int, columns: int) -> Module:
     for r in range(rows):
         lines += [f"  %u{r} = add i64 %im, {r}", f"  %row{r} = call i64 @llvm.umin.i64(i64 %u{r}, i64 %last)"]
         lines += _entry("Tm", f"%row{r}", ("am", "cm"), f"_{r}")
-        lines += [_moved(f"A{r}", "Aq", f"am_{r}"), _moved(f"C{r}", "Cv", f"cm_{r}")]
+        lines += [_offset_pointer(f"A{r}", "Aq", f"am_{r}"), _offset_pointer(f"C{r}", "Cv", f"cm_{r}")]
     lines += ["  br i1 %none, label %store, label %k", "k:", "  %ik = phi i64 [0, %m], [%ik1, %k]"]
     lines += [f"  %s{r}_{c} = phi {x.v} [zeroinitializer, %m], [%n{r}_{c}, %k]" for r, c in block]
-    lines += [*_entry("Tk", "%ik", ("ak", "bk")), _moved("Bk", "Bv", "bk")]
+    lines += [*_entry("Tk", "%ik", ("ak", "bk")), _offset_pointer("Bk", "Bv", "bk")]
     for c in range(columns):
         lines += [f"  %Bk{c} = getelementptr i8, ptr %Bk, i64 {c * x.n * x.size}", x.read(f"b{c}", f"Bk{c}", str(c))]
     for r in range(rows):
-        lines += [_moved(f"Ak{r}", f"A{r}", "ak"), f"  %a{r} = load {t}, ptr %Ak{r}", *x.spread(f"x{r}", f"a{r}")]
+        lines += [
+            _offset_pointer(f"Ak{r}", f"A{r}", "ak"),
+            f"  %a{r} = load {t}, ptr %Ak{r}",
+            *x.spread(f"x{r}", f"a{r}"),
+        ]
         lines += [x.multiplied(f"n{r}_{c}", f"x{r}", f"b{c}", f"s{r}_{c}") for c in range(columns)]
     lines += [*_next("ik", "ik1", "K", "k", "store"), "store:"]
     lines += [f"  %t{r}_{c} = phi {x.v} [zeroinitializer, %m], [%n{r}_{c}, %k]" for r, c in block]
@@ -146,14 +155,19 @@ def dots_module(t: str, rows: int, columns: int) -> Module:
     lines += [f"  %totals = alloca {x.v}, i64 {len(block)}", f"  %places = alloca ptr, i64 {len(block)}"]
     lines += ["  %lastm = sub i64 %M, 1", "  %lastj = sub i64 %J, 1", "  br label %g"]
     lines += ["g:", "  %ig = phi i64 [0, %entry], [%ig1, %ge]", *_entry("Tg", "%ig", ("ag", "bg", "cg"))]
-    lines += [_moved("Ag", "A", "ag"), _moved("Bg", "B", "bg"), _moved("Cg", "C", "cg"), "  br label %m"]
+    lines += [
+        _offset_pointer("Ag", "A", "ag"),
+        _offset_pointer("Bg", "B", "bg"),
+        _offset_pointer("Cg", "C", "cg"),
+        "  br label %m",
+    ]
     for i, count, out, side, names in (("m", rows, "g", "A", ("am", "cm")), ("j", columns, "m", "B", ("bj", "cj"))):
         lines += [f"{i}:", f"  %i{i} = phi i64 [0, %{out}], [%i{i}1, %{i}e]"]
         for r in range(count):
             lines += [f"  %u{i}{r} = add i64 %i{i}, {r}"]
             lines += [f"  %row{i}{r} = call i64 @llvm.umin.i64(i64 %u{i}{r}, i64 %last{i})"]
             lines += _entry(f"T{i}", f"%row{i}{r}", names, f"_{r}")
-            lines.append(_moved(f"{side}{i}{r}", f"{side}g", f"{names[0]}_{r}"))
+            lines.append(_offset_pointer(f"{side}{i}{r}", f"{side}g", f"{names[0]}_{r}"))
         lines += [f"  br label %{'j' if i == 'm' else 'q'}"]
     lines += ["q:", "  %iq = phi i64 [0, %j], [%iq1, %qe]"]
     lines += [f"  %q{r}_{c} = phi {x.v} [zeroinitializer, %j], [%n{r}_{c}, %qe]" for r, c in block]
@@ -162,15 +176,15 @@ def dots_module(t: str, rows: int, columns: int) -> Module:
     lines += [*x.mask("%iv", ""), f"  %ov = mul i64 %iv, {x.size}"]
     lines += ["  %oa = add i64 %aq, %ov", "  %ob = add i64 %bq, %ov"]
     for c in range(columns):
-        lines += [_moved(f"Bv{c}", f"Bj{c}", "ob"), x.read(f"b{c}", f"Bv{c}", "")]
+        lines += [_offset_pointer(f"Bv{c}", f"Bj{c}", "ob"), x.read(f"b{c}", f"Bv{c}", "")]
     for r in range(rows):
-        lines += [_moved(f"Av{r}", f"Am{r}", "oa"), x.read(f"a{r}", f"Av{r}", "")]
+        lines += [_offset_pointer(f"Av{r}", f"Am{r}", "oa"), x.read(f"a{r}", f"Av{r}", "")]
         lines += [x.multiplied(f"n{r}_{c}", f"a{r}", f"b{c}", f"s{r}_{c}") for c in range(columns)]
     lines += [*_next("iv", "iv1", "V", "v", "qe", x.n), "qe:", *_next("iq", "iq1", "Q", "q", "sums"), "sums:"]
     for k, (r, c) in enumerate(block):
         lines += [
             f"  %kt{k} = getelementptr {x.v}, ptr %totals, i64 {k}", f"  store {x.v} %n{r}_{c}, ptr %kt{k}",
-            f"  %oc{k} = add i64 %cm_{r}, %cj_{c}", _moved(f"C{k}", "Cg", f"oc{k}"),
+            f"  %oc{k} = add i64 %cm_{r}, %cj_{c}", _offset_pointer(f"C{k}", "Cg", f"oc{k}"),
             f"  %kp{k} = getelementptr ptr, ptr %places, i64 {k}", f"  store ptr %C{k}, ptr %kp{k}",
         ]  # fmt: skip
     lines += [

@@ -15,7 +15,7 @@ from fad.compile.ir.types import BOOL, F32, F64
 
 
 @functools.cache
-def _parsed(text: str, arity: int) -> ast.expr:
+def _parse_template(text: str, arity: int) -> ast.expr:
     return ast.parse(text.format(*[f"x{k}" for k in range(arity)]), mode="eval").body
 
 
@@ -24,7 +24,7 @@ def emit(e: Emitter, text: str, operands: list[tuple[str, str]], work: str, sele
     named = {}
     for k, (name, kind) in enumerate(operands):
         named[f"x{k}"] = e.cast(name, kind, BOOL if selects and k == 0 else work)
-    return _Walk(e, named, work).value(_parsed(text, len(operands)))
+    return _Walk(e, named, work).value(_parse_template(text, len(operands)))
 
 
 _BITWISE = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}

@@ -98,7 +98,7 @@ def _natural(node: Node, out: str) -> str:
     return BOOL if out == BOOL else node.work
 
 
-def _hoisted(w: _Writer, tag: str) -> list[str]:
+def _hoist(w: _Writer, tag: str) -> list[str]:
     lines = []
     for n, mode in enumerate(w.k.modes):
         if mode == "0":
@@ -153,7 +153,7 @@ def _nest(w: _Writer, tag: str) -> list[str]:
         before = f"L{d}{tag}"
     for n in (*operands, *results):
         lines += w.row(n, tag)
-    lines += _hoisted(w, tag)
+    lines += _hoist(w, tag)
     lines += _row_loop(w, tag)
     for d in reversed(range(outer)):
         lines += [
@@ -170,7 +170,7 @@ def _row_loop(w: _Writer, tag: str) -> list[str]:
     if w.width == 1:
         return _sum_loop(w, tag) if inner else _plain_loop(w, tag)
     if inner:
-        return sum_loop(w, tag, w.width, CHUNK, lambda t, s: _finished(w, t, s))
+        return sum_loop(w, tag, w.width, CHUNK, lambda t, s: _finish_chunk(w, t, s))
     return plain_loop(w, tag, w.width)
 
 
@@ -251,14 +251,14 @@ def _combine(w: _Writer, t: str, a: str, b: str, flags: str = "") -> str:
     return f"call {t} @{name}({t} {a}, {t} {b})"
 
 
-def _finished(w: _Writer, t: str, s: str) -> list[str]:
+def _finish_chunk(w: _Writer, t: str, s: str) -> list[str]:
     """Take a chunk's result, acc2, into the whole row's."""
     if w.k.how == "add" and t != I64:
-        return _compensated(t, s)
+        return _add_compensated(t, s)
     return [f"  %total2{s} = {_combine(w, t, f'%total{s}', f'%acc2{s}')}"]
 
 
-def _compensated(t: str, tag: str) -> list[str]:
+def _add_compensated(t: str, tag: str) -> list[str]:
     """Add a chunk's sum to the total, and remember what rounding lost."""
     return [
         f"  %y{tag} = fsub {t} %acc2{tag}, %comp{tag}", f"  %total2{tag} = fadd {t} %total{tag}, %y{tag}",
@@ -304,7 +304,7 @@ def _sum_loop(w: _Writer, tag: str) -> list[str]:
         f"  br i1 %jq{tag}, label %J{tag}, label %D{tag}", f"D{tag}:",
     ]  # fmt: skip
     for s, _, t, _ in sums:
-        lines += _finished(w, t, s)
+        lines += _finish_chunk(w, t, s)
     lines += [
         f"  %cq{tag} = icmp ult i64 %to{tag}, %n_{inner}", f"  br i1 %cq{tag}, label %C{tag}, label %after{tag}",
         f"after{tag}:",

@@ -78,7 +78,7 @@ def _blas_module(name: str, row: tuple, given: str) -> Module:
 # --- own code --------------------------------------------------------------------------------------------------------
 
 
-def masked(what: str, t: str, n: int, gathered: bool = False, mask: str = "%mask") -> tuple[str, str]:
+def declare_masked_load(what: str, t: str, n: int, gathered: bool = False, mask: str = "%mask") -> tuple[str, str]:
     """Return the declaration of a masked load and how it is called on a pointer."""
     v, m = vector(t, n), vector("i1", n)
     how, pointer, p = ("gather", vector("ptr", n), f"v{n}p0") if gathered else ("load", "ptr", "p0")
@@ -139,7 +139,7 @@ def rows_module(t: str, rows: int, gathered: bool, columns: int = 1) -> Module:
     for k, c in block:
         lines.append(f"  %cp{k}_{c} = getelementptr {t}, ptr %C{k}, i64 %c{c}")
     lines += ["  br i1 %begins, label %start, label %goon", "goon:"]
-    lines += [f"  %o{k}_{c} = {masked(f'%cp{k}_{c}', t, n, mask=f'%mask{c}')[1]}" for k, c in block]
+    lines += [f"  %o{k}_{c} = {declare_masked_load(f'%cp{k}_{c}', t, n, mask=f'%mask{c}')[1]}" for k, c in block]
     lines += ["  br label %start", "start:"]
     lines += [f"  %z{k}_{c} = phi {v} [zeroinitializer, %j], [%o{k}_{c}, %goon]" for k, c in block]
     lines += ["  br label %k", "k:", "  %x = phi i64 [%from, %start], [%xn, %k]"]
@@ -158,7 +158,8 @@ def rows_module(t: str, rows: int, gathered: bool, columns: int = 1) -> Module:
         "  br i1 %cq, label %j, label %iend", "iend:",
         f"  %rn = add i64 %r, {rows}", "  %rq = icmp ult i64 %rn, %M", "  br i1 %rq, label %i, label %pieceend",
         "pieceend:", "  %pq = icmp ult i64 %upto, %K", "  br i1 %pq, label %piece, label %end", "end:",
-        "  ret void", "}", *over_batch(name), masked("", t, n, gathered)[0], masked("", t, n)[0],
+        "  ret void", "}", *over_batch(name), declare_masked_load("", t, n, gathered)[0],
+        declare_masked_load("", t, n)[0],
         "declare i64 @llvm.umin.i64(i64, i64)", f"declare {v} @llvm.fma.v{n}{SUFFIX[t]}({v}, {v}, {v})",
         f"declare void {store}({v}, ptr, i32, {m})", "",
     ]  # fmt: skip
@@ -183,7 +184,7 @@ def _one_of_k(t: str, n: int, rows: int, gathered: bool, columns: int) -> list[s
     for c in range(columns):
         place = f"{vector('i64', n)} %bl" if gathered else f"i64 {c * n * size}"
         lines.append(f"  %bp{c} = getelementptr i8, ptr %bp, {place}")
-        lines.append(f"  %b{c} = {masked(f'%bp{c}', t, n, gathered, f'%mask{c}')[1]}")
+        lines.append(f"  %b{c} = {declare_masked_load(f'%bp{c}', t, n, gathered, f'%mask{c}')[1]}")
     for k in range(rows):
         lines += [
             f"  %ap{k} = getelementptr i8, ptr %A{k}, i64 %ak", f"  %a{k} = load {t}, ptr %ap{k}",
@@ -200,8 +201,8 @@ def dots_module(t: str) -> Module:
     size, name = BYTES[t], f"mm_dot_{t}"
     n = 2 * register_bytes() // size
     v = vector(t, n)
-    declared, a = masked("%ap", t, n)
-    _, b = masked("%bp", t, n)
+    declared, a = declare_masked_load("%ap", t, n)
+    _, b = declare_masked_load("%bp", t, n)
     add = f"@llvm.vector.reduce.fadd.v{n}{SUFFIX[t]}"
     lines = [
         *head(name), *words(OWN, len(BATCH)), "  br label %i", "i:", "  %r = phi i64 [0, %entry], [%rn, %iend]",

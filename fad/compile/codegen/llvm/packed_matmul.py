@@ -10,7 +10,16 @@ high-performance matrix multiplication", 2008, without their packing of A.)
 from __future__ import annotations
 
 from fad.compile.codegen.llvm.builder import vector
-from fad.compile.codegen.llvm.matmul_kernels import BATCH, OWN, SUFFIX, column_masks, head, masked, over_batch, words
+from fad.compile.codegen.llvm.matmul_kernels import (
+    BATCH,
+    OWN,
+    SUFFIX,
+    column_masks,
+    declare_masked_load,
+    head,
+    over_batch,
+    words,
+)
 from fad.compile.codegen.llvm.module import Module
 from fad.compile.ir.types import BYTES
 from fad.compile.machine.cpu import register_bytes
@@ -37,7 +46,7 @@ def panels_module(t: str, turned: bool) -> Module:
         "  br label %j", "j:", "  %c = phi i64 [0, %deep], [%cn, %jend]", f"  %c1 = add i64 %c, {n}",
         *column_masks(n, "%c", "%N", "0"), *column_masks(n, "%c1", "%N", "1"),
     ]  # fmt: skip
-    lines += (_packed_turned if turned else _packed)(t, n)
+    lines += (_packed_turned if turned else _pack_panel)(t, n)
     lines += ["  br label %first", "first:", "  %some = icmp ugt i64 %full, 0"]
     lines.append("  br i1 %some, label %ibig, label %rest")
     lines += _blocks("big", t, n, ROWS, ("%first", "0", "%full", "rest"), clamped=False)
@@ -48,7 +57,8 @@ def panels_module(t: str, turned: bool) -> Module:
         "jend:", f"  %cn = add i64 %c, {2 * n}", "  %cq = icmp ult i64 %cn, %N",
         "  br i1 %cq, label %j, label %deepend",
         "deepend:", "  %dq = icmp ult i64 %upto, %K", "  br i1 %dq, label %deep, label %end", "end:", "  ret void", "}",
-        *over_batch(name), masked("", t, n)[0], *([masked("", t, _SQUARE)[0]] if turned else []),
+        *over_batch(name), declare_masked_load("", t, n)[0],
+        *([declare_masked_load("", t, _SQUARE)[0]] if turned else []),
         "declare i64 @llvm.umin.i64(i64, i64)",
         f"declare {v} @llvm.fma.v{n}{SUFFIX[t]}({v}, {v}, {v})",
         f"declare void @llvm.masked.store.v{n}{SUFFIX[t]}.p0({v}, ptr, i32, {m})", "",
@@ -56,7 +66,7 @@ def panels_module(t: str, turned: bool) -> Module:
     return Module("\n".join(lines))
 
 
-def _packed(t: str, n: int) -> list[str]:
+def _pack_panel(t: str, n: int) -> list[str]:
     """Copy a panel of B whose rows are contiguous."""
     v, size = vector(t, n), BYTES[t]
     lines = [
@@ -67,7 +77,7 @@ def _packed(t: str, n: int) -> list[str]:
     for k in range(2):
         lines += [
             f"  %pb{k} = getelementptr i8, ptr %pb, i64 {k * n * size}",
-            f"  %pv{k} = {masked(f'%pb{k}', t, n, mask=f'%mask{k}')[1]}",
+            f"  %pv{k} = {declare_masked_load(f'%pb{k}', t, n, mask=f'%mask{k}')[1]}",
             f"  %pp{k} = getelementptr i8, ptr %pp, i64 {k * n * size}", f"  store {v} %pv{k}, ptr %pp{k}, align 64",
         ]  # fmt: skip
     return [
@@ -94,9 +104,9 @@ def _packed_turned(t: str, n: int) -> list[str]:
         lines += [
             f"  %hu{r} = add i64 %hfirst, {r}", f"  %hq{r} = call i64 @llvm.umin.i64(i64 %hu{r}, i64 %lastc)",
             f"  %ho{r} = mul i64 %hq{r}, %bc", f"  %hb{r} = getelementptr i8, ptr %Bx, i64 %ho{r}",
-            f"  %hv{r} = {masked(f'%hb{r}', t, _SQUARE, mask='%maskk')[1]}",
+            f"  %hv{r} = {declare_masked_load(f'%hb{r}', t, _SQUARE, mask='%maskk')[1]}",
         ]  # fmt: skip
-    turned, rows = _turned([f"%hv{r}" for r in range(_SQUARE)], v, _SQUARE)
+    turned, rows = _transpose_square([f"%hv{r}" for r in range(_SQUARE)], v, _SQUARE)
     lines += turned
     for r in range(_SQUARE):
         lines += [
@@ -111,7 +121,7 @@ def _packed_turned(t: str, n: int) -> list[str]:
     ]  # fmt: skip
 
 
-def _turned(rows: list[str], v: str, n: int) -> tuple[list[str], list[str]]:
+def _transpose_square(rows: list[str], v: str, n: int) -> tuple[list[str], list[str]]:
     """Transpose a square of vectors: exchange the off-diagonal halves of squares of 2, 4, 8 ... in turn."""
     lines, step = [], 1
     while step < n:
@@ -144,7 +154,7 @@ def _blocks(g: str, t: str, n: int, rows: int, loop: tuple, clamped: bool) -> li
         lines += _row_pointers(g, k, clamped)
         lines += [f"  %cp{g}{k}_{c} = getelementptr {t}, ptr %C{g}{k}, i64 %c{c or ''}" for c in range(2)]
     lines += [f"  br i1 %begins, label %s{g}, label %o{g}", f"o{g}:"]
-    lines += [f"  %o{g}{k}_{c} = {masked(f'%cp{g}{k}_{c}', t, n, mask=f'%mask{c}')[1]}" for k, c in block]
+    lines += [f"  %o{g}{k}_{c} = {declare_masked_load(f'%cp{g}{k}_{c}', t, n, mask=f'%mask{c}')[1]}" for k, c in block]
     lines += [f"  br label %s{g}", f"s{g}:"]
     lines += [f"  %z{g}{k}_{c} = phi {v} [zeroinitializer, %i{g}], [%o{g}{k}_{c}, %o{g}]" for k, c in block]
     lines += [f"  br label %k{g}", f"k{g}:", f"  %x{g} = phi i64 [%from, %s{g}], [%xn{g}, %k{g}]"]

@@ -16,7 +16,7 @@ from fad.compile.ir.expressions import template
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import BOOL, BYTES, LLVM_TYPE
 from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
-from fad.compile.legalize.scalarize import Expanded, expanded
+from fad.compile.legalize.scalarize import Expanded, expand_body
 from fad.compile.machine.stack_memory import REALLOC
 from fad.compile.passes.loop_bodies import Loop
 from fad.compile.schedule.steps import node_facts
@@ -31,7 +31,7 @@ def fits(loop: Loop) -> Expanded | None:
     values = [*body.inputs, *body.constants, *(o for eq in body.equations for o in eq.outs)]
     if any(body.types[i].dtype not in LLVM_TYPE for i in values):
         return None
-    found = expanded(body)
+    found = expand_body(body)
     if found is None:
         return None
     others = [eq for eq in found.graph.equations if template(found.graph, eq, found.graph.constants) is None]

@@ -26,7 +26,7 @@ def _at(name: str, array: str, t: str, index: str) -> str:
     return f"  %{name} = getelementptr {t}, ptr %{array}, i64 {index}"
 
 
-def _combined(op: str, t: str, a: str, b: str, name: str, flags: str = "") -> tuple[list[str], set[str]]:
+def _combine(op: str, t: str, a: str, b: str, name: str, flags: str = "") -> tuple[list[str], set[str]]:
     """Return the instructions that name the combination of two numbers, and what they declare."""
     if op in ("add", "multiply"):
         how = {"add": "add", "multiply": "mul"}[op]
@@ -39,7 +39,7 @@ def _combined(op: str, t: str, a: str, b: str, name: str, flags: str = "") -> tu
 def accumulation_module(name: str, op: str, t: str, single: bool) -> Module:
     """Return y[0] = x[0], y[n] = op(y[n-1], x[n]). Words: P, N, Q, X, Y."""
     lines = _head(name, ("P", "N", "Q", "X", "Y"))
-    new, needs = _combined(op, t, "%old", "%v", "new")
+    new, needs = _combine(op, t, "%old", "%v", "new")
     if single:
         lines += [
             "  br label %p", "p:", "  %ip = phi i64 [0, %entry], [%ip1, %pe]", "  %base = mul i64 %ip, %N",
@@ -87,7 +87,7 @@ def _rows(t: str, first: str, body: list[str], result: str, reverse: bool) -> li
 
 def fold_module(name: str, op: str, t: str) -> Module:
     """Return y = op(... op(x[0], x[1]) ..., x[N-1]). Words: P, N, Q, X, Y."""
-    new, needs = _combined(op, t, "%old", "%v", "new", "reassoc ")
+    new, needs = _combine(op, t, "%old", "%v", "new", "reassoc ")
     lines = [
         *_head(name, ("P", "N", "Q", "X", "Y")), "  br label %p", "p:", "  %ip = phi i64 [0, %entry], [%ip1, %pe]",
         "  %base = mul i64 %ip, %whole", "  %to = mul i64 %ip, %Q", "  br label %q",

@@ -167,7 +167,7 @@ class Lanes:
         return lines, values, f"%passed{tag}"
 
 
-def _kept(passed: str, tag: str) -> list[str]:
+def _keep_bound(passed: str, tag: str) -> list[str]:
     """Remember behind a row that a bound was passed in it."""
     if not passed:
         return []
@@ -201,7 +201,7 @@ def plain_loop(w: Any, tag: str, n: int) -> list[str]:
         f"  %jn{tag} = add i64 %j{tag}, {n}", f"  %jq{tag} = icmp ult i64 %jn{tag}, %n_{lanes.inner}",
         f"  br i1 %jq{tag}, label %J{tag}, label %after{tag}", f"after{tag}:",
     ]  # fmt: skip
-    return lines + _kept(passed, tag)
+    return lines + _keep_bound(passed, tag)
 
 
 def sum_loop(w: Any, tag: str, n: int, chunk: int, finish: Any) -> list[str]:
@@ -249,4 +249,4 @@ def sum_loop(w: Any, tag: str, n: int, chunk: int, finish: Any) -> list[str]:
     ]  # fmt: skip
     for m, (s, _, t) in enumerate(sums):
         lines.append(f"  store {t} %total2{s}, ptr %row{tag}_{len(k.modes) + k.stored + m}, !noalias !2")
-    return lines + _kept(passed, tag)
+    return lines + _keep_bound(passed, tag)

@@ -64,7 +64,7 @@ def _without_zeros(graph: Graph) -> Graph:
     uses = _uses(graph)
     types, equations = list(graph.types), []
     for eq in graph.equations:
-        pair = _added(graph, eq, made, uses)
+        pair = _find_scatter(graph, eq, made, uses)
         if pair is None:
             equations.append(eq)
             continue
@@ -81,7 +81,7 @@ def _without_zeros(graph: Graph) -> Graph:
     return graph.replace(types=types, equations=equations)
 
 
-def _added(graph: Graph, eq: Equation, made: dict[int, Equation], uses: Counter) -> tuple[int, Equation] | None:
+def _find_scatter(graph: Graph, eq: Equation, made: dict[int, Equation], uses: Counter) -> tuple[int, Equation] | None:
     """Return the array and the scatter that an operation adds; None if it does something else."""
     if eq.prim.name != "add":
         return None

@@ -99,7 +99,7 @@ def neutral(how: str, t: str) -> str:
     return {"add": "0", "maximum": str(-(2 ** (bits - 1))), "minimum": str(2 ** (bits - 1) - 1)}[how]
 
 
-def reduced(w: Writer, how: str, t: str, value: Value, axes: tuple, at: Callable) -> Number:
+def reduce_axes(w: Writer, how: str, t: str, value: Value, axes: tuple, at: Callable) -> Number:
     """Return the reduction of a value over some axes; ``at(index)`` is an element, by the position along these."""
     shape = tuple([shape_of(value)[d] for d in axes])
     combine = combination(w, how, t, "reassoc ")
@@ -186,7 +186,7 @@ def reduce_into(w: Writer, how: str, t: str, value: Value, axes: tuple, place: S
         return
 
     def one(outer: tuple) -> None:
-        x = reduced(w, how, t, value, axes, lambda inner: element(w, value, full(outer, inner)))
+        x = reduce_axes(w, how, t, value, axes, lambda inner: element(w, value, full(outer, inner)))
         w.write(t, x.name, place.address(w, outer))
 
     if math.prod(place.shape) <= UNROLLED:

@@ -13,7 +13,7 @@ from fad.compile.codegen.llvm.builder import constant
 from fad.compile.codegen.nests.added_pieces import ON_STACK, sums_of
 from fad.compile.codegen.nests.body import Body, Order
 from fad.compile.codegen.nests.emitters import emit_operation
-from fad.compile.codegen.nests.values import Buffer, Computed, Stored, Value, contiguous, shape_of, viewed
+from fad.compile.codegen.nests.values import Buffer, Computed, Stored, Value, contiguous, make_view, shape_of
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch
 from fad.compile.ir.types import BOOL, BYTES, I64
 from fad.compile.passes.loop_bodies import GUESSED, Loop
@@ -104,7 +104,8 @@ class _Loop:
                 self._begin(k, state, given, places)
             for x, inner in zip(rows, loop.x_inputs, strict=True):
                 shape = shape_of(x)[1:]
-                given[inner] = viewed(w, x, shape, [("at", at.index), *[("axis", d, 0, 1) for d in range(len(shape))]])
+                steps = [("at", at.index), *[("axis", d, 0, 1) for d in range(len(shape))]]
+                given[inner] = make_view(w, x, shape, steps)
             ends = self._row_places(stacks, at, places, states)
             inside = Body(outer.memory, self.order, given, places, set(self.owned))
             found = inside.write(emit_any)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from fad.compile.codegen.llvm.builder import constant
 from fad.compile.codegen.llvm.expressions import emit
-from fad.compile.codegen.nests.arrays import product_into, put, reduce_into, reduced
+from fad.compile.codegen.nests.arrays import product_into, put, reduce_axes, reduce_into
 from fad.compile.codegen.nests.body import Body
 from fad.compile.codegen.nests.lookups import lookup_of, take_many, update_many
 from fad.compile.codegen.nests.masks import choose, mask_of
@@ -23,12 +23,12 @@ from fad.compile.codegen.nests.values import (
     broadcast_to,
     contiguous,
     element,
+    make_view,
     reads_elsewhere,
-    reshaped,
+    reshape_view,
     shape_of,
     spread,
     stored_view,
-    viewed,
 )
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.expressions import is_heavy, template
@@ -58,7 +58,7 @@ def emit_operation(body: Body, eq: Equation) -> None:
     _elementwise(body, eq, text)
 
 
-def _touched(shape: tuple) -> None:
+def _touch(shape: tuple) -> None:
     if math.prod(shape) > MOST_TOUCHED:
         raise TooMuch("its arrays are large enough for kernels of their own")
 
@@ -74,7 +74,7 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
         text = text.replace(f"{{{old}}}", f"{{{new}}}")
     if is_heavy(text) and math.prod(shape) > MOST_HEAVY:
         raise TooMuch("it computes functions of arrays, which kernels do in vectors")
-    _touched(shape)
+    _touch(shape)
     operands = [body.operand(eq.ins[k], shape) for k in read]
     bounds = _bounds(eq, text, [bounds_of(x) for x in operands], t)
 
@@ -169,7 +169,7 @@ def _take(body: Body, eq: Equation) -> None:
         take_many(body, eq, looked_up)
         return
     shape, sources = _positions(body, eq, 1, shape_of(x))
-    found = viewed(body.w, x, shape, sources)
+    found = make_view(body.w, x, shape, sources)
     if o in body.places:
         found = body.stored(found, body.place(o)) if shape else found
         if not shape:
@@ -187,14 +187,14 @@ def _update(body: Body, eq: Equation) -> None:
         update_many(body, eq, looked_up)
         return
     shape, sources = _positions(body, eq, 2, body.shape(o))
-    _touched(shape)
+    _touch(shape)
     value = body.values[v]
     place = body.take_over(eq, x, o)
     value = body.values[v]
     target = stored_view(body.w, place, shape, sources)
     if reads_elsewhere(value, target):
         value = body.stored(value) if isinstance(value, Computed) else body.copied(value)
-    value = broadcast_to(body.w, _trimmed(body.w, value, shape), shape)
+    value = broadcast_to(body.w, _trim_axes(body.w, value, shape), shape)
     adding = eq.prim.name == "index_add"
     if body.type(o) == BOOL and adding:
         raise TooMuch("booleans are added")
@@ -206,7 +206,7 @@ def _write_pieces(body: Body, eq: Equation) -> None:
     x, *values = eq.ins
     (o,) = eq.outs
     shape = body.shape(o)
-    _touched(shape)
+    _touch(shape)
     if any(body.type(i) != body.type(o) for i in eq.ins) or body.type(o) == BOOL:
         raise TooMuch("pieces must be converted")
     place = body.take_over(eq, x, o)
@@ -214,20 +214,20 @@ def _write_pieces(body: Body, eq: Equation) -> None:
     for v, index, adds in zip(values, eq.params["templates"], eq.params["adds"], strict=True):
         part, sources = basic_sources(index, shape, _never)
         box = tuple([(source[2], source[2] + n) for source, n in zip(sources, part, strict=True)])
-        value = broadcast_to(body.w, _trimmed(body.w, body.values[v], part), part)
+        value = broadcast_to(body.w, _trim_axes(body.w, body.values[v], part), part)
         pieces.append(Piece(value, box, adds))
     write_pieces(body.w, place, pieces)
     body.values[o] = place
 
 
-def _trimmed(w: Writer, value: Value, shape: tuple) -> Value:
+def _trim_axes(w: Writer, value: Value, shape: tuple) -> Value:
     """Leave out axes of one place in front, which NumPy's assignment allows."""
     mine = shape_of(value)
     extra = len(mine) - len(shape)
     if extra <= 0:
         return value
     sources = [("at", 0)] * extra + [("axis", d, 0, 1) for d in range(len(shape))]
-    return viewed(w, value, mine[extra:], sources)
+    return make_view(w, value, mine[extra:], sources)
 
 
 def _adder(w: Writer, t: str) -> Callable:
@@ -239,13 +239,13 @@ def _adder(w: Writer, t: str) -> Callable:
 
 def _reshape(body: Body, eq: Equation) -> None:
     x, o = body.values[eq.ins[0]], eq.outs[0]
-    found = reshaped(body.w, x, body.shape(o))
+    found = reshape_view(body.w, x, body.shape(o))
     if found is None:
         if not isinstance(x, Computed):
             x = body.copied(x)
         else:
             x = body.values[eq.ins[0]] = body.stored(x)
-        found = reshaped(body.w, x, body.shape(o))
+        found = reshape_view(body.w, x, body.shape(o))
     assert found is not None
     _give_view(body, o, found)
 
@@ -255,7 +255,7 @@ def _permute(body: Body, eq: Equation) -> None:
     sources: list = [None] * len(axes)
     for new, old in enumerate(axes):
         sources[old] = ("axis", new, 0, 1)
-    _give_view(body, o, viewed(body.w, x, body.shape(o), sources))
+    _give_view(body, o, make_view(body.w, x, body.shape(o), sources))
 
 
 def _broadcast(body: Body, eq: Equation) -> None:
@@ -278,7 +278,7 @@ def _give_view(body: Body, o: int, value: Value) -> None:
 def _join(body: Body, eq: Equation) -> None:
     (o,), axis, start = eq.outs, eq.params["axis"], 0
     place = body.place(o)
-    _touched(place.shape)
+    _touch(place.shape)
     for i in eq.ins:
         if body.type(i) != place.t:
             raise TooMuch("join converts what it joins")
@@ -296,7 +296,7 @@ def _never(axis: int) -> Index:
 def _scatter(body: Body, eq: Equation) -> None:
     (o,) = eq.outs
     place = body.place(o)
-    _touched(place.shape)
+    _touch(place.shape)
     if any(body.type(i) != place.t for i in eq.ins) or place.t == BOOL:
         raise TooMuch("scatter converts what it writes")
     if not all(map(is_basic, eq.params["indices"])):
@@ -317,12 +317,12 @@ def _reduction(body: Body, eq: Equation) -> None:
     t, shape = body.type(o), body.shape(x)
     if not axes or 0 in shape or (body.type(x) != t and not (how == "add" and t == I64)) or t == BOOL:
         raise TooMuch(f"{eq.prim.name} of these operands has no machine code")
-    _touched(shape)
+    _touch(shape)
     value, w = body.values[x], body.w
     if body.type(x) != t:
         value = _cast(value, t)
     if not body.shape(o):
-        body.values[o] = reduced(w, how, t, value, axes, lambda index: element(w, value, index))
+        body.values[o] = reduce_axes(w, how, t, value, axes, lambda index: element(w, value, index))
         if o in body.places:
             body.put(body.values[o], body.places[o])
         return

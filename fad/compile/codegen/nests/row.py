@@ -38,7 +38,7 @@ def native_nest(program: Program, eq: Equation) -> bool:
         if type(what) is int:
             program.table.point_to(what)
         else:
-            words.append(_kept(program, *what))
+            words.append(_keep_memory(program, *what))
     return True
 
 
@@ -85,7 +85,7 @@ def _operand(program: Program, memory: Memory, i: int) -> Value:
     return Number(memory.w.read(t, buffer.pointer), t)
 
 
-def _kept(program: Program, kind: str, what: Any) -> int:
+def _keep_memory(program: Program, kind: str, what: Any) -> int:
     """Return the address of memory that is kept as long as the program: space for an array, or a constant."""
     array = np.ascontiguousarray(what) if kind == "constant" else np.zeros(what + 64, np.uint8)
     program.table.kept.append(array)

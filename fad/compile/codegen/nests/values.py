@@ -193,7 +193,7 @@ def _computed_view(value: Computed, shape: tuple, sources: list[Source]) -> Comp
     return Computed(shape, value.t, compute, [value], 0, value.bounds)
 
 
-def viewed(w: Writer, value: Value, shape: tuple, sources: list[Source]) -> Value:
+def make_view(w: Writer, value: Value, shape: tuple, sources: list[Source]) -> Value:
     if isinstance(value, Number):
         return spread(value, shape) if shape else value
     if not shape and all(s[0] == "at" for s in sources):
@@ -220,7 +220,7 @@ def broadcast_to(w: Writer, value: Value, shape: tuple) -> Value:
         return spread(value, shape)
     ahead = len(shape) - len(mine)
     sources = [("at", 0) if n == 1 else ("axis", ahead + d, 0, 1) for d, n in enumerate(mine)]
-    return viewed(w, value, shape, sources)
+    return make_view(w, value, shape, sources)
 
 
 def basic_sources(template: tuple, shape: tuple, given: Callable[[int], Index]) -> tuple[tuple, list[Source]]:
@@ -250,7 +250,7 @@ def basic_sources(template: tuple, shape: tuple, given: Callable[[int], Index]) 
     return tuple(result), sources
 
 
-def reshaped(w: Writer, value: Value, shape: tuple) -> Value | None:
+def reshape_view(w: Writer, value: Value, shape: tuple) -> Value | None:
     """Return an array in another shape where that is a view; None where its elements must be moved."""
     mine = shape_of(value)
     if isinstance(value, Number):
@@ -269,7 +269,7 @@ def reshaped(w: Writer, value: Value, shape: tuple) -> Value | None:
             else:
                 sources.append(("axis", places[k], 0, 1))
                 k += 1
-        return viewed(w, value, shape, sources)
+        return make_view(w, value, shape, sources)
     if isinstance(value, Stored) and value.is_contiguous():
         return Stored(value.buffers, value.pointer, value.offset, shape, contiguous(shape, value.t), value.t)
     return None

@@ -13,7 +13,7 @@ from fad.compile.ir.types import BOOL, F64, I64, INTEGERS
 _EXACT = 2.0**52  # quotients below which the remainder is one fused operation
 
 
-def _truncated(e: Emitter, a: str, b: str, t: str) -> tuple[str, str, str]:
+def _divide_truncated(e: Emitter, a: str, b: str, t: str) -> tuple[str, str, str]:
     """Return the quotient towards zero, the remainder, and whether the divisor is zero."""
     if b[0] != "%" and b not in ("0", "-1"):
         q = e.apply("sdiv", t, a, b)
@@ -42,7 +42,7 @@ def floor_divide(e: Emitter, a: str, b: str, t: str) -> str:
         return _real_floor_divide(e, a, b, t)
     if _power_of_two(b):
         return e.apply("ashr", t, a, int(b).bit_length() - 1)
-    q, r, none = _truncated(e, a, b, t)
+    q, r, none = _divide_truncated(e, a, b, t)
     q = e.select(_goes_down(e, r, b, t), e.sub(q, "1", t), q, t)
     return e.select(none, "0", q, t)
 
@@ -52,7 +52,7 @@ def remainder(e: Emitter, a: str, b: str, t: str) -> str:
         return e.cast(_real_remainder(e, e.cast(a, t, F64), e.cast(b, t, F64)), F64, t)
     if _power_of_two(b):
         return e.apply("and", t, a, int(b) - 1)
-    _, r, none = _truncated(e, a, b, t)
+    _, r, none = _divide_truncated(e, a, b, t)
     r = e.select(_goes_down(e, r, b, t), e.add(r, b, t), r, t)
     return e.select(none, "0", r, t)
 
@@ -60,7 +60,7 @@ def remainder(e: Emitter, a: str, b: str, t: str) -> str:
 def fmod(e: Emitter, a: str, b: str, t: str) -> str:
     if t not in INTEGERS:
         return e.cast(_real_fmod(e, e.cast(a, t, F64), e.cast(b, t, F64)), F64, t)
-    _, r, none = _truncated(e, a, b, t)
+    _, r, none = _divide_truncated(e, a, b, t)
     return e.select(none, "0", r, t)
 
 

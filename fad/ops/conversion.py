@@ -1,0 +1,106 @@
+"""Conversion of arrays: to another dtype, to Python's numbers and lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.archetypes import cast, linear
+from fad.core.memory import as_one_array, is_array
+from fad.core.primitive import Primitive, public, register
+from fad.core.samples import call
+from fad.core.tracer import Tracer, bind
+from fad.core.weak import weaken
+from fad.errors import ComplexGradientError
+from fad.ops.memory_order import duplicate
+
+# --- convert -----------------------------------------------------------------------------------------------------
+
+
+def _convert(x, *, dtype):
+    return x.astype(dtype) if hasattr(x, "astype") else dtype.type(x)  # a Python number, among jit's arguments
+
+
+astype_p: Any = linear(
+    "convert",
+    _convert,
+    lambda ct, x, *, dtype: cast(ct, x.dtype),
+    lambda size, batched, xs, params: bind(astype_p, *xs, **params),
+    samples=lambda s: [call(s.real(3, 4), dtype=np.dtype("float32")), call(s.real(3), dtype=np.dtype("complex128"))],
+    moves=True,
+    dependence="elementwise",
+    lower="{0}",
+    cheap=True,
+    doc="The array in another floating-point or complex dtype.",
+)
+
+
+def _python_number(x):
+    x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    return x if x.ndim else weaken(x[()])
+
+
+# Python's float or complex of a scalar; under vmap, where many numbers stand for one, double precision.
+python_number_p: Any = register(
+    Primitive(
+        "python_number",
+        _python_number,
+        jvp=lambda tangents, y, xs, params: cast(tangents[0], y.dtype),
+        vjp=(lambda ct, y, x: cast(ct, x.dtype),),
+        batch=lambda size, batched, xs, params: bind(python_number_p, *xs),
+        saves="none",
+        archetype="linear",
+        samples=lambda s: [call(s.real())],
+        doc="An array of no axes as a Python number, which widens nothing.",
+    )
+)
+
+
+def _tolist(x):
+    """Return nested lists of traced numbers: nothing is lost."""
+    if x.shape:
+        return [_tolist(row) for row in x]
+    return bind(python_number_p, x) if x.dtype.kind in "fc" and x.dtype.itemsize <= 16 else x
+
+
+Tracer.tolist = _tolist
+astype_flat_p: Any = register(
+    Primitive(
+        "convert_to_integer",
+        _convert,
+        flat=True,
+        batch=lambda size, batched, xs, params: bind(astype_flat_p, *xs, **params),
+        archetype="flat",
+        samples=lambda s: [call(s.real(3, 4), dtype=np.dtype(int))],
+        lower="{0}",
+        doc="The array in a dtype without derivatives.",
+    )
+)
+
+
+@public(
+    *([np.astype] if hasattr(np, "astype") else []),
+    methods=("astype",),
+    samples=lambda s: [call(s.real(3, 4), "float32"), call(s.real(3), complex)],
+)
+def astype(x, dtype, /, order="K", casting="unsafe", subok=True, copy=True, *, device=None):
+    """Convert to a dtype; to integers and booleans the derivative is zero.
+
+    >>> fad.grad(lambda x: fad.numpy.astype(x, np.float32).sum())(np.array([1.0, 2.0]))
+    array([1., 1.])
+    """
+    dtype = np.dtype(dtype)
+    if x.dtype.kind == "c" and dtype.kind == "f":
+        raise ComplexGradientError(
+            f"a complex traced value was about to lose its imaginary part in astype({str(dtype)!r}); write x.real"
+        )
+    if dtype == x.dtype and not copy:
+        return x
+    if dtype.kind not in "fc":
+        y = bind(astype_flat_p, x, dtype=dtype)
+    elif dtype == x.dtype:
+        y = duplicate(x) if type(x) is Tracer else x
+    else:
+        y = bind(astype_p, x, dtype=dtype)
+    return as_one_array(y) if type(x) is Tracer and is_array(x) else y
