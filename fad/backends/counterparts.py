@@ -53,7 +53,7 @@ class ScipyModule:
 
 def _missing(backend: Any, library: str, name: str) -> BackendFunctionError:
     module, _, short = name.rpartition(".")
-    offered = sorted(backend.offered(library, module))
+    offered = sorted(backend.list_offered(library, module))
     near = difflib.get_close_matches(short, offered, 4)
     nearest = f"The nearest names: {', '.join(near)}. " if near else ""
     what = f"Of {library}{'.' * bool(module)}{module} it has {', '.join(offered)}. " if library == "scipy" else ""

@@ -76,6 +76,6 @@ def test_functions_of_scipy_run_under_the_names_and_with_the_limits_of_cupy(back
     rows, low, up = backend.scipy_function("linalg.lu")(DeviceArray(a), p_indices=True)
     np.testing.assert_allclose((low @ up)[rows]._a, a)
     assert backend.scipy_function("special.airy") is None
-    assert "erf" in backend.offered("scipy", "special")
-    assert "airy" not in backend.offered("scipy", "special")
-    assert "sin" in backend.offered("numpy", "")
+    assert "erf" in backend.list_offered("scipy", "special")
+    assert "airy" not in backend.list_offered("scipy", "special")
+    assert "sin" in backend.list_offered("numpy", "")

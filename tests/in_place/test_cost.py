@@ -120,7 +120,7 @@ def times(f, transform):
 def test_no_write_computes_the_whole_array_again(f, transform, monkeypatch):
     """Times are shown by running this file; that no step copies the array is what a test can hold."""
     whole, updated, copy = [], indexing._update, memory.copy_layout
-    monkeypatch.setattr(indexing, "_updated", lambda *args: whole.append("updated") or updated(*args))
+    monkeypatch.setattr(indexing, "_update", lambda *args: whole.append("updated") or updated(*args))
     monkeypatch.setattr(overwrites, "copy_layout", lambda x: whole.append("copied") or copy(x))
     transform(f, np.random.default_rng(0).uniform(0.5, 1.0, 1024))()
     assert len(whole) <= 4, f"{len(whole)} copies of the array in {STEPS} steps"
