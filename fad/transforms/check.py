@@ -232,7 +232,9 @@ def plain_values(outputs: list, trace: Trace) -> list:
         if type(x) is Tracer:
             x = x.value if x.trace is trace else x
             x = take_limit(x, derivative=False) if type(x) is Tracer else x
-        values.append(x if type(x) is np.float64 else trace.hand_out(x))
+        if type(x) is not np.float64:
+            x = np.float64(x) if type(x) is WeakFloat else trace.hand_out(x)
+        values.append(x)
     return values
 
 

@@ -216,7 +216,8 @@ def _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames, with_val
         if allow_int:
             value, g = _with_integers(f, in_tree, leaves, has_aux, holomorphic, single)
         else:
-            leaves = [as_primal(x, "the argument to differentiate") for x in leaves]
+            for i, x in enumerate(leaves):
+                leaves[i] = as_primal(x, "the argument to differentiate")
             value, g = _evaluate(f, in_tree, leaves, has_aux, holomorphic, single, fun)
         if with_value:
             return value, g

@@ -396,7 +396,8 @@ class Tape:
         self.in_tree = in_tree
         self.leaves = leaves
         self.outputs, self.out_tree, self.aux = run(fun, trace, self._arguments, has_aux, user)
-        self.watch.finish()
+        if self.watch.snapshots is not None:
+            self.watch.finish()
 
     def _arguments(self) -> Any:
         trace = self.trace
