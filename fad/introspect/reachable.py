@@ -173,11 +173,11 @@ class Walk:
         if issubclass(kind, dict):
             read = x.get if kind is dict else functools.partial(dict.get, x)
             for key, value in itertools.islice(dict.items(x), MANY):
-                if type(value) in PLAIN:  # most are
+                if type(value) in PLAIN and type(value) is not str:  # most are
                     self.places.append((read, key, value))
                 else:
                     self._add(value, read, key)
-                if type(key) not in PLAIN:
+                if type(key) is str or type(key) not in PLAIN:
                     self._add(key)
             self.places.append((len, x, len(x)))
             return
@@ -245,9 +245,8 @@ class Walk:
 
     def _asked_for(self) -> frozenset[str]:
         """Return the attributes of which some code may ask whether they are there."""
-        if "AttributeError" in self.names:  # any of them may raise it
-            return frozenset(self.names)
-        return frozenset(() if _WHETHER_THERE.isdisjoint(self.names) else self._texts)
+        named = self.names if "AttributeError" in self.names else ()  # any of them may raise it
+        return frozenset().union(named, () if _WHETHER_THERE.isdisjoint(self.names) else self._texts)
 
     def _name_attributes_of_objects(self) -> None:
         """Look at all attributes of the objects found so far, not at those of their classes."""

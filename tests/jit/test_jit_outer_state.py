@@ -248,14 +248,52 @@ def test_an_attribute_that_hides_one_of_the_class_is_seen():
         del _Derived.power
 
 
-@pytest.mark.parametrize("names", [None, ("bias", "scale"), ["bias"]], ids=["in the code", "tuple", "list"])
+@pytest.mark.parametrize("names", [("bias", "scale"), ["bias"], {"bias": 1}], ids=["tuple", "list", "keys"])
 def test_an_attribute_that_was_not_there_is_seen_where_its_name_is_a_value(names):
     model = _Model()
 
     def f(x):
-        for name in ("bias", "scale") if names is None else names:
+        for name in names:
             if hasattr(model, name):
                 x = x + getattr(model, name)
+        return x
+
+    calls(f, lambda: setattr(model, "bias", 5.0))
+
+
+def test_an_attribute_that_was_not_there_is_seen_where_its_name_is_in_a_loop_of_the_code():
+    model = _Model()
+
+    def f(x):
+        for name in ("bias", "scale"):
+            if hasattr(model, name):
+                x = x + getattr(model, name)
+        return x
+
+    calls(f, lambda: setattr(model, "bias", 5.0))
+
+
+@pytest.mark.parametrize("table", [{0: "bias"}, {0: {1: "bias"}}], ids=["flat", "nested"])
+def test_an_attribute_that_was_not_there_is_seen_where_its_name_is_in_a_dictionary(table):
+    model = _Model()
+
+    def f(x):
+        name = table[0] if type(table[0]) is str else table[0][1]
+        return x + getattr(model, name, 1.0)
+
+    calls(f, lambda: setattr(model, "bias", 5.0))
+
+
+@pytest.mark.parametrize("names", [["bias"], {"bias": 1}], ids=["list", "keys"])
+def test_an_attribute_that_was_not_there_is_seen_where_an_error_tells_so(names):
+    model = _Model()
+
+    def f(x):
+        for name in names:
+            try:
+                x = x + getattr(model, name)
+            except AttributeError:
+                x = x - 1.0
         return x
 
     calls(f, lambda: setattr(model, "bias", 5.0))
