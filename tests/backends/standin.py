@@ -145,8 +145,8 @@ class DeviceArray:
     strides = property(lambda self: self._a.strides)
     T = property(lambda self: DeviceArray(self._a.T))
     mT = property(lambda self: DeviceArray(self._a.mT))
-    real = property(lambda self: DeviceArray(self._a.real))
-    imag = property(lambda self: DeviceArray(self._a.imag))
+    real = property(lambda self: DeviceArray(self._a.real), lambda self, v: self.real.__setitem__(..., v))
+    imag = property(lambda self: DeviceArray(self._a.imag), lambda self, v: self.imag.__setitem__(..., v))
 
     @property
     def flags(self):
@@ -494,7 +494,7 @@ def scipy_function(name):
     return _cupy_backend().scipy_function(name)
 
 
-def offered(library, module):
+def list_offered(library, module):
     prefix = ".".join(filter(None, [library.replace("numpy", ""), module])) + "."
     prefix = prefix.lstrip(".")
     return [n[len(prefix) :] for n in offers.LINES if n.startswith(prefix) and "." not in n[len(prefix) :]]
