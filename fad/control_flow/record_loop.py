@@ -18,7 +18,7 @@ from fad import tree
 from fad.backends import is_on_device
 from fad.control_flow import traced_slices  # noqa: F401  answers slices with bounds of a body
 from fad.control_flow.compose_views import compose_views, reshape_carries
-from fad.control_flow.intervals import assume, interval
+from fad.control_flow.intervals import assume, interval, interval_of
 from fad.control_flow.scan import scan_p, while_p
 from fad.control_flow.split_pullback import find_needed
 from fad.control_flow.subgraph import (
@@ -35,7 +35,7 @@ from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type, hashable, place
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, bind
 from fad.errors import LoopFallbackWarning
-from fad.staging.may_raise import unread_in_body
+from fad.staging.may_raise import unread_in_body, unread_refusals
 from fad.staging.record import is_recording, to_scalar_p
 from fad.transforms.check import as_value
 
@@ -253,6 +253,8 @@ def _settle_types(flat: Callable, leaves: list, shown: list, index: bool) -> tup
     in the step but the kinds of values.
     """
     body = record_body(flat, shown)
+    if index:
+        _refuse_unread_places(body)
     m = len(leaves)
     given, found = _carry_types(body, m, index)
     if given == found:
@@ -267,6 +269,38 @@ def _settle_types(flat: Callable, leaves: list, shown: list, index: bool) -> tup
         return ()
     leaves = [x if type_of(example(x)) == t else _convert(x, t) for x, t in zip(leaves, now, strict=True)]
     return other, leaves
+
+
+def _refuse_unread_places(body: Body) -> None:
+    """Raise Unrecordable where a step reads what may be no place of an array, and nothing needs what it reads.
+
+    Recorded step by step the program keeps such a read, for the error that it may raise. A loop would drop it. Beside
+    a branch stands what was read to find out about it, in the same equations: there nothing can be said.
+    """
+    graph = body.graph
+    if any(eq.prim.archetype == "branch" for eq in graph.equations):
+        return
+    found = unread_refusals(graph, graph.outputs, lambda eq: not _is_in_range(body, eq))
+    if found:
+        raise Unrecordable(body.trace, "it reads an element that may not be there, and does not use it")
+
+
+def _is_in_range(body: Body, eq: Equation) -> bool:
+    """Return whether the integers that index an array are known to be places of it, or are not looked at here."""
+    template = eq.params.get("template", ())
+    if eq.prim.name != "getitem" or any(part is None or part is Ellipsis for part in template):
+        return True
+    indices = iter(eq.ins[1:])
+    for part, size in zip(template, body.graph.types[eq.ins[0]].shape, strict=False):
+        if part != "array":
+            continue
+        i = next(indices)
+        if body.graph.types[i].shape:
+            return True
+        low, high = interval_of(body.trace, i)
+        if low is None or high is None or low < -size or high >= size:
+            return False
+    return True
 
 
 def _carry_types(body: Body, m: int, index: bool) -> tuple[list, list]:

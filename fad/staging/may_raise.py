@@ -82,11 +82,12 @@ def unread(graph: Graph, outputs: Iterable[int], which: Callable[[Equation], boo
     Operations with effects run always.
     """
     effects = [eq.outs[0] for eq in graph.equations if has_effects(eq)]
-    found = _refusing(graph, {*outputs, *effects}, which)
+    found = unread_refusals(graph, {*outputs, *effects}, which)
     return [*effects, *found]
 
 
-def _refusing(graph: Graph, outputs: Iterable[int], which: Callable[[Equation], bool] | None) -> list[int]:
+def unread_refusals(graph: Graph, outputs: Iterable[int], which: Callable[[Equation], bool] | None) -> list[int]:
+    """Return the same without operations that have effects."""
     made = {o: eq for eq in graph.equations for o in eq.outs}
     refusing = [eq for eq in graph.equations if eq.outs and (which is None or which(eq))]
     keys = [(eq, key) for eq in refusing for key in [_refusal(graph, eq, made)] if key is not None]
@@ -101,7 +102,7 @@ def _refusing(graph: Graph, outputs: Iterable[int], which: Callable[[Equation], 
 
 
 def unread_in_body(body: Graph, outputs: Iterable[int]) -> list[int]:
-    """Return the same of a body, for factors and solutions alone: most indices there are its own number of steps."""
+    """Return the same of a body, for factors and solutions alone: what reads at an index nobody has proved is read."""
     return unread(body, outputs, _factors)
 
 

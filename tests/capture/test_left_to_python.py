@@ -628,6 +628,45 @@ def test_an_index_out_of_range_is_an_error():
                     g(np.ones(20), 14)
 
 
+def read_and_not_used(x, n):
+    s = x[0]
+    for i in range(9):
+        x[i + n]
+        s = s * 0.5
+    return s
+
+
+def read_by_name_and_not_used(x, n):
+    s = x[0]
+    for i in range(9):
+        known = x[i, n] if x.ndim == 2 else x[n - i]  # noqa: F841
+        s = s * 0.5
+    return s
+
+
+@pytest.mark.parametrize("f", [read_and_not_used, read_by_name_and_not_used])
+@pytest.mark.parametrize("transform", [lambda f: f, fad.grad], ids=["value", "gradient"])
+def test_an_index_out_of_range_is_an_error_though_nothing_needs_the_element(f, transform):
+    g = fad.jit(transform(f))
+    g(np.ones(20), np.int64(9))
+    for _ in range(2):
+        with pytest.raises(IndexError, match="out of bounds for axis 0 with size 20"):
+            g(np.ones(20), np.int64(40))
+
+
+def test_an_element_that_is_there_may_stay_unread():
+    def f(x):
+        s = x[0]
+        for i in range(9):
+            x[i - 4]
+            s = s * 0.5
+        return s
+
+    g, x = fad.jit(f), np.ones(5)
+    assert g(x) == f(x)
+    assert "captured" in g.explain()
+
+
 def swapped_and_known(x):
     u, v = x * 1.0, x * 2.0
     known = u
