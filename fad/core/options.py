@@ -56,13 +56,14 @@ def with_out(function: Any) -> Any:
         args = (*args[:place], None, *args[place + 1 :]) if len(args) > place else args
         kwargs.pop("out", None)
         y = function(*args, **kwargs)
-        if name == "dot":
-            _check_as_dot(out, y, args[:2])
-        if name.startswith("cum") and not np.size(y) and out.ndim == 1:
+        multiplies = name == "dot" and _multiplies(y, args[:2])
+        if name == "dot" and not multiplies:
+            _check_as_dot(out, y)
+        if name.startswith("cum") and out.ndim == 1 and not (np.size(y) and out.size):
             return out  # the sums of nothing change nothing, whatever the array's size
         if name == "einsum" and out.ndim != np.ndim(y):
             raise ValueError(f"out parameter does not have the correct number of dimensions, {np.ndim(y)}")
-        if name not in _BROADCAST:
+        if name not in _BROADCAST and not multiplies:
             same_size(out, y, name)
         casting = "unsafe" if name in _UNSAFE else kwargs.get("casting", "safe") if name == "einsum" else "same_kind"
         return out.receive(y, casting)
@@ -70,10 +71,14 @@ def with_out(function: Any) -> Any:
     return run
 
 
-def _check_as_dot(out: Any, y: Any, operands: tuple) -> None:
+def _multiplies(y: Any, operands: tuple) -> bool:
+    """Return whether NumPy's dot multiplies by a number as np.multiply does, and not by BLAS."""
+    ranks = [np.ndim(x) for x in operands]
+    return 0 in ranks and (max(ranks) > 2 or y.dtype.char not in "fdFD")
+
+
+def _check_as_dot(out: Any, y: Any) -> None:
     """Raise where NumPy's dot does not take an array for its result, which it writes without a conversion."""
-    if out.ndim > 2 and 0 in map(np.ndim, operands):
-        return  # NumPy multiplies then, with a conversion
     RUNS.laid_out = True
     plain = layout(out)
     if out.dtype != y.dtype or (type(plain) is np.ndarray and not plain.flags.c_contiguous):

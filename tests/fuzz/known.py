@@ -3,12 +3,9 @@
 Each entry is a reason and what it looks like. Whoever mends the cause deletes the entry.
 """
 
-import unittest.mock
-
 import numpy as np
 
 import fad
-from fad.core import limits
 
 from .case import Case
 
@@ -66,20 +63,6 @@ def _either_of_two_zeros(program, check, message):
     return "the sign of a zero" in message and any(name in program.source for name in _CHOOSES)
 
 
-def _decided_beside_repeated_values(program, check, message):
-    """Repeated singular and eigenvalues are followed along a line: what is decided at a tie is decided beside it.
-
-    np.where(s > 0, np.log(s), 0.0) takes the logarithm where s is 0 and has a derivative. The decision of the point
-    itself belongs there, but the rules of the decompositions need that of each point of the line.
-    """
-    if check not in ("value under grad", "value under jvp") or "linalg" not in program.source:
-        return False
-    case = Case(program)
-    with unittest.mock.patch.object(limits, "at_zero", side_effect=limits.at_zero) as extrapolated:
-        fad.jvp(*case.loss_of_some(program.world().f), case.tangents)
-    return extrapolated.called
-
-
 def _phase_of_size_one(program, check, message):
     """NumPy's abs of a complex number and of an array of them round apart: it shows where exp(1j * x) has size 1."""
     return check in _VALUES and "np.exp(1j" in program.source and "abs(" in program.source and "True" in message
@@ -91,7 +74,6 @@ def _diagonal_of_nothing(program, check, message):
 
 
 KNOWN = {
-    "decisions beside repeated singular values": _decided_beside_repeated_values,
     "the size of a complex number in an array": _phase_of_size_one,
     "einsum's diagonals of empty arrays": _diagonal_of_nothing,
     "an infinite partial times zero": _zero_times_infinity,

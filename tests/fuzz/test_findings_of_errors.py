@@ -199,6 +199,7 @@ def writing(text):
      "np.cumsum(x[:0], out=y)", "np.cumsum(x[:2], out=y)",
      "z = np.zeros((1, 1, 3), np.float32) + y.astype(np.float32); y = np.dot(z, 3.0, out=z)",
      "z = np.zeros((1, 3), np.float32) + y.astype(np.float32); y = np.dot(z, 3.0, out=z)",
+     "y = np.outer(y, y); np.dot(np.arange(3), 2, out=y)", "y = y[:0]; np.cumsum(x[:1], out=y)",
      "np.outer(x, x, out=np.zeros((2, 3, 3)) + y)", "y[MASK] = x[None, :2]", "y[MASK] = x[:2]", "y[y > 0] = y[1:]",
      "y[MASK] = y[:2]", "y[y == y] = y", "y.flat[:] = y"],
 )  # fmt: skip
