@@ -122,7 +122,7 @@ def _is_perturbed(x: Any) -> bool:
 
 
 # A derivative that an outer transform goes on with, which is known on the line alone.
-derivative_p = Primitive(
+derivative_p: Any = Primitive(
     "derivative_on_a_line",
     lambda x: x,
     jvp=lambda tangents, y, xs, params: bind(derivative_p, *tangents),
