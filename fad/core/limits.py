@@ -80,6 +80,10 @@ class LimitTrace(Trace):
     def any_of(self, x: Tracer) -> bool:
         return any_of(_value(x))
 
+    def decide(self, value: Any) -> Any:
+        """Return the value at t = 0 of the points of a line, for a mask among the index arrays of a batch."""
+        return at_zero(value, report=False)
+
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if prim.at_limit:
             return bind(prim, *[_value(x) if _is_perturbed(x) else x for x in args], **params)
@@ -101,7 +105,9 @@ class LimitTrace(Trace):
 
 
 # What takes whatever values it is given: of a derivative the values at the point are of no use, and may be any.
-_TAKES_ALL = frozenset({"elementwise", "bilinear", "reduction", "flat", "scan", "selection", "linear", "rule"})
+_TAKES_ALL = frozenset({
+    "elementwise", "bilinear", "reduction", "flat", "scan", "selection", "linear", "rule", "loop", "branch",
+})  # fmt: skip
 
 
 def _at_the_point(prim: Any, args: tuple, params: dict) -> Any:

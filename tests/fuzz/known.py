@@ -55,11 +55,14 @@ def _sign_of_a_part(program, check, message):
     return "the sign of a zero" in message and "add.reduceat" in program.source
 
 
-_CHOOSES = ("fmax", "fmin", "unique", "union1d", "intersect1d", "setdiff1d")
+_CHOOSES = ("fmax", "fmin", "unique", "union1d", "intersect1d", "setdiff1d", "quantile", "percentile")
 
 
 def _either_of_two_zeros(program, check, message):
-    """NumPy's fmax and fmin take another one of 0. and -0. in the middle of an array than at its end, as sorts do."""
+    """NumPy's fmax and fmin take another one of 0. and -0. in the middle of an array than at its end, as sorts do.
+
+    And as what is interpolated between two zeros is by its formula for either half.
+    """
     return "the sign of a zero" in message and any(name in program.source for name in _CHOOSES)
 
 

@@ -601,6 +601,7 @@ WITH_A_CORNER = {
     "clipped values": lambda a: np.sum(np.clip(np.linalg.eigvalsh(a), 0.0, 1.0)),
     "what is chosen by a mask": lambda a: np.sum(np.where(np.linalg.svdvals(a - a) > 0, 5.0, 1.0)),
     "a branch": lambda a: 5.0 * np.sum(a) if np.linalg.svdvals(a - a)[0] > 0 else np.sum(a),
+    "a loop": lambda a: fad.fori_loop(0, 3, lambda i, s: s + np.max(np.linalg.svdvals(a)), 0.0 * a[0, 0]),
     "a norm of values": lambda a: np.linalg.norm(np.linalg.eigvalsh(a - np.eye(3))),
 }
 
