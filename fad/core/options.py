@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.conversions import same_size, written_into
-from fad.core.memory import RUNS, layout
+from fad.core.memory import RUNS, is_array, layout
 from fad.core.tracer import Tracer
 from fad.errors import MissingRuleError, TracerConversionError
 
@@ -53,6 +53,8 @@ def with_out(function: Any) -> Any:
         out = args[place] if len(args) > place else kwargs.get("out")
         if type(out) is not Tracer:
             return function(*args, **kwargs)
+        if not is_array(out):
+            raise TypeError("return arrays must be of ArrayType")
         args = (*args[:place], None, *args[place + 1 :]) if len(args) > place else args
         kwargs.pop("out", None)
         y = function(*args, **kwargs)

@@ -326,3 +326,15 @@ def test_what_has_no_derivative_leaves_jvp_as_its_value_at_repeated_singular_val
         for got, wanted in zip(found, f(X * X), strict=True):
             assert type(got) is type(wanted)
             np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [lambda z: np.fill_diagonal(z, 2.0), lambda z: np.matmul(z, z, out=z), lambda z: np.add(X, [1.0, 2.0], out=z),
+     lambda z: np.sum(X, axis=5, out=z), lambda z: np.copyto(z, 1.0)],
+)  # fmt: skip
+def test_a_number_is_nothing_to_write_into_whatever_else_is_wrong(f):
+    wanted = outcome(lambda: f(np.float64(1.0)))
+    assert isinstance(wanted, type)
+    assert outcome(lambda: fad.vmap(f)(X)) is wanted
+    assert outcome(lambda: fad.jvp(f, (np.float64(1.0),), (1.0,))) is wanted
