@@ -34,6 +34,14 @@ _UNSAFE = {
 }  # fmt: skip
 # What broadcasts its result to an array of another shape.
 _BROADCAST = {"clip", "einsum", "outer"}
+# What NumPy computes in the dtype of the array for its result.
+_ADDS = {"sum", "prod", "cumsum", "cumprod"}
+
+
+def _is_wider(out: Any, args: tuple) -> bool:
+    """Return whether an array for a result has more digits than the floating-point operand."""
+    dtype = getattr(args[0], "dtype", None) if args else None
+    return dtype is not None and dtype.kind == out.dtype.kind == "f" and dtype.itemsize < out.dtype.itemsize
 
 
 def with_out(function: Any) -> Any:
@@ -57,6 +65,8 @@ def with_out(function: Any) -> Any:
             raise TypeError("return arrays must be of ArrayType")
         args = (*args[:place], None, *args[place + 1 :]) if len(args) > place else args
         kwargs.pop("out", None)
+        if name in _ADDS and "dtype" not in kwargs and len(args) <= names.index("dtype") and _is_wider(out, args):
+            kwargs["dtype"] = out.dtype
         y = function(*args, **kwargs)
         multiplies = name == "dot" and _multiplies(y, args[:2])
         if name == "dot" and not multiplies:

@@ -59,6 +59,8 @@ def put(a, ind, v, mode="raise"):
         return
     a = _target(a, "put")
     places = np.ravel(as_array(ind))
+    if places.shape[0] and not a.size:
+        raise IndexError("cannot replace elements of an empty array")
     if mode == "wrap":
         places = places % a.size
     elif mode == "clip":

@@ -200,6 +200,8 @@ def writing(text):
      "z = np.zeros((1, 1, 3), np.float32) + y.astype(np.float32); y = np.dot(z, 3.0, out=z)",
      "z = np.zeros((1, 3), np.float32) + y.astype(np.float32); y = np.dot(z, 3.0, out=z)",
      "y = np.outer(y, y); np.dot(np.arange(3), 2, out=y)", "y = y[:0]; np.cumsum(x[:1], out=y)",
+     "np.sum(np.outer(x, x / 3).astype(np.float32), axis=0, out=y)", "np.put(y[:0], [0, -1], -2.0)",
+     "np.cumprod((x / 3).astype(np.float32), out=y)", "np.put(y[:0], [], -2.0)",
      "np.outer(x, x, out=np.zeros((2, 3, 3)) + y)", "y[MASK] = x[None, :2]", "y[MASK] = x[:2]", "y[y > 0] = y[1:]",
      "y[MASK] = y[:2]", "y[y == y] = y", "y.flat[:] = y", "y[[7, 9]] = [0.0, 1.0, 2.0]", "y[[7, 9]] = [0.0, 1.0]",
      "y[[0, 9]] = np.ones(3)", "y[[0, 2]] = [0.0, 1.0]", "y @= 1j * x", "y @= x", "y @= np.outer(x, x) * 1j"],
