@@ -9,6 +9,10 @@ known at eight points around 0, and what leaves the transform is extrapolated to
 For a smooth function this is exact to rounding. At eight more points another choice of vectors is followed: where the
 result has a pole in t, or is another one there, it depends on the choice, and that is reported.
 
+A value itself needs no limit, and has a corner there as often as not (the largest of several equal singular values).
+So beside the points of the line each value carries what it is at the matrix itself, with the vectors that NumPy gives:
+that is what leaves a transform as a value, and what decides. A derivative is known on the line alone.
+
 A perturbed value lies under all other traces but that of recording (its birth is 0), so every transform
 takes it for a plain value.
 """
@@ -25,6 +29,7 @@ import numpy as np
 
 from fad.backends import backend_of
 from fad.core.memory import unwrap
+from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, any_of, bind, outcome, tracer
 from fad.core.values import class_of_element
 from fad.errors import GaugeDependenceWarning
@@ -38,7 +43,10 @@ _TO_ZERO = (8 / 5, -4 / 5, 8 / 35, -1 / 35)
 
 
 class LimitTrace(Trace):
-    """The trace of values known along a line: the points of the line are the leading axis, as in a batch."""
+    """The trace of values known along a line: the points of the line are the leading axis, as in a batch.
+
+    `info` is the value at the matrix itself, or None of a derivative.
+    """
 
     __slots__ = ()
     kind = "a limit"
@@ -56,29 +64,31 @@ class LimitTrace(Trace):
         return class_of_element(x.value)
 
     def show(self, x: Tracer) -> str:
-        return str(at_zero(x.value, report=False))
+        return str(_value(x))
 
     def stop(self, x: Tracer) -> Any:
-        return at_zero(x.value, report=False)
+        return _value(x)
 
     def concrete(self, x: Tracer, convert: Callable) -> Any:
-        return convert(self.decide(x.value))
+        return convert(_value(x))
 
     number = concrete
 
     def outcome(self, x: Tracer) -> Any:
-        return outcome(self.decide(x.value))
+        return outcome(_value(x))
 
     def any_of(self, x: Tracer) -> bool:
-        return any_of(self.decide(x.value))
+        return any_of(_value(x))
 
     def decide(self, value: Any) -> Any:
-        """Return the value at t = 0, for control flow and boolean masks."""
+        """Return the value at t = 0 of the points of a line, for a mask among the index arrays of a batch."""
         return at_zero(value, report=False)
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if prim.at_limit:
-            return bind(prim, *[at_zero(x.value, report=False) if _is_perturbed(x) else x for x in args], **params)
+            return bind(prim, *[_value(x) if _is_perturbed(x) else x for x in args], **params)
+        if prim is derivative_p:
+            return tracer(args[0].value, self, None)
         if any(getattr(type(x), "__array_ufunc__", True) is None for x in args):
             return NotImplemented
         batched = tuple(_is_perturbed(x) for x in args)
@@ -88,13 +98,45 @@ class LimitTrace(Trace):
         else:
             first = self if prim.needs_trace else self.size
             y = prim.batch(first, batched, values, params)
+        point = _at_the_point(prim, args, params)
         if prim.multi:
-            return tuple(tracer(v, self, None) for v in y)
-        return tracer(y, self, None)
+            return tuple(tracer(v, self, p) for v, p in zip(y, point or [None] * len(y), strict=True))
+        return tracer(y, self, point)
+
+
+# What takes whatever values it is given: of a derivative the values at the point are of no use, and may be any.
+_TAKES_ALL = frozenset({
+    "elementwise", "bilinear", "reduction", "flat", "scan", "selection", "linear", "rule", "loop", "branch",
+})  # fmt: skip
+
+
+def _at_the_point(prim: Any, args: tuple, params: dict) -> Any:
+    """Return what an operation gives at the matrix itself, or None where that is not known of all operands."""
+    if prim.archetype not in _TAKES_ALL or any(_is_perturbed(x) and x.info is None for x in args):
+        return None
+    with np.errstate(all="ignore"):
+        return bind(prim, *[x.info if _is_perturbed(x) else x for x in args], **params)
+
+
+def _value(x: Tracer) -> Any:
+    """Return what a perturbed value is at the matrix itself."""
+    return at_zero(x.value, report=False) if x.info is None else x.info
 
 
 def _is_perturbed(x: Any) -> bool:
     return type(x) is Tracer and x.trace is LIMIT_TRACE
+
+
+# A derivative that an outer transform goes on with, which is known on the line alone.
+derivative_p: Any = Primitive(
+    "derivative_on_a_line",
+    lambda x: x,
+    jvp=lambda tangents, y, xs, params: bind(derivative_p, *tangents),
+    vjp=(lambda ct, y, x: ct,),
+    batch=lambda size, batched, xs, params: bind(derivative_p, *xs),
+    saves="none",
+    archetype="linear",
+)
 
 
 def _one_by_one(prim: Any, values: list, batched: tuple, params: dict) -> Any:
@@ -120,7 +162,7 @@ def other_choice(x: Any) -> Tracer:
 
 def _along(numbers: Any, x: Any) -> Tracer:
     dtype = np.finfo(x.dtype).dtype
-    return tracer(backend_of(unwrap(x)).from_host(np.array(numbers, dtype)), LIMIT_TRACE, None)
+    return tracer(backend_of(unwrap(x)).from_host(np.array(numbers, dtype)), LIMIT_TRACE, dtype.type(0))
 
 
 _kept: ContextVar[bool] = ContextVar("keep_perturbed", default=False)
@@ -144,10 +186,19 @@ def take_limit(x: Any, derivative: bool = True) -> Any:
     if type(x) is not Tracer or _kept.get():
         return x
     if x.trace is LIMIT_TRACE:
-        return at_zero(x.value, report=derivative)
+        return at_zero(x.value) if derivative else _value(x)
     if x.trace.kind == "vmap" and type(x.value) is Tracer:
         return tracer(take_limit(x.value, derivative), x.trace, x.info)
     return x
+
+
+def take_derivative(x: Any) -> Any:
+    """Return what leaves a transform as a derivative, also of one that an outer transform goes on with."""
+    x = take_limit(x)
+    below = x
+    while type(below) is Tracer and below.trace is not LIMIT_TRACE:
+        below = below.value
+    return bind(derivative_p, x) if type(below) is Tracer and not _kept.get() else x
 
 
 def at_zero(values: Any, report: bool = True) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.conversions import same_size, written_into
-from fad.core.memory import RUNS, layout
+from fad.core.memory import RUNS, is_array, layout
 from fad.core.tracer import Tracer
 from fad.errors import MissingRuleError, TracerConversionError
 
@@ -34,6 +34,14 @@ _UNSAFE = {
 }  # fmt: skip
 # What broadcasts its result to an array of another shape.
 _BROADCAST = {"clip", "einsum", "outer"}
+# What NumPy computes in the dtype of the array for its result.
+_ADDS = {"sum", "prod", "cumsum", "cumprod"}
+
+
+def _is_wider(out: Any, args: tuple) -> bool:
+    """Return whether an array for a result has more digits than the floating-point operand."""
+    dtype = getattr(args[0], "dtype", None) if args else None
+    return dtype is not None and dtype.kind == out.dtype.kind == "f" and dtype.itemsize < out.dtype.itemsize
 
 
 def with_out(function: Any) -> Any:
@@ -53,16 +61,21 @@ def with_out(function: Any) -> Any:
         out = args[place] if len(args) > place else kwargs.get("out")
         if type(out) is not Tracer:
             return function(*args, **kwargs)
+        if not is_array(out):
+            raise TypeError("return arrays must be of ArrayType")
         args = (*args[:place], None, *args[place + 1 :]) if len(args) > place else args
         kwargs.pop("out", None)
+        if name in _ADDS and "dtype" not in kwargs and len(args) <= names.index("dtype") and _is_wider(out, args):
+            kwargs["dtype"] = out.dtype
         y = function(*args, **kwargs)
-        if name == "dot":
-            _check_as_dot(out, y, args[:2])
-        if name.startswith("cum") and not np.size(y) and out.ndim == 1:
+        multiplies = name == "dot" and _multiplies(y, args[:2])
+        if name == "dot" and not multiplies:
+            _check_as_dot(out, y)
+        if name.startswith("cum") and out.ndim == 1 and not (np.size(y) and out.size):
             return out  # the sums of nothing change nothing, whatever the array's size
         if name == "einsum" and out.ndim != np.ndim(y):
             raise ValueError(f"out parameter does not have the correct number of dimensions, {np.ndim(y)}")
-        if name not in _BROADCAST:
+        if name not in _BROADCAST and not multiplies:
             same_size(out, y, name)
         casting = "unsafe" if name in _UNSAFE else kwargs.get("casting", "safe") if name == "einsum" else "same_kind"
         return out.receive(y, casting)
@@ -70,10 +83,14 @@ def with_out(function: Any) -> Any:
     return run
 
 
-def _check_as_dot(out: Any, y: Any, operands: tuple) -> None:
+def _multiplies(y: Any, operands: tuple) -> bool:
+    """Return whether NumPy's dot multiplies by a number as np.multiply does, and not by BLAS."""
+    ranks = [np.ndim(x) for x in operands]
+    return 0 in ranks and (max(ranks) > 2 or y.dtype.char not in "fdFD")
+
+
+def _check_as_dot(out: Any, y: Any) -> None:
     """Raise where NumPy's dot does not take an array for its result, which it writes without a conversion."""
-    if out.ndim > 2 and 0 in map(np.ndim, operands):
-        return  # NumPy multiplies then, with a conversion
     RUNS.laid_out = True
     plain = layout(out)
     if out.dtype != y.dtype or (type(plain) is np.ndarray and not plain.flags.c_contiguous):

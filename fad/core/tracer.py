@@ -167,6 +167,8 @@ class Tracer:
 
     def _into(self, outs: tuple, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
         """Write the results of a ufunc into traced arrays, where a mask is true."""
+        if any(type(x) is Tracer and not is_array(x) for x in outs):
+            raise TypeError("return arrays must be of ArrayType")
         options = {k: v for k, v in kwargs.items() if k != "out"}
         where = options.pop("where", True) if method == "__call__" else True
         try:

@@ -59,6 +59,8 @@ def put(a, ind, v, mode="raise"):
         return
     a = _target(a, "put")
     places = np.ravel(as_array(ind))
+    if places.shape[0] and not a.size:
+        raise IndexError("cannot replace elements of an empty array")
     if mode == "wrap":
         places = places % a.size
     elif mode == "clip":
@@ -125,9 +127,9 @@ def put_along_axis(arr, indices, values, axis):
 
 def fill_diagonal(a, val, wrap=False):
     """Fill the main diagonal."""
-    a = _target(a, "fill_diagonal")
-    if a.ndim < 2:
+    if np.ndim(a) < 2:
         raise ValueError("array must be at least 2-d")
+    a = _target(a, "fill_diagonal")
     if a.ndim > 2 and len(set(a.shape)) > 1:
         raise ValueError("All dimensions of input must be of equal length")
     if a.ndim == 2:

@@ -141,7 +141,9 @@ def _as_placed(v: Any, x: Tracer, template: tuple, arrays: list) -> Any:
             np.empty(1, x.dtype)[0] = np.broadcast_to(False, v.shape)  # NumPy says whether an element takes an array
         return _as_written(v, x)
     index = join_index(template, arrays)
-    place = np.broadcast_to(np.empty((), x.dtype), x.shape)[index]
+    # NumPy looks at the shapes before it looks whether places exist, so other places stand in for integers.
+    stand_ins = [a if a.dtype.kind == "b" else np.zeros(a.shape, np.intp) for a in arrays]
+    place = np.broadcast_to(np.empty((), x.dtype), x.shape)[join_index(template, stand_ins)]
     is_element = type(place) is not np.ndarray
     if type(v) is np.ndarray and v.shape == place.shape and v.dtype == place.dtype:
         return v
@@ -246,6 +248,7 @@ def _in_place(op: Callable, name: str) -> Callable:
         if not is_array(self):
             return NotImplemented
         if name == "matmul" and (not self.ndim or np.ndim(other) < 2):
+            _check_dtypes(self, other, name)
             raise ValueError(
                 "inplace matrix multiplication requires the first operand to have at least one and the second at least "
                 "two dimensions."

@@ -16,7 +16,7 @@ from fad.backends import _of as backend_or_none
 from fad.backends import backend_of, is_numpy_array, is_on_device
 from fad.core.buffers import plain
 from fad.core.cotangent import densify
-from fad.core.limits import take_limit
+from fad.core.limits import take_derivative, take_limit
 from fad.core.memory import unwrap
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, up_to_date
@@ -288,7 +288,7 @@ def settle(cts: list, primals: list, given: list) -> list:
         if ct is None:
             ct = zeros_like(x)
         elif type(ct) is not np.ndarray:
-            ct = take_limit(densify(ct))
+            ct = take_derivative(densify(ct))
         if not ct.dtype.isnative:
             ct = ct.astype(ct.dtype.newbyteorder("="))
         if type(ct) is np.ndarray:

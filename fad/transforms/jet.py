@@ -24,7 +24,7 @@ import numpy as np
 from fad import tree
 from fad.backends import is_numpy_scalar
 from fad.core.cotangent import densify
-from fad.core.limits import take_limit
+from fad.core.limits import take_derivative, take_limit
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.errors import TreeMismatchError
 from fad.ops.elementwise import divide, multiply
@@ -445,7 +445,7 @@ def expand(fun: Callable, xs: Any, terms: Any, in_tree: Any, has_aux: bool = Fal
     ys, out_tree, aux = run(fun, trace, arguments, has_aux)
     values = [trace.hand_out(take_limit(trace.lower(y), derivative=False)) for y in ys]
     known = [y.info.known[1:] if type(y) is Tracer and y.trace is trace else [None] * order for y in ys]
-    return values, [[None if c is None else take_limit(c) for c in cs] for cs in known], out_tree, aux
+    return values, [[None if c is None else take_derivative(c) for c in cs] for cs in known], out_tree, aux
 
 
 def _curve(primals: Any, series: Any) -> tuple[list, list, Any]:

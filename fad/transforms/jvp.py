@@ -16,7 +16,7 @@ from fad.backends import is_numpy_scalar
 from fad.core.archetypes import one, spread
 from fad.core.buffers import flat_result
 from fad.core.cotangent import Masked, densify
-from fad.core.limits import keep_perturbed, take_limit
+from fad.core.limits import keep_perturbed, take_derivative, take_limit
 from fad.core.memory import (
     RUNS,
     Memory,
@@ -287,7 +287,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     for y in ys:
         if type(y) is Tracer and y.trace is trace:
             values.append(trace.hand_out(take_limit(y.value, derivative=False)))
-            found.append(_like(values[-1], take_limit(densify(y.info))))
+            found.append(_like(values[-1], take_derivative(densify(y.info))))
         else:
             values.append(take_limit(y, derivative=False))
             found.append(zeros_like(values[-1]))

@@ -12,7 +12,7 @@ from fad.backends import like
 from fad.core.buffers import flat_result
 from fad.core.cotangent import densify
 from fad.core.journal import effect_place
-from fad.core.limits import take_limit
+from fad.core.limits import take_derivative
 from fad.core.memory import running_rules
 from fad.core.tracer import Trace, Tracer, bind, tracer, youngest
 from fad.core.values import same_structure
@@ -168,7 +168,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
         ts, t_tree = tree.flatten(tangents)
         same_structure(in_tree, t_tree, "the tangents given to a linearized function")
         slots = _push(steps, check_like(ts, xs, "a tangent"), size)
-        found = [take_limit(densify(slots[y.info])) if _mine(y, trace) else None for y in ys]
+        found = [take_derivative(densify(slots[y.info])) if _mine(y, trace) else None for y in ys]
         return tree.unflatten(out_tree, [zeros_like(v) if t is None else t for t, v in zip(found, values, strict=True)])
 
     out = tree.unflatten(out_tree, list(map(copy_result, values)))

@@ -432,7 +432,8 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
         running.__exit__()
     outs = []
     for y in ys:
-        outs.append(take_limit(y.value) if type(y) is Tracer and y.trace is trace else Unmapped(y, size))
+        mapped = type(y) is Tracer and y.trace is trace
+        outs.append(take_limit(y.value, derivative=False) if mapped else Unmapped(y, size))
     return outs, out_tree
 
 

@@ -199,8 +199,12 @@ def writing(text):
      "np.cumsum(x[:0], out=y)", "np.cumsum(x[:2], out=y)",
      "z = np.zeros((1, 1, 3), np.float32) + y.astype(np.float32); y = np.dot(z, 3.0, out=z)",
      "z = np.zeros((1, 3), np.float32) + y.astype(np.float32); y = np.dot(z, 3.0, out=z)",
+     "y = np.outer(y, y); np.dot(np.arange(3), 2, out=y)", "y = y[:0]; np.cumsum(x[:1], out=y)",
+     "np.sum(np.outer(x, x / 3).astype(np.float32), axis=0, out=y)", "np.put(y[:0], [0, -1], -2.0)",
+     "np.cumprod((x / 3).astype(np.float32), out=y)", "np.put(y[:0], [], -2.0)",
      "np.outer(x, x, out=np.zeros((2, 3, 3)) + y)", "y[MASK] = x[None, :2]", "y[MASK] = x[:2]", "y[y > 0] = y[1:]",
-     "y[MASK] = y[:2]", "y[y == y] = y", "y.flat[:] = y"],
+     "y[MASK] = y[:2]", "y[y == y] = y", "y.flat[:] = y", "y[[7, 9]] = [0.0, 1.0, 2.0]", "y[[7, 9]] = [0.0, 1.0]",
+     "y[[0, 9]] = np.ones(3)", "y[[0, 2]] = [0.0, 1.0]", "y @= 1j * x", "y @= x", "y @= np.outer(x, x) * 1j"],
 )  # fmt: skip
 def test_a_write_takes_what_numpy_takes(text):
     check(writing(text))
@@ -325,3 +329,15 @@ def test_what_has_no_derivative_leaves_jvp_as_its_value_at_repeated_singular_val
         for got, wanted in zip(found, f(X * X), strict=True):
             assert type(got) is type(wanted)
             np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [lambda z: np.fill_diagonal(z, 2.0), lambda z: np.matmul(z, z, out=z), lambda z: np.add(X, [1.0, 2.0], out=z),
+     lambda z: np.sum(X, axis=5, out=z), lambda z: np.copyto(z, 1.0)],
+)  # fmt: skip
+def test_a_number_is_nothing_to_write_into_whatever_else_is_wrong(f):
+    wanted = outcome(lambda: f(np.float64(1.0)))
+    assert isinstance(wanted, type)
+    assert outcome(lambda: fad.vmap(f)(X)) is wanted
+    assert outcome(lambda: fad.jvp(f, (np.float64(1.0),), (1.0,))) is wanted

@@ -589,3 +589,44 @@ def test_decisions_about_values_of_which_some_are_repeated_are_those_of_a_plain_
     np.testing.assert_allclose(fad.jvp(f, (a,), (a,))[1], slope @ a, rtol=1e-12)
     np.testing.assert_allclose(fad.vmap(fad.grad(f))(np.stack([a, a])), [slope, slope], rtol=1e-12)
     np.testing.assert_allclose(fad.jit(fad.grad(f))(a), slope, rtol=1e-12)
+
+
+WITH_A_CORNER = {
+    "the spectral norm": lambda a: np.linalg.norm(a, 2),
+    "the least singular value": lambda a: np.linalg.norm(a, -2),
+    "a maximum": lambda a: np.max(np.linalg.svdvals(a)),
+    "a difference": lambda a: np.ptp(np.linalg.eigvalsh(a)),
+    "absolute values": lambda a: np.sum(np.abs(np.linalg.eigvalsh(a - np.eye(3)))),
+    "parts above 0": lambda a: np.sum(np.maximum(np.linalg.eigvalsh(a - a), 0.0)),
+    "clipped values": lambda a: np.sum(np.clip(np.linalg.eigvalsh(a), 0.0, 1.0)),
+    "what is chosen by a mask": lambda a: np.sum(np.where(np.linalg.svdvals(a - a) > 0, 5.0, 1.0)),
+    "a branch": lambda a: 5.0 * np.sum(a) if np.linalg.svdvals(a - a)[0] > 0 else np.sum(a),
+    "a loop": lambda a: fad.fori_loop(0, 3, lambda i, s: s + np.max(np.linalg.svdvals(a)), 0.0 * a[0, 0]),
+    "a norm of values": lambda a: np.linalg.norm(np.linalg.eigvalsh(a - np.eye(3))),
+}
+
+
+@pytest.mark.parametrize("f", WITH_A_CORNER.values(), ids=WITH_A_CORNER)
+@pytest.mark.filterwarnings("ignore::fad.errors.GaugeDependenceWarning")
+def test_a_value_at_repeated_values_is_that_of_a_plain_run_also_at_a_corner(f):
+    a, t = np.eye(3), np.ones((3, 3))
+    wanted = f(a)
+    values = [
+        fad.value_and_grad(f)(a)[0], fad.vjp(f, a)[0], fad.jvp(f, (a,), (t,))[0], fad.linearize(f, a)[0],
+        fad.vmap(fad.value_and_grad(f))(np.stack([a, a]))[0][1], fad.jit(fad.value_and_grad(f))(a)[0],
+        fad.jvp(fad.vmap(f), (a[None],), (t[None],))[0][0], fad.jvp(lambda a: fad.jvp(f, (a,), (t,))[0], (a,), (t,))[0],
+        fad.jvp(fad.value_and_grad(f), (a,), (t,))[0][0], fad.grad(lambda a: (np.sum(a), f(a)), has_aux=True)(a)[1],
+    ]  # fmt: skip
+    np.testing.assert_allclose(values, wanted, rtol=1e-14, atol=1e-14)
+
+
+def test_a_gradient_at_repeated_values_is_the_same_as_the_value_of_another_transform():
+    g = lambda a: np.linalg.svdvals(a) @ np.linalg.svdvals(a) * np.sum(np.linalg.svdvals(a) ** 3)
+    a, t = np.eye(3), np.diag([1.0, 2.0, 3.0])
+    wanted = fad.grad(g)(a)
+    np.testing.assert_allclose(fad.jvp(fad.grad(g), (a,), (t,))[0], wanted, rtol=1e-12)
+    np.testing.assert_allclose(fad.vjp(fad.grad(g), a)[0], wanted, rtol=1e-12)
+    np.testing.assert_allclose(fad.linearize(fad.grad(g), a)[0], wanted, rtol=1e-12)
+    along = fad.jvp(lambda a: fad.jvp(g, (a,), (t,))[1], (a,), (t,))[0]
+    np.testing.assert_allclose(along, np.sum(wanted * t), rtol=1e-12)
+    np.testing.assert_allclose(fad.grad(lambda a: np.sum(fad.grad(g)(a) * t))(a), fad.jvp(fad.grad(g), (a,), (t,))[1])

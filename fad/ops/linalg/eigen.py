@@ -64,6 +64,7 @@ eigh_rule_p = Primitive(
     jvp=_eigh_jvp,
     vjp=(_eigh_vjp, None, None),
     batch=rule_batch(lambda: eigh_rule_p),
+    archetype="rule",
     multi=True,
     mixes=2,
 )
@@ -175,6 +176,7 @@ _eig_rule_p = Primitive(
     lambda a, w, v: (w, v),
     jvp=_eig_jvp,
     batch=rule_batch(lambda: _eig_rule_p),
+    archetype="rule",
     multi=True,
     mixes=2,
 )

@@ -86,6 +86,7 @@ _svd_rule_p = Primitive(
     jvp=_svd_jvp,
     vjp=(_svd_vjp, None, None, None),
     batch=rule_batch(lambda: _svd_rule_p),
+    archetype="rule",
     multi=True,
     mixes=2,
 )
