@@ -134,9 +134,11 @@ stopped_p = Primitive(
     "stop_gradient", lambda x: x, flat=True, lower="({0})", batch=lambda size, batched, xs, params: xs[0],
     archetype="elementwise", cheap=True,
 )  # fmt: skip
+# A number of the state, or one that was kept for the reverse pass: it may be differentiated again.
 to_number_p = Primitive(
-    "to_number", lambda x: x.item() if hasattr(x, "item") else x, flat=True, lower="({0})", cheap=True,
-    archetype="bare", batch=lambda size, batched, xs, params: xs[0],
+    "to_number", lambda x: x.item() if hasattr(x, "item") else x, lower="({0})", cheap=True, archetype="linear",
+    jvp=lambda tangents, y, xs, params: tangents[0], vjp=(lambda ct, y, x: ct,), saves="none",
+    batch=lambda size, batched, xs, params: xs[0],
 )  # fmt: skip
 
 

@@ -65,11 +65,18 @@ class Selection:
 class SelectedElements(NDArrayOperatorsMixin):
     """The elements that a mask selects, as an array of one axis whose length only a loop's body knows."""
 
-    __slots__ = ("selection", "value")
+    __slots__ = ("selection", "value", "clean")
 
-    def __init__(self, selection: Selection, value: Any):
+    def __init__(self, selection: Selection, value: Any, clean: bool = True):
         self.selection = selection
         self.value = value  # an array of the mask's shape
+        self.clean = clean  # whether the first element that is selected stands at the other places already
+
+    def cleaned(self) -> Any:
+        """Return the array with nothing at other places that operations do not meet elsewhere."""
+        if not self.clean:
+            self.value, self.clean = self.selection.others_replaced(self.value), True
+        return self.value
 
     # --- what an array says of itself -------------------------------------------------------------------------
 
@@ -112,7 +119,9 @@ class SelectedElements(NDArrayOperatorsMixin):
     __array__ = __bool__ = __int__ = __float__ = __complex__ = __index__ = __len__ = __iter__ = _plain
 
     def __getitem__(self, index: Any) -> Any:
-        return SelectedElements(self.selection, self.value) if index is Ellipsis else self.refuse("it takes a part")
+        if index is not Ellipsis:
+            self.refuse("it takes a part")
+        return SelectedElements(self.selection, self.value, self.clean)
 
     def __setitem__(self, index: Any, v: Any) -> None:
         self.refuse("it writes a part")
@@ -130,7 +139,7 @@ class SelectedElements(NDArrayOperatorsMixin):
         mine = type(out[0]) is SelectedElements and type(y) is not tuple
         if not mine or not np.can_cast(y.dtype, out[0].dtype, "same_kind"):
             self.refuse(f"it writes the result of {ufunc.__name__} into an array")
-        out[0].value = y.value.astype(out[0].dtype)
+        out[0].value, out[0].clean = y.value.astype(out[0].dtype), True
         return out[0]
 
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
@@ -156,7 +165,7 @@ def elementwise(call: Callable, operands: Any) -> Any:
         if type(x) is SelectedElements:
             if not selection.is_same(x.selection):
                 selection.refuse("it combines two groups")
-            x = x.value
+            x = x.cleaned()
         elif np.shape(x):
             selection.refuse("it combines an array with a group")
         values.append(x)
@@ -171,7 +180,7 @@ def elementwise(call: Callable, operands: Any) -> Any:
 def read(x: Tracer, mask: Tracer) -> SelectedElements:
     """Return ``x[mask]``, where the mask is one of a loop's body."""
     selection = _selecting(x, mask)
-    return SelectedElements(selection, selection.others_replaced(x))
+    return SelectedElements(selection, up_to_date(x).trace.freeze(x), clean=False)
 
 
 def write(x: Tracer, mask: Tracer, v: Any) -> None:

@@ -388,3 +388,19 @@ def test_a_derivative_that_is_not_reached_is_not_taken():
             g = fad.jit(fad.grad(a_square_root_that_is_not_reached))
             for _ in range(2):
                 np.testing.assert_allclose(g(x), [0, 0, 0.5 / np.sqrt(0.2), 0, 0.5], rtol=1e-12)
+
+
+def test_a_number_of_pythons_that_is_kept_for_the_reverse_pass_is_differentiated_again():
+    def f(x):
+        m = np.outer(x, x) + 0.1
+        for j in range(1, 5):
+            m[(j + 1) % 5, (j + 1) % 5] = max(m[j, -1], 0.05 * j) ** 2
+        return 0.1 * np.sum(m)
+
+    x, v = np.array([0.71, -0.42, 1.13, 0.33, 0.89]), np.array([0.35, 0.62, -0.77, 0.94, -0.21])
+    second = fad.grad(lambda y: np.sum(v * fad.grad(f)(y)))
+    for loops in ("capture", "record"):
+        with fad.config.use(loops=loops):
+            compiled = fad.jit(second)
+            for _ in range(2):
+                np.testing.assert_allclose(compiled(x), second(x), rtol=1e-12)

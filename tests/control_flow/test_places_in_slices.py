@@ -12,6 +12,7 @@ ENDS = np.concatenate([[0], np.cumsum(RNG.integers(0, 5, ROWS))])
 COLUMNS = RNG.integers(0, 9, ENDS[-1])
 VALUES = RNG.normal(size=ENDS[-1])
 X = RNG.uniform(0.5, 1.5, 9)
+PLACES = np.arange(9)
 
 
 def product_by_rows(ends, columns):
@@ -112,3 +113,40 @@ def test_a_sum_that_begins_as_a_negative_zero_is_numpys():
         for got, wanted in zip(compiled(X), f(X), strict=True):
             np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted))
             np.testing.assert_array_equal(got, wanted)
+
+
+def test_places_that_fall_or_rise_and_may_be_negative_are_numpys():
+    def f(x):
+        s = 0.0
+        for k in range(1, 30):
+            places = np.where(k > PLACES, k % 9 - 1 - PLACES, 0)
+            s = s + 0.1 * np.sum(np.sin(x[places])) + 0.05 * k * np.sum(x[np.where(PLACES < 4, PLACES - k % 5, 2)])
+        return s
+
+    assert report_of(f, X)[0] == ["captured"], report_of(f, X)[1]
+    agree(f, X)
+
+
+def test_a_place_beyond_the_end_is_an_error_only_where_the_mask_chooses_it():
+    def f(x, first):
+        s = 0.0
+        for k in range(1, 30):
+            s = s + np.sum(x[np.where(k % 8 > PLACES, PLACES + first, 0)])
+        return s
+
+    compiled = fad.jit(fad.grad(f))
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(X, 2), fad.grad(f)(X, 2))
+        with pytest.raises(IndexError):
+            compiled(X, 3)
+
+
+def test_a_reversed_slice_may_be_empty():
+    def f(x):
+        s = 0.0
+        for k in range(9):
+            s = s + (x[:k][::-1] @ x[:k]) + np.sum(np.flip(x[k:]) * x[k:])
+        return s
+
+    assert report_of(f, X)[0] == ["captured"], report_of(f, X)[1]
+    agree(f, X)
