@@ -36,6 +36,19 @@ def in_turn(comm, sides, calls, rounds=15):
     return {name: (min(t), sorted(t)[rounds // 2]) for name, t in each.items()}
 
 
+def one_by_one(comm, sides, rounds):
+    """Return the shortest time of a call of each side on the first rank, while the others wait."""
+    found = dict.fromkeys(sides, float("inf"))
+    for _ in range(rounds):
+        for name, call in sides.items():
+            comm.barrier()
+            start = time.perf_counter()
+            if comm.rank == 0:
+                call()
+                found[name] = min(found[name], time.perf_counter() - start)
+    return comm.exchange(found)[0]
+
+
 def overhead(comm, show):
     mpi = comm.mpi
     for nbytes, calls, rounds in ((8, 200, 150), (8192, 100, 150), (1 << 20, 5, 60), (8 << 20, 2, 40)):
@@ -72,7 +85,11 @@ def transformer(rank):
 
 
 def training(comm, show):
-    """A step on this rank's half of the batch, with and without the other rank; what a step of the first is made of."""
+    """A step on this rank's half of the batch, with and without the other rank; what a step of the first is made of.
+
+    Both ranks take the step without the other at the same time, so that they share what two cores of the machine share;
+    what that costs is said, too: the same step while the other core does nothing.
+    """
     alone = D.init("alone")
     facts = {}
     cases = (
@@ -93,10 +110,13 @@ def training(comm, show):
                 run(), run()
                 sides[f"{how}, {who}"] = run
         found = in_turn(comm, sides, 1, rounds)
+        idle = one_by_one(comm, {how: sides[f"{how}, alone"] for how in ("eager", "jit")}, rounds)
         for how in ("eager", "jit"):
             (a, am), (b, bm) = found[f"{how}, alone"], found[f"{how}, ranks"]
             ratio = f"{b / a:.3f} (shortest), {bm / am:.3f} (median)"
             show(f"{name}, {how}: one rank on half the batch {a * 1e3:.2f} ms, two ranks {b * 1e3:.2f} ms: {ratio}")
+            floor = f"{idle[how] * 1e3:.2f} ms, both at once {a / idle[how]:.3f} of it"
+            show(f"    without a message, while the other core does nothing {floor}")
         grads = fad.grad(loss)(model, *batch)
         parts = {"loss": lambda m=model, b=batch, f=loss: f(m, *b),
                  "gradient": lambda m=model, b=batch, f=loss: fad.value_and_grad(f)(m, *b),

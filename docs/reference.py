@@ -205,8 +205,8 @@ _BOUND = re.compile(r"(?:\bdef |\bclass |\bfor |\bas |\blambda |, |^)([A-Za-z]\w
 
 def full_names(text: str, thing: Any, space: str) -> str:
     """Return a docstring whose examples name things as users do: ``fad.vmap(f)``, where its module has ``vmap(f)``."""
-    module = sys.modules.get(getattr(thing, "__module__", None) or "")
-    if module is None or ">>>" not in text:
+    modules = [sys.modules.get(name) for name in (getattr(thing, "__module__", None) or "", space)]
+    if modules[0] is None or ">>>" not in text:
         return text
     lines = text.split("\n")
     code = [line.lstrip()[4:] for line in lines if line.lstrip().startswith((">>> ", "... "))]
@@ -214,7 +214,8 @@ def full_names(text: str, thing: Any, space: str) -> str:
 
     def named(found: re.Match) -> str:
         bare = found[0]
-        full = [] if bare in bound else _public().get(id(getattr(module, bare, None)), [])
+        meant = next((vars(m)[bare] for m in modules if m is not None and bare in vars(m)), None)
+        full = [] if bare in bound else _public().get(id(meant), [])
         if not full:
             return bare
         best = min(full, key=lambda f: (not f.startswith(f"{space}."), len(f)))

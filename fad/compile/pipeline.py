@@ -68,11 +68,13 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.legalize.push_slices_up import slice_sooner
     from fad.compile.legalize.scatter_to_gather import gather_scatters
     from fad.compile.legalize.split_complex import split_complex
+    from fad.compile.legalize.thin_products import join_thin_products
     from fad.compile.passes.cse import share_copies
 
     for rewrite in (
         compose,  # norms, variances, einsum, distances: by simpler operations
         multiply_by_columns,  # a matrix that is joined of columns is multiplied with vectors column by column
+        join_thin_products,  # one matrix times many thin ones is one product
         narrow_choices,  # a choice between numbers is made in the dtype that it is wanted in
         expand_pools,  # pooling is a maximum or a sum of slices
         slice_sooner,  # what is computed only for slices is computed on the slices

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.control_flow.compose_views import compose_views
 from fad.control_flow.record_loop import attempt
 from fad.control_flow.split_pullback import find_dependent
 from fad.control_flow.subgraph import (
@@ -66,6 +67,8 @@ def choose(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
 
 def join_branches(index: Any, bodies: list[Body], leaves: list) -> Any:
     """Write the choice between recorded branches down; returns ``[result]``, or None if they give different things."""
+    for body in bodies:
+        compose_views(body)
     first = bodies[0]
     if any(b.out_tree != first.out_tree for b in bodies):
         return None  # branches that give different things are different paths

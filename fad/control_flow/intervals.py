@@ -108,6 +108,12 @@ def interval(x: Any) -> tuple[int | None, int | None]:
     return form.least, form.most
 
 
+def interval_of(trace: RecordTrace, number: int) -> tuple[int | None, int | None]:
+    """Return the same of a value of a recording, by its number."""
+    form = _of_number(trace, number) if _is_integer(trace, number) else opaque()
+    return form.least, form.most
+
+
 def assume(x: Any, least: Any, below: Any) -> None:
     """Note of a traced integer that it is at least `least` and less than `below`, integers that may be traced.
 

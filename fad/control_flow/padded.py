@@ -321,9 +321,9 @@ def _move_part(value: Any, k: int, axis: Axis, target: Axis, backward: bool = Fa
     """Return values with the part along an axis where another part is; beside it stands the first element."""
     first = axis.start + axis.length - 1 if backward else axis.start
     index = first - places(target.size) if backward else places(target.size) + (axis.start - target.start)
-    index = np.where(target.mask(), index, first)
     if axis.may_be_empty:
-        index = np.clip(index, 0, max(axis.size - 1, 0))
+        first = np.clip(first, 0, max(axis.size - 1, 0))
+    index = np.where(target.mask(), index, first)
     return value[(*(_WHOLE,) * k, index)]
 
 

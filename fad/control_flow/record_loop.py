@@ -17,6 +17,7 @@ import numpy as np
 from fad import tree
 from fad.backends import is_on_device
 from fad.control_flow import traced_slices  # noqa: F401  answers slices with bounds of a body
+from fad.control_flow.compose_views import compose_views, reshape_carries
 from fad.control_flow.intervals import assume, interval
 from fad.control_flow.scan import scan_p, while_p
 from fad.control_flow.split_pullback import find_needed
@@ -119,6 +120,7 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
             return None
         if settled:
             body, leaves = settled
+            compose_views(body, rows=index)
             break
         if dynamic or left < 2 or peeled == most:
             return None
@@ -154,6 +156,17 @@ def _most_steps(n: Any) -> int | None:
 
 
 def _bind(prim: Primitive, captured: list, count: list, leaves: list, items: list, params: dict) -> list:
+    """Run a loop as an operation, with its state in the shapes in which the steps have it."""
+    m, start = len(leaves), len(captured) + params["index"]
+    graph, shapes = reshape_carries(params["body"], range(start, start + m))
+    if not shapes:
+        return _bind_moving(prim, captured, count, leaves, items, params)
+    given = [np.reshape(x, shapes[k]) if k in shapes else x for k, x in enumerate(leaves)]
+    found = _bind_moving(prim, captured, count, given, items, {**params, "body": graph})
+    return [np.reshape(y, np.shape(leaves[k])) if k in shapes else y for k, y in enumerate(found)]
+
+
+def _bind_moving(prim: Primitive, captured: list, count: list, leaves: list, items: list, params: dict) -> list:
     """Run a loop as an operation; numbers of its state that no step changes are the same in every step."""
     graph = params["body"]
     c, m, start = len(captured), len(leaves), len(captured) + params["index"]
@@ -346,6 +359,7 @@ def _while(go, flat, leaves, in_tree, bound, failed, accept) -> Any:
     if not settled:
         return None
     body, leaves = settled
+    compose_views(body)
     graph, c, m = body.graph, len(body.captured), len(leaves)
     # whether to go on is the first of the state; a step does not read it
     graph = graph.replace(types=[*graph.types, Type((), np.dtype(bool), "scalar")])

@@ -177,12 +177,13 @@ def _is_known(x: Any) -> bool:
 class Body:
     """A recorded body: its graph (captured values are its first inputs), what it captured, its output's structure."""
 
-    __slots__ = ("graph", "captured", "out_tree")
+    __slots__ = ("graph", "captured", "out_tree", "trace")
 
-    def __init__(self, graph: Graph, captured: list, out_tree: Any):
+    def __init__(self, graph: Graph, captured: list, out_tree: Any, trace: BodyTrace):
         self.graph = graph
         self.captured = captured
         self.out_tree = out_tree
+        self.trace = trace  # it knows the bounds of the integers of the graph
 
 
 def record_body(fun: Callable, examples: list) -> Body:
@@ -214,7 +215,7 @@ def record_body(fun: Callable, examples: list) -> Body:
             trace.finish()
     inputs = [*[n for _, n in trace.captured], *numbers]
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
-    return Body(graph, captured, out_tree)
+    return Body(graph, captured, out_tree, trace)
 
 
 def record_flat(fun: Callable, examples: list) -> Graph:

@@ -22,6 +22,7 @@ from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, stop, up_to_date
 from fad.ops.writing import _as_written
 from fad.ops.writing import write as write_at
+from fad.staging.record import RecordTrace
 
 _DEEP = 6  # operations that two masks are compared through
 
@@ -195,10 +196,11 @@ def _selecting(x: Any, mask: Tracer) -> Selection:
 
 def _is_same(a: Any, b: Any) -> bool:
     """Return whether two values of a body are computed alike: by the same operations of the same values."""
-    if type(a) is not Tracer or type(b) is not Tracer or a.trace is not b.trace:
+    trace = a.trace if type(a) is Tracer else None
+    if not isinstance(trace, RecordTrace) or type(b) is not Tracer or b.trace is not trace:
         return a is b
     made: dict[int, Equation] = {}
-    equations = iter(reversed(a.trace.equations))
+    equations = iter(reversed(trace.equations))
 
     def maker(number: int) -> Equation | None:
         while number not in made:

@@ -25,7 +25,7 @@ import numpy as np
 
 from fad.backends import backend_of
 from fad.core.memory import unwrap
-from fad.core.tracer import Trace, Tracer, bind, tracer
+from fad.core.tracer import Trace, Tracer, any_of, bind, outcome, tracer
 from fad.core.values import class_of_element
 from fad.errors import GaugeDependenceWarning
 
@@ -65,6 +65,12 @@ class LimitTrace(Trace):
         return convert(self.decide(x.value))
 
     number = concrete
+
+    def outcome(self, x: Tracer) -> Any:
+        return outcome(self.decide(x.value))
+
+    def any_of(self, x: Tracer) -> bool:
+        return any_of(self.decide(x.value))
 
     def decide(self, value: Any) -> Any:
         """Return the value at t = 0, for control flow and boolean masks."""
@@ -150,6 +156,8 @@ def at_zero(values: Any, report: bool = True) -> Any:
         return values[HALF]
     first, other = values[: len(LINE)], values[len(LINE) :]
     limit = _limit(first)
+    if type(values) is np.ndarray and values.size:
+        limit = np.where(np.all(first == first[HALF], axis=0), first[HALF], limit)  # of a constant, to the bit
     if report and type(values) is not Tracer and values.size:
         _report(first, other, limit)
     return limit if type(limit) is Tracer else limit[()]

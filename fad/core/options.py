@@ -11,7 +11,7 @@ import numpy as np
 from fad.core.conversions import same_size, written_into
 from fad.core.memory import RUNS, layout
 from fad.core.tracer import Tracer
-from fad.errors import TracerConversionError
+from fad.errors import MissingRuleError, TracerConversionError
 
 _NUMBERS = (int, float, complex)
 _HARMLESS = {"casting", "order", "subok"}
@@ -57,7 +57,7 @@ def with_out(function: Any) -> Any:
         kwargs.pop("out", None)
         y = function(*args, **kwargs)
         if name == "dot":
-            _check_as_dot(out, y)
+            _check_as_dot(out, y, args[:2])
         if name.startswith("cum") and not np.size(y) and out.ndim == 1:
             return out  # the sums of nothing change nothing, whatever the array's size
         if name == "einsum" and out.ndim != np.ndim(y):
@@ -70,8 +70,10 @@ def with_out(function: Any) -> Any:
     return run
 
 
-def _check_as_dot(out: Any, y: Any) -> None:
+def _check_as_dot(out: Any, y: Any, operands: tuple) -> None:
     """Raise where NumPy's dot does not take an array for its result, which it writes without a conversion."""
+    if out.ndim > 2 and 0 in map(np.ndim, operands):
+        return  # NumPy multiplies then, with a conversion
     RUNS.laid_out = True
     plain = layout(out)
     if out.dtype != y.dtype or (type(plain) is np.ndarray and not plain.flags.c_contiguous):
@@ -91,7 +93,7 @@ def refuse_options(name: str, options: dict) -> None:
         )
     unknown = set(options) - _HARMLESS - {"out", "where"}
     if unknown:
-        raise TypeError(f"{name} of a traced value does not take {sorted(unknown)}")
+        raise MissingRuleError(f"{name} of a traced value does not take {sorted(unknown)}")
 
 
 def traced_ufunc_options(prim: Any, args: tuple, options: dict) -> Any:
@@ -106,7 +108,7 @@ def traced_ufunc_options(prim: Any, args: tuple, options: dict) -> Any:
     dtype = options.pop("dtype", None)
     unknown = set(options) - _HARMLESS
     if unknown:
-        raise TypeError(f"{prim.name} of a traced value does not take {sorted(unknown)}")
+        raise MissingRuleError(f"{prim.name} of a traced value does not take {sorted(unknown)}")
     if where is not True:
         raise TracerConversionError(
             f"{prim.name}(x, where=mask) without out leaves the rest of the result undefined. "
@@ -119,7 +121,7 @@ def _convert(prim: Any, args: tuple, dtype: Any, casting: Any) -> tuple:
     """Return operands as the loop wants them that gives a result of a dtype; NumPy refuses if there is none."""
     ufunc = next((f for f in (prim.forward, *prim.numpy) if isinstance(f, np.ufunc)), None)
     if ufunc is None:
-        raise TypeError(f"{prim.name} of a traced value does not take ['dtype']")
+        raise MissingRuleError(f"{prim.name} of a traced value does not take ['dtype']")
     kinds = [type(x) if type(x) in _NUMBERS else getattr(x, "dtype", None) or np.asarray(x).dtype for x in args]
     results = [np.dtype(dtype)] * ufunc.nout
     wanted = ufunc.resolve_dtypes(

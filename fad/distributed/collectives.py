@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.memory import RUNS
 from fad.core.tracer import Tracer, up_to_date
 from fad.core.values import traces_of
 from fad.distributed import primitives as p
@@ -18,11 +19,13 @@ from fad.errors import ShapeMismatchError, UnsupportedInputError
 from fad.staging.record import recorder
 from fad.transforms.check import as_value
 
+_SUM = p.REDUCTIONS["sum"]
+
 
 def _call(prim: Any, x: Any, comm: Communicator, **params: Any) -> Any:
     """Run a collective on one array, on behalf of whatever traces it on any rank."""
     if type(x) is np.ndarray:
-        if recorder.get() is None and active(comm) is None:
+        if not RUNS.depth or (recorder.get() is None and active(comm) is None):
             return prim.forward(x, comm=comm, **params)
     else:
         x = as_value(x, f"the operand of {prim.name}")
@@ -99,11 +102,9 @@ def all_reduce(x: Any, op: str = "sum", *, comm: Communicator | None = None) -> 
     array([1., 1.])
     """
     comm = comm or world()
-    prim = p.REDUCTIONS.get("sum" if op == "mean" else op)
-    if prim is None:
-        raise ValueError(f"op must be 'sum', 'mean', 'max', 'min' or 'prod', not {op!r}")
-    if type(x) is np.ndarray and op == "sum" and x.dtype.kind in "fciu":  # the fast path
-        return _call(prim, x, comm)
+    if op == "sum" and type(x) is np.ndarray and x.dtype.kind in "fciu":  # the fast path
+        return _call(_SUM, x, comm)
+    prim = p.REDUCTIONS["sum" if _op(op) == "mean" else op]
     if op == "mean":
         return _map_leaves(x, lambda x: _call(prim, _count(x, op), comm) / comm.size)
     return _map_leaves(x, lambda x: _call(prim, _count(x, op), comm))

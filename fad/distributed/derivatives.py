@@ -24,6 +24,7 @@ from fad.distributed.primitives import SPLIT, TYPED, all_reduce_sum, new_ticket,
 from fad.distributed.ranks import NeedsTypes, RankTrace, run_typed, spmd, tie, without_collectives
 from fad.distributed.worlds import world
 from fad.errors import ShapeMismatchError
+from fad.staging.record import recorder
 from fad.transforms.check import as_primal, check_function, settle
 from fad.transforms.grad import _check_scalar, split_arguments
 from fad.transforms.grad import grad as plain_grad
@@ -66,7 +67,7 @@ class Buckets:
             self.missing[self.where[number]] -= 1
             while len(self.sent) < len(self.plan) and not self.missing[len(self.sent)]:
                 self.send(self.plan[len(self.sent)])
-        if self.sent:
+        if 0 < len(self.sent) < len(self.plan):  # the last is waited for when it is sent
             self.comm.progress()
 
     def send(self, bucket: list) -> None:
@@ -112,7 +113,12 @@ def _plan(leaves: list, nbytes: int) -> list[list[int]]:
 
 def sum_now(x: Any, comm: Communicator) -> Callable:
     """Return a function that returns the sum over all ranks of what is each rank's own."""
-    y = x if comm.size == 1 and type(x) is not Tracer else all_reduce_sum(tie(x, []), comm=comm)
+    if comm.size == 1 and type(x) is not Tracer:
+        return lambda: x
+    if type(x) is np.ndarray and recorder.get() is None:
+        y = all_reduce_sum.forward(x, comm=comm)
+    else:
+        y = all_reduce_sum(tie(x, []), comm=comm)
     return lambda: y
 
 

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,8 @@ EXCHANGED = 1 << 14
 MPI's own reduction sends halves forth and back, through memory that it allocates in each call: for arrays of 77 kB it
 takes twice the time, for 8 MB five times (``benchmarks/distributed.py``). Smaller arrays it sends in one message.
 """
+SHARED = 1 << 20
+"""Bytes up to which they do so through memory that both share, where they run on one machine: half the time again."""
 _PERMUTE, _REDUCE, _SEND = range(3)  # tags: those of `send` go on from the last
 _OPS = {"sum": MPI.SUM, "max": MPI.MAX, "min": MPI.MIN, "prod": MPI.PROD}
 
@@ -83,16 +85,21 @@ class _Message(_Request):
     __slots__ = ()
 
     def complete(self) -> None:
-        status = MPI.Status()
-        try:
-            self.requests[0].Wait(status)
-        except MPI.Exception as error:
-            if error.Get_error_class() != MPI.ERR_TRUNCATE:
-                raise
-            raise _of_another_size(self.comm, self.out, status.source, "more") from None
+        _receive(self.comm, self.out, self.out.nbytes, self.requests[0].Wait)
         MPI.Request.Waitall(self.requests[1:])
-        if (sent := status.Get_count(MPI.BYTE)) != self.out.nbytes:
-            raise _of_another_size(self.comm, self.out, status.source, sent)
+
+
+def _receive(comm: MPIRank, x: Any, nbytes: int, receive: Callable, *args: Any) -> None:
+    """Receive a message that stands for an array, by a function of MPI's; raise if it is of another size."""
+    status = MPI.Status()
+    try:
+        receive(*args, status)
+    except MPI.Exception as error:
+        if error.Get_error_class() != MPI.ERR_TRUNCATE:
+            raise
+        raise _of_another_size(comm, x, status.source, "more") from None
+    if (sent := status.Get_count(MPI.BYTE)) != nbytes:
+        raise _of_another_size(comm, x, status.source, sent)
 
 
 def _of_another_size(comm: MPIRank, x: Any, source: int, sent: Any) -> MismatchError:
@@ -103,7 +110,7 @@ def _of_another_size(comm: MPIRank, x: Any, source: int, sent: Any) -> MismatchE
 
 
 class _Exchange(_Message):
-    """A reduction of two ranks: each sends the other an array, and adds one of its own to what it is sent."""
+    """A reduction of two ranks that was begun: each sends the other an array, and adds what it is sent to its own."""
 
     __slots__ = ("mine", "op")
 
@@ -116,8 +123,45 @@ class _Exchange(_Message):
 
     def wait(self) -> Any:
         other = super().wait()
-        pair = (other, self.mine) if self.comm.rank else (self.mine, other)  # the same bits on both
-        return OPERATIONS[self.op](*pair, out=other)
+        return _reduce_pair(self.comm, self.mine, other, self.op, other)
+
+
+def _reduce_pair(comm: MPIRank, mine: Any, theirs: Any, op: str, out: Any = None) -> Any:
+    """Reduce what two ranks have, in the order of the ranks: the same bits on both."""
+    pair = (theirs, mine) if comm.rank else (mine, theirs)
+    return OPERATIONS[op](*pair, out=out)
+
+
+class _Window:
+    """Memory that two ranks of one machine share: each writes its array there, and reads the other's.
+
+    There are two places for each rank, used in turn: in the one the other may still be reading, when this rank has
+    heard of it that the array after that is there, it no longer does.
+    """
+
+    def __init__(self, comm: MPIRank):
+        self.comm = comm
+        self.window = MPI.Win.Allocate_shared(2 * SHARED, comm=comm.mpi)
+        self.window.Lock_all(MPI.MODE_NOCHECK)
+        places: Any = [self.window.Shared_query(r)[0] for r in (int(comm.rank), 1 - comm.rank)]
+        self.own, self.others = (np.frombuffer(place, np.uint8) for place in places)
+        self.start = 0
+        self.sent, self.received = np.zeros(2, np.int64), np.zeros(2, np.int64)  # bytes, and where they start
+        other = 1 - comm.rank
+        self.messages = [self.sent, MPI.INT64_T], other, _REDUCE, [self.received, MPI.INT64_T], other, _REDUCE
+
+    def exchange(self, x: Any) -> Any:
+        """Give the other rank an array; return a view of its own, until the next but one is exchanged."""
+        self.start = SHARED - self.start
+        np.ndarray(x.shape, x.dtype, self.own, self.start)[...] = x
+        self.sent[:] = x.nbytes, self.start
+        self.window.Sync()
+        _receive(self.comm, x, self.sent.nbytes, self.comm.mpi.Sendrecv, *self.messages)
+        self.window.Sync()
+        nbytes, start = self.received.tolist()
+        if nbytes != x.nbytes:
+            raise _of_another_size(self.comm, x, 1 - self.comm.rank, nbytes)
+        return np.ndarray(x.shape, x.dtype, self.others, start)
 
 
 class MPIRank(Communicator):
@@ -129,7 +173,7 @@ class MPIRank(Communicator):
         self.mpi = MPI.COMM_WORLD.Dup()
         super().__init__(self.mpi.Get_rank(), self.mpi.Get_size(), timeout, deterministic)
         self.since = 0.0  # when the collective began in which this rank is, or zero
-        self.control: Any = None
+        self.window: Any = NotImplemented  # the memory that two ranks share, once it is known whether they can
         if self.size > 1:
             threading.Thread(target=self._look_at_the_clock, name="fad.distributed clock", daemon=True).start()
             self._end_all_on_errors()
@@ -188,17 +232,34 @@ class MPIRank(Communicator):
     def _exchanges(self, x: Any) -> bool:
         return self.size == 2 and x.nbytes >= EXCHANGED
 
+    def _exchange(self, mine: Any, theirs: Any, op: str) -> Any:
+        """Do at once what `_Exchange` begins."""
+        if theirs.nbytes <= SHARED and (window := self._shared()) is not None:
+            return _reduce_pair(self, mine, window.exchange(theirs), op)
+        out, other = np.empty_like(mine), 1 - self.rank
+        messages = _bytes(theirs), other, _REDUCE, _bytes(out), other, _REDUCE
+        _receive(self, mine, mine.nbytes, self.mpi.Sendrecv, *messages)
+        return _reduce_pair(self, mine, out, op, out)
+
+    def _shared(self) -> _Window | None:
+        """Return the memory that both ranks share; None if they run on two machines."""
+        if self.window is NotImplemented:
+            near = self.mpi.Split_type(MPI.COMM_TYPE_SHARED)
+            self.window = _Window(self) if near.Get_size() == 2 else None
+            near.Free()
+        return self.window
+
     def _all_reduce(self, x: Any, op: str) -> Any:
         if self._exchanges(x):
-            return self._start_all_reduce(x, op).wait()
+            return self._exchange(x, x, op)
         if self.deterministic:
             return self._reduce_in_order(x, op)
         if x.dtype.itemsize == 2 and x.dtype in _WIDER:
             return self._all_reduce(x.astype(_WIDER[x.dtype]), op).astype(x.dtype)
         if x.dtype.char == "?":  # MPI has no largest of them
             return self._all_reduce(x.view(np.uint8), op).view(np.bool_)
-        out = np.empty_like(x)
-        self.mpi.Allreduce(x, out, (_INEXACT_OPS if x.dtype.kind in "fc" else _OPS)[op])
+        out = x.copy()
+        self.mpi.Allreduce(MPI.IN_PLACE, out, (_INEXACT_OPS if x.dtype.kind in "fc" else _OPS)[op])
         return out
 
     def _start_all_reduce(self, x: Any, op: str) -> Any:
@@ -236,7 +297,7 @@ class MPIRank(Communicator):
 
     def _reduce_scatter(self, x: Any) -> Any:
         if self._exchanges(x):
-            return self._start_reduce_scatter(x).wait()
+            return self._exchange(x[int(self.rank)], x[1 - int(self.rank)], "sum")
         if self.deterministic:
             return reduce(self._all_to_all(x), "sum")
         out = np.empty(x.shape[1:], x.dtype)

@@ -90,12 +90,12 @@ def collective(
     does = does or name
 
     def forward(x: Any, *, comm: Any, **params: Any) -> Any:
+        if not RUNS.depth and JOURNAL.done is None:  # no transform is running, and so nothing is recorded or batched
+            return comm.run(does, x, **params, **fixed)
         trace = recorder.get()
         if trace is not None and trace.of_examples:
             return _example(does, x, comm)
         _check_paths()
-        if not RUNS.depth and JOURNAL.done is None:
-            return comm.run(does, x, **params, **fixed)
         return once(comm.run, does, x, **params, **fixed)
 
     return pair(name, forward, jvp, vjp, batch, saves, takes_same, gives_same)

@@ -11,6 +11,8 @@ from fad.core.primitive import has_tracer
 from fad.ops.arranging import atleast_1d
 from fad.ops.structural import as_array, concatenate
 
+_NUMBERS = (bool, int, float, complex)
+
 
 class _Joiner:
     """Brackets that join what stands in them, as ``np.r_`` and ``np.c_`` do; plain parts are left to NumPy's own.
@@ -35,7 +37,9 @@ class _Joiner:
             return wrap_made(self._numpys[key])
         if any(isinstance(part, str) for part in parts):
             raise TypeError("a directive such as '0,2' goes with plain arrays only: use concatenate or stack")
-        return self._join([atleast_1d(np.r_[p] if isinstance(p, slice) else as_array(p)) for p in parts])
+        parts = [np.r_[p] if isinstance(p, slice) else p if isinstance(p, _NUMBERS) else as_array(p) for p in parts]
+        dtype = np.result_type(*parts)  # in which Python's numbers widen nothing
+        return self._join([atleast_1d(as_array(p)).astype(dtype) for p in parts])
 
 
 def _join_columns(arrays: list) -> Any:

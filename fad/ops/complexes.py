@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fad.core.archetypes import elementwise
+from fad.core.archetypes import align, cast, elementwise
 from fad.core.memory import ViewRule, is_array, link
 from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer
+from fad.core.tracer import Tracer, bind
 
 
 def _conj_sign(x):
@@ -72,8 +72,36 @@ _real.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: _join(x, y,
 _imag.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: _join(x, np.real(x), y), False)
 
 
+def _from_parts(real, imaginary):
+    dtype = np.result_type(real.dtype, np.complex64)
+    z = np.empty_like(real, dtype=dtype, shape=np.broadcast_shapes(real.shape, imaginary.shape))
+    z.real, z.imag = real, imaginary
+    return z[()]
+
+
+def _parts_jvp(tangents, z, xs, params):
+    return bind(_parts_p, *[np.zeros_like(x) if t is None else t for t, x in zip(tangents, xs, strict=True)])
+
+
+# Not real + 1j * imaginary, which loses the signs of zeros, and is NaN where a part is infinite.
+_parts_p = register(
+    Primitive(
+        "join_parts",
+        _from_parts,
+        dependence="elementwise",
+        jvp=_parts_jvp,
+        vjp=(lambda ct, z, x, y: cast(ct.real, x.dtype), lambda ct, z, x, y: cast(-ct.imag, y.dtype)),
+        batch=lambda size, batched, xs, params: bind(_parts_p, *align(batched, xs)),
+        saves="none",
+        archetype="linear",
+        samples=lambda s: [call(s.real(3, 4), s.real(3, 4))],
+        doc="Complex numbers by their real and imaginary parts, two arrays of one shape.",
+    )
+)
+
+
 def _join(x, real, imaginary):
-    return (real + 1j * imaginary).astype(x.dtype, copy=False)
+    return bind(_parts_p, real, imaginary).astype(x.dtype, copy=False)
 
 
 def _part(part, x):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.archetypes import align, cast, fit, install_operator
+from fad.core.memory import as_one_array
 from fad.core.options import refuse_options, refuse_out
 from fad.core.primitive import Binary, answer, public, register
 from fad.core.samples import call
@@ -390,7 +391,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
         )
     third = _component(a, 0) * _component(b, 1) - _component(a, 1) * _component(b, 0)
     if n == m == 2:
-        return third
+        return as_one_array(third)
     zero = np.zeros_like(third)
     first, second = zero, zero
     if m == 3:

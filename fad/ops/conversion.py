@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.archetypes import cast, linear
+from fad.core.memory import as_one_array, is_array
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
@@ -94,8 +95,12 @@ def astype(x, dtype, /, order="K", casting="unsafe", subok=True, copy=True, *, d
         raise ComplexGradientError(
             f"a complex traced value was about to lose its imaginary part in astype({str(dtype)!r}); write x.real"
         )
+    if dtype == x.dtype and not copy:
+        return x
     if dtype.kind not in "fc":
-        return bind(astype_flat_p, x, dtype=dtype)
-    if dtype == x.dtype:
-        return duplicate(x) if copy and type(x) is Tracer else x
-    return bind(astype_p, x, dtype=dtype)
+        y = bind(astype_flat_p, x, dtype=dtype)
+    elif dtype == x.dtype:
+        y = duplicate(x) if type(x) is Tracer else x
+    else:
+        y = bind(astype_p, x, dtype=dtype)
+    return as_one_array(y) if type(x) is Tracer and is_array(x) else y

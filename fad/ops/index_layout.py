@@ -54,7 +54,7 @@ def check_masks(template: tuple, arrays: list, shape: tuple) -> None:
     axis = 0
     for part, mask, rank in zip(parts, masks, ranks, strict=True):
         for k, n in enumerate(mask or ()):
-            if n != shape[axis + k]:
+            if n and n != shape[axis + k]:  # NumPy takes one without elements for any
                 raise IndexError(
                     f"boolean index did not match indexed array along axis {axis + k}; size of axis is "
                     f"{shape[axis + k]} but size of corresponding boolean axis is {n}"

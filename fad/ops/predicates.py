@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.core.memory import as_one_array
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.options import refuse_out
 from fad.core.primitive import public
@@ -81,7 +82,7 @@ def real_if_close(a, tol=100):
     """
     a = as_array(a)
     if a.dtype.kind != "c":
-        return strong(a)
+        return as_one_array(strong(a))
     tol = np.finfo(a.dtype).eps.item() * tol if tol > 1 else tol
     return a.real if outcome(np.all(np.abs(a.imag) < tol)) else a
 

@@ -19,6 +19,7 @@ from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
 from fad.core.tracer import bind, outcome, strong
+from fad.errors import MissingRuleError
 from fad.ops.elementwise import at_multiples
 from fad.ops.reduction import (
     convert,
@@ -352,7 +353,7 @@ def _reduce_by_scan(ufunc):
 
     def reduce(a, axis=0, keepdims=False, where=True, initial=None):
         if where is not True or initial is not None:
-            raise TypeError(f"{name}.reduce of a traced value takes no where and no initial")
+            raise MissingRuleError(f"{name}.reduce of a traced value takes no where and no initial")
         a = as_array(a)
         axes = normalize_axes(axis, a.ndim)
         if len(axes) > 1 and identity is None:

@@ -13,7 +13,7 @@ import numpy as np
 from fad.backends import is_numpy_scalar, like
 from fad.core.archetypes import cast, fit, linear
 from fad.core.cotangent import Masked
-from fad.core.memory import RUNS, ViewRule, is_array, layout, shares, snapshot, version_of
+from fad.core.memory import RUNS, ViewRule, as_one_array, is_array, layout, shares, snapshot, version_of
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
 from fad.core.samples import call
@@ -231,8 +231,8 @@ def transpose(a, axes=None):
     """
     a = as_array(a)
     n = a.ndim
-    if not n:
-        return strong(a)
+    if not n:  # of Python's numbers NumPy makes arrays, and its own it leaves
+        return a if isinstance(a, (np.ndarray, np.generic)) else as_one_array(strong(a))
     axes = tuple(range(n))[::-1] if axes is None else normalize_axes(tuple(axes), n)
     if len(axes) != n:
         raise ValueError("axes don't match array")
@@ -339,8 +339,9 @@ def broadcast_to(array, shape, subok=False):
         raise ValueError(f"cannot broadcast an array of shape {array.shape} to the smaller shape {shape}")
     if array.shape != shape:
         return bind(broadcast_p, array, shape=shape)
-    if type(array) is not Tracer or not is_array(array):
+    if type(array) is not Tracer:
         return array
+    array = array if is_array(array) else as_one_array(snapshot(strong(array)))
     value = array.value
     y = tracer(value if type(value) is Tracer else np.broadcast_to(value, value.shape), array.trace, array.info)
     y.memory = array, broadcast_p, {"shape": shape}, version_of(array)

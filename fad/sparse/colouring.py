@@ -77,6 +77,11 @@ class Plan:
         return np.repeat(np.arange(self.sums.size), np.diff(self.sums, append=self.take.size))
 
 
+def _no_group(size: int) -> Any:
+    """Return the groups of so many rows or columns that are in none, in the memory of one."""
+    return np.broadcast_to(np.intp(-1), (size,))
+
+
 def _members(groups: Any, count: int) -> Any:
     """Return one row of booleans for each group, true at its members."""
     rows = np.zeros((count, groups.size), bool)
@@ -144,9 +149,9 @@ def plan_passes(pattern: Any, mode: str) -> Plan:
     """Return the plan with the fewest passes: forward ("fwd"), in reverse ("rev"), or whichever is cheaper ("auto")."""
     forward, reverse = pattern.T.tocsr(), pattern
     if mode == "fwd":
-        return _compress(pattern, colour(forward), np.full(pattern.shape[0], -1))
+        return _compress(pattern, colour(forward), _no_group(pattern.shape[0]))
     if mode == "rev":
-        return _compress(pattern, np.full(pattern.shape[1], -1), colour(reverse))
+        return _compress(pattern, _no_group(pattern.shape[1]), colour(reverse))
     bound, rows = _heavy(pattern, REVERSE)
     other_bound, columns = _heavy(forward, 1 / REVERSE)
     plans = []
@@ -180,8 +185,10 @@ def _heavy(pattern: Any, price: float) -> tuple[float, Any]:
 
 
 def _forward(pattern: Any, heavy: Any) -> Plan:
-    pulled = np.full(pattern.shape[0], -1)
-    pulled[heavy] = np.arange(len(heavy))
+    pulled = _no_group(pattern.shape[0])
+    if len(heavy):
+        pulled = pulled.copy()
+        pulled[heavy] = np.arange(len(heavy))
     return _compress(pattern, colour(without(pattern, heavy).T.tocsr()), pulled)
 
 
@@ -230,12 +237,15 @@ def plan_symmetric(pattern: Any) -> Plan:
     first = int(pushed.max(initial=-1)) + 1
     pushed[heavy] = first + np.arange(len(heavy))
     rows, columns = places(pattern)
-    alone = np.zeros(n, bool)
-    alone[heavy] = True
-    turned = alone[rows] & ~alone[columns]
-    take = np.where(turned, pushed[rows] * n + columns, pushed[columns] * n + rows)
-    take = take.astype(kind_of_index((int(pushed.max(initial=-1)) + 1) * n))
-    return Plan(pattern, pushed, np.full(n, -1), take)
+    start = (pushed * n).astype(kind_of_index((int(pushed.max(initial=-1)) + 1) * n))
+    take = start[columns]
+    take += rows.astype(take.dtype)
+    if len(heavy):
+        alone = np.zeros(n, bool)
+        alone[heavy] = True
+        turned = np.flatnonzero(alone[rows] & ~alone[columns])
+        take[turned] = start[rows[turned]] + columns[turned]
+    return Plan(pattern, pushed, _no_group(n), take)
 
 
 # --- functions with cut gathers --------------------------------------------------------------------------------------
@@ -247,17 +257,16 @@ def compose(plan: Plan, sources: Any, inputs: int, symmetric: bool) -> Plan:
     Column j of that one's matrix, and row j of a symmetric one's, belongs to input number ``sources[j]``.
     """
     inner, take = plan.pattern, plan.take
-    if symmetric:
-        rows, columns = (sources[k] for k in plan.places)
-        order = np.argsort(rows * inputs + columns, kind="stable")
-        m, columns, take = inputs, columns[order], take[order]
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=m))])
-    else:
-        kind = inner.indices.dtype
-        m, indptr = inner.shape[0], inner.indptr
-        ordered = type(inner)((take, sources.astype(kind)[inner.indices], indptr), shape=(m, inputs))
-        ordered.sort_indices()  # its elements along with it
-        take, columns = ordered.data, ordered.indices
+    kind = inner.indices.dtype
+    m, indptr = inner.shape[0], inner.indptr
+    ordered = type(inner)((take, sources.astype(kind)[inner.indices], indptr), shape=(m, inputs))
+    if symmetric:  # rows of one input lie one after the other, and are one
+        ordered = ordered[np.argsort(sources, kind="stable")]
+        m, counts = inputs, np.bincount(sources, np.diff(indptr), inputs)
+        indptr = np.concatenate([[0], np.cumsum(counts.astype(kind))]).astype(kind)
+        ordered = type(inner)((ordered.data, ordered.indices, indptr), shape=(m, inputs))
+    ordered.sort_indices()  # its elements along with it
+    take, columns = ordered.data, ordered.indices
     first = np.ones(columns.size, bool)  # of the elements of each entry
     first[1:] = columns[1:] != columns[:-1]
     first[indptr[:-1][np.diff(indptr) > 0]] = True

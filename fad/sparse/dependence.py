@@ -182,7 +182,7 @@ def _move(run: Callable, x: Any) -> Any:
     return places if np.array_equal(draws[places + 1], found) else None
 
 
-@functools.lru_cache(8)
+@functools.lru_cache(2)
 def _draws(n: int) -> Any:
     """Return 0 and n numbers drawn at random, the same ones every time."""
     return np.concatenate([[0.0], np.random.default_rng(n).uniform(1.0, 2.0, n)])
@@ -355,6 +355,7 @@ def dependences(fun: Callable, args: tuple) -> Any:
     parts = [of.nothing(y.size, trace.inputs) if s is None else s for y, s in zip(ys, parts, strict=True)]
     if not parts:
         return of.nothing(0, trace.inputs)
+    _draws.cache_clear()  # they may be as many as the arrays have elements
     found = scipy.sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
     found.sort_indices()
     return found

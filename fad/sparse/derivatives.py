@@ -276,9 +276,8 @@ def _find_unexplained(plan: Plan, data: Any, seen: Any) -> str:
     """Compare a product with what was seen, up to rounding."""
     drawn = plan.seeds[2].astype(data.dtype)
     if type(data) is np.ndarray:
-        whole = _plain_matrix(plan, data)
-        whole = whole if plan.forward else whole.T
-        product, size = whole @ drawn, abs(whole) @ drawn
+        wholes = [_plain_matrix(plan, entries) for entries in (data, np.abs(data))]
+        product, size = [(whole if plan.forward else whole.T) @ drawn for whole in wholes]
     else:
         rows, columns = plan.places if plan.forward else plan.places[::-1]
         terms, zero = data * like(data, drawn[columns]), np.zeros_like(seen)

@@ -48,7 +48,8 @@ def gather(sets: Any, places: Any) -> Any:
     if total > LIMIT:
         raise TooMany(places.size, total)
     if some.all():
-        return sets[places]
+        same = places.size == sets.shape[0] and np.array_equal(places, np.arange(places.size))
+        return sets if same else sets[places]
     indptr = np.concatenate([[0], np.cumsum(some)])
     return _matrix(places[some], indptr, (places.size, sets.shape[0])) @ sets
 

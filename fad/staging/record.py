@@ -23,6 +23,7 @@ from fad import config, tree
 from fad.backends import host, is_numpy_scalar, is_on_device
 from fad.core import effects
 from fad.core.buffers import PLAIN
+from fad.core.errstate import calm, is_strict, state
 from fad.core.graph import EFFECT, GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.journal import effect_place, journaled, rewind
 from fad.core.memory import RUNS, Aliased, noticing_layouts, noting_aliases
@@ -58,6 +59,7 @@ class RecordTrace(Trace):
 
     __slots__ = (
         "types", "equations", "constants", "seen", "snapshots", "sources", "weak", "asked", "places", "integers",
+        "strict",
     )  # fmt: skip
     kind = "jit"
     of_examples = False  # whether its values stand for others, so that nobody outside may see what it does
@@ -65,6 +67,7 @@ class RecordTrace(Trace):
     def __init__(self, places: bool = False) -> None:
         # whether to note the user's line of every operation, and not of those alone that refuse some values
         self.places = places or "raise" in np.geterr().values()
+        self.strict = is_strict()
         super().__init__()
         self.birth = -next(_depth)  # older than any other trace, and than any recording around it
         self.types: list[Type] = []
@@ -153,7 +156,7 @@ class RecordTrace(Trace):
             if promoted is not None:
                 return self.process(prim, promoted, params)
         if numbers and prim.symbol in _ARITHMETIC and not params and from_operator():
-            prim = _on_numbers(prim)
+            prim = on_numbers(prim)
         try:
             y = self.compute(prim, values, params)
         except Exception as error:
@@ -187,6 +190,8 @@ class RecordTrace(Trace):
         raise Refused(self, error) from error
 
     def _write(self, prim: Any, ins: list, params: dict, y: Any) -> Any:
+        if state() is not calm[0] and is_strict() and not self.strict:
+            raise Refused(self, FloatingPointError("a part of the function sets np.errstate, which no program does"))
         ys = tuple(y) if prim.multi else (y,)
         if prim.archetype == EFFECT and (earlier := effect_place(self, first := len(self.types))) != first:
             outs = tuple([tracer(v, self, earlier + k) for k, v in enumerate(ys)])
@@ -275,7 +280,7 @@ _ARITHMETIC: dict[str | None, Callable] = {
 _number_prims: dict[Primitive, Primitive] = {}
 
 
-def _on_numbers(prim: Primitive) -> Primitive:
+def on_numbers(prim: Primitive) -> Primitive:
     """Return the operation as Python does it on its own numbers, with the rules of the array operation."""
     found = prim if prim.array_form is not None else _number_prims.get(prim)
     if found is None:

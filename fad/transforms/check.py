@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import numbers
 from collections.abc import Callable
 from typing import Any
@@ -202,14 +204,13 @@ def run(
         except Exception as error:
             if not running.retry(error, trace.own_error(error)):
                 raise
-            # the arguments are made again: the first run may have written into them
-            out = running.again(lambda: as_run(fun)(*arguments()))
+            out = _run_again(running, fun, arguments)
         if has_aux:
             out, aux = _pair(out)
-            aux = tree.map(lambda x: _hand_out(x, trace), aux)
+            aux = tree.map(functools.partial(_hand_out, trace), aux)
         leaves, structure = tree.flatten(out)
         if type(out) is not Tracer or out.trace is not trace or out.memory is not None:
-            leaves = [_result(x, trace) for x in leaves]
+            leaves = list(map(_result, leaves, itertools.repeat(trace)))
     except Exception as error:
         trace.clarify(error)
         raise
@@ -217,6 +218,11 @@ def run(
         trace.finish()
         running.__exit__()
     return leaves, structure, aux
+
+
+def _run_again(running: Running, fun: Callable, arguments: Callable) -> Any:
+    """Run a function once more, with arguments made again: the first run may have written into them."""
+    return running.again(lambda: as_run(fun)(*arguments()))
 
 
 def plain_values(outputs: list, trace: Trace) -> list:
@@ -230,7 +236,7 @@ def plain_values(outputs: list, trace: Trace) -> list:
     return values
 
 
-def _hand_out(x: Any, trace: Trace) -> Any:
+def _hand_out(trace: Trace, x: Any) -> Any:
     """Return a leaf of auxiliary output as a plain value."""
     x = up_to_date(x) if type(x) is Tracer else x
     return trace.hand_out(plain(take_limit(trace.lower(x), derivative=False)))

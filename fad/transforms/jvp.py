@@ -289,8 +289,8 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
             values.append(trace.hand_out(take_limit(y.value, derivative=False)))
             found.append(_like(values[-1], take_limit(densify(y.info))))
         else:
-            values.append(y)
-            found.append(zeros_like(y))
+            values.append(take_limit(y, derivative=False))
+            found.append(zeros_like(values[-1]))
     out, tangent_out = tree.unflatten(out_tree, values), tree.unflatten(out_tree, found)
     return (out, tangent_out, aux) if has_aux else (out, tangent_out)
 

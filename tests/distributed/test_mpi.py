@@ -131,9 +131,27 @@ def test_two_processes_reduce_large_arrays_in_the_order_of_the_ranks_and_refuse_
         "    sums, other, mine = [h.wait() for h in handles]\n"
         "    assert sums.tobytes() == total.tobytes() and mine.tobytes() == total[r].tobytes()\n"
         "    assert other.tobytes() == (b, a)[r].tobytes()\n"
-        "for call in (comm.all_reduce, comm.shift, lambda x: comm.start_all_reduce(x).wait()):\n"
-        "    try:\n        call(np.ones(3000 * (r + 1)))\n"
+        "calls = comm.all_reduce, comm.shift, lambda x: comm.start_all_reduce(x).wait()\n"
+        "for call, n in ((*[(call, 3000) for call in calls], (comm.all_reduce, 100000))):\n"  # in shared memory, or not
+        "    try:\n        call(np.ones(n * (r + 1)))\n"
         "    except D.MismatchError as error:\n"
-        "        assert f'expects float64[{3000 * (r + 1)}]' in str(error)\n    else:\n        raise AssertionError\n"
+        "        assert f'expects float64[{n * (r + 1)}]' in str(error)\n    else:\n        raise AssertionError\n"
+    )
+    mpiexec(2, program)
+
+
+def test_large_arrays_one_after_the_other_keep_what_they_were_whichever_rank_is_late(tmp_path):
+    program = tmp_path / "turns.py"
+    program.write_text(
+        "import time, numpy as np\nfrom fad import distributed as D\ncomm = D.init(timeout=60)\nr = int(comm.rank)\n"
+        "lengths = np.random.default_rng(0).choice([1, 2100, 5000, 131072, 131073, 200000], 60)\n"
+        "found = []\n"
+        "for k, n in enumerate(lengths):\n"
+        "    x = np.full(n, k + 0.25 * r)\n"
+        "    if k % 7 == 3 * r:\n        time.sleep(0.002)\n"
+        "    found.append(comm.all_reduce(x))\n"
+        "    x[:] = -1.0\n"
+        "for k, y in enumerate(found):\n"
+        "    assert (y == 2 * k + 0.25).all(), (k, y)\n"
     )
     mpiexec(2, program)

@@ -29,6 +29,15 @@ def derivative(phi):
     return float(table[best + 1]), float(apart[best] + 1e-13 * size / STEPS[best + 3])
 
 
+def holds_nearby(phi, slope, bound):
+    """Return whether a slope holds on a scale far below the steps: there a staircase of fine steps is flat."""
+    h = 2.0**-24
+    with np.errstate(all="ignore"):
+        ahead, behind = phi(h), phi(-h)
+    noise = 1e-12 * max(1.0, abs(ahead)) + 2 * h * bound
+    return not abs(ahead - behind - 2 * h * slope) > 0.1 * abs(2 * h * slope) + noise
+
+
 def is_likely(phi, slope, tolerance):
     """Return whether a few differences already give this slope; they say nothing where they do not."""
     steps = STEPS[2:5]

@@ -3,9 +3,12 @@
 Each entry is a reason and what it looks like. Whoever mends the cause deletes the entry.
 """
 
+import unittest.mock
+
 import numpy as np
 
 import fad
+from fad.core import limits
 
 from .case import Case
 
@@ -42,6 +45,19 @@ def _sign_of_a_zero(program, check, message):
     return check == "jit" and "the sign of a zero" in message
 
 
+_PRODUCTS = ("dot(", "inner(", "matmul(", "einsum(", "tensordot(", " @ ")
+
+
+def _sign_of_a_product(program, check, message):
+    """NumPy's dot is BLAS's, and begins with a term; its matmul and einsum, which stand for it, may begin with 0."""
+    return check in _VALUES and "the sign of a zero" in message and any(name in program.source for name in _PRODUCTS)
+
+
+def _sign_of_a_part(program, check, message):
+    """ufunc.reduceat begins with the first element, -0. + -0. with -0.; the sums that stand for it begin with 0."""
+    return "the sign of a zero" in message and "add.reduceat" in program.source
+
+
 _CHOOSES = ("fmax", "fmin", "unique", "union1d", "intersect1d", "setdiff1d")
 
 
@@ -50,15 +66,38 @@ def _either_of_two_zeros(program, check, message):
     return "the sign of a zero" in message and any(name in program.source for name in _CHOOSES)
 
 
+def _decided_beside_repeated_values(program, check, message):
+    """Repeated singular and eigenvalues are followed along a line: what is decided at a tie is decided beside it.
+
+    np.where(s > 0, np.log(s), 0.0) takes the logarithm where s is 0 and has a derivative. The decision of the point
+    itself belongs there, but the rules of the decompositions need that of each point of the line.
+    """
+    if check not in ("value under grad", "value under jvp") or "linalg" not in program.source:
+        return False
+    case = Case(program)
+    with unittest.mock.patch.object(limits, "at_zero", side_effect=limits.at_zero) as extrapolated:
+        fad.jvp(*case.loss_of_some(program.world().f), case.tangents)
+    return extrapolated.called
+
+
+def _phase_of_size_one(program, check, message):
+    """NumPy's abs of a complex number and of an array of them round apart: it shows where exp(1j * x) has size 1."""
+    return check in _VALUES and "np.exp(1j" in program.source and "abs(" in program.source and "True" in message
+
+
 def _diagonal_of_nothing(program, check, message):
     """NumPy's einsum lets an axis without elements pass for one of another length: it reads what is not there."""
     return "dimensions of the repeated index" in message and "do not match: 0 and" in message
 
 
 KNOWN = {
+    "decisions beside repeated singular values": _decided_beside_repeated_values,
+    "the size of a complex number in an array": _phase_of_size_one,
     "einsum's diagonals of empty arrays": _diagonal_of_nothing,
     "an infinite partial times zero": _zero_times_infinity,
     "the sign of a zero in jit": _sign_of_a_zero,
+    "the sign of a zero in a product": _sign_of_a_product,
+    "the sign of a zero in add.reduceat": _sign_of_a_part,
     "which of two zeros NumPy takes": _either_of_two_zeros,
 }
 

@@ -179,6 +179,11 @@ def test_an_ellipsis_that_is_no_axis_parts_index_arrays(index):
         np.testing.assert_array_equal(fad.jit(fad.vmap(lambda x: x[index]))(batch), rows)
 
 
+def test_a_mask_without_elements_stands_for_any_axis():
+    check(lambda x: x[np.zeros(0, bool)])
+    check(lambda x: np.piecewise(x[:1], [x[:0]], [np.sin]))
+
+
 def writing(text):
     """Return the function that runs statements on a copy of its argument, and returns the copy."""
     names = {"np": np, "MASK": MASK}
@@ -192,6 +197,8 @@ def writing(text):
      "np.copyto(y, x[None] * 2, where=MASK)", "np.copyto(y, x, where=MASK[None])", "np.copyto(y, x, where=MASK[:2])",
      "np.einsum('ij,j->i', np.outer(x, x)[:1], x, out=y)", "np.einsum('i->', x, out=y)",
      "np.cumsum(x[:0], out=y)", "np.cumsum(x[:2], out=y)",
+     "z = np.zeros((1, 1, 3), np.float32) + y.astype(np.float32); y = np.dot(z, 3.0, out=z)",
+     "z = np.zeros((1, 3), np.float32) + y.astype(np.float32); y = np.dot(z, 3.0, out=z)",
      "np.outer(x, x, out=np.zeros((2, 3, 3)) + y)", "y[MASK] = x[None, :2]", "y[MASK] = x[:2]", "y[y > 0] = y[1:]",
      "y[MASK] = y[:2]", "y[y == y] = y", "y.flat[:] = y"],
 )  # fmt: skip
@@ -207,3 +214,114 @@ def test_values_that_numpy_overwrites_before_it_reads_them_are_refused(text):
     assert not np.array_equal(f(X), writing(text.replace("= y[", "= 1 * y["))(X))
     for name, call in transformed(f, X).items():
         assert outcome(call) is ItemAssignmentError, name
+
+
+@pytest.mark.parametrize(
+    "f",
+    [lambda x, y: np.r_[x, y], lambda x, y: np.r_[np.array([x]), 2.0], lambda x, y: np.c_[y, x],
+     lambda x, y: np.r_[x, y, 0:2], lambda x, y: np.r_[y, np.float64(2.0)], lambda x, y: np.r_[x, True]],
+)  # fmt: skip
+def test_a_number_of_python_widens_nothing_in_joining_brackets(f):
+    x, y = np.float32(0.5), -0.5
+    wanted = outcome(lambda: f(x, y))
+    assert outcome(lambda: fad.vjp(f, x, y)[0]) == wanted
+    assert outcome(lambda: fad.jvp(f, (x, y), (x, y))[0]) == wanted
+    assert outcome(lambda: fad.jit(f)(x, y)) == wanted
+
+
+WITHOUT_AXES = {
+    "broadcast_to": lambda x: np.broadcast_to(x, ()),
+    "a copy of broadcast_to": lambda x: np.broadcast_to(x, ()).copy(),
+    "transpose": np.transpose,
+    "moveaxis": lambda x: np.moveaxis(x, [], []),
+    "i0": np.i0,
+    "real_if_close": np.real_if_close,
+    "cross": lambda x: np.cross(x * np.array([1.0, 2.0]), np.array([2.0, 1.0])),
+    "astype of an array": lambda x: np.asarray(x)[...].astype(np.float32),
+    "astype to the same": lambda x: np.asarray(x)[...].astype(float),
+    "sum": np.sum,
+    "where": lambda x: np.where(x > 0, x, 0.0),
+}
+
+
+@pytest.mark.parametrize("x", [np.float64(1.25), 1.25, np.array(1.25)], ids=["a scalar", "a float", "an array"])
+@pytest.mark.parametrize("f", WITHOUT_AXES.values(), ids=WITHOUT_AXES)
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
+def test_a_result_without_axes_is_an_array_where_numpy_gives_one(f, x):
+    seen = []
+
+    def watched(x):
+        seen.append(isinstance(f(x), np.ndarray))
+        return 1.0 * x
+
+    watched(x)
+    fad.vjp(watched, x)
+    fad.jvp(watched, (x,), (x,))
+    fad.jit(watched)(x)
+    if type(x) is np.float64:  # what the elements of a vector are
+        fad.vmap(watched)(np.stack([x, x]))
+    assert len(set(seen)) == 1
+
+
+def test_unwrap_keeps_the_sign_of_a_first_zero():
+    check(np.unwrap, np.array([-0.0]))
+    check(lambda x: np.unwrap(x, axis=0), np.array([[-0.0, 3.0], [1.0, -4.0]]))
+
+
+def test_a_conversion_that_is_none_gives_the_array_itself():
+    def f(x):
+        y = x > 0
+        z = y.astype(bool, copy=False)
+        y[1] = True
+        return z
+
+    check(f)
+
+
+PARTS = np.array([-0.0, np.inf, -1.0])
+
+
+@pytest.mark.parametrize("part", ["real", "imag"])
+def test_a_part_of_complex_numbers_is_written_to_the_bit(part):
+    def f(z, parts=PARTS):
+        y = z.copy()
+        setattr(y, part, parts)
+        w = getattr(y, part)
+        w[2] = -0.0
+        return y
+
+    z = np.array([1 + 2j, complex(-0.0, -np.inf), complex(-0.0, -0.0)])
+    wanted = f(z)
+    for name, call in transformed(f, z).items():
+        with np.errstate(invalid="ignore"):  # of tangents, which are infinite here
+            got = call()
+        assert got.tobytes() == wanted.tobytes(), name
+
+
+def test_what_is_written_into_parts_has_the_derivatives_of_a_sum():
+    def by_writes(a, b):
+        z = np.zeros(3, complex)
+        z.real = a
+        z.imag = b
+        return z * z * (1 - 2j)
+
+    def by_a_sum(a, b):
+        z = a + 1j * b
+        return z * z * (1 - 2j)
+
+    a, b, ct = X, X[::-1] * 0.5, np.array([1 + 2j, -1j, 0.5])
+    for one, other in ((by_writes, by_a_sum), (fad.jit(by_writes), by_a_sum)):
+        for got, wanted in zip(fad.vjp(one, a, b)[1](ct), fad.vjp(other, a, b)[1](ct), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-14)
+        found = [fad.jvp(f, (a, b), (b, a))[1] for f in (one, other)]
+        np.testing.assert_allclose(found[0], found[1], rtol=1e-14)
+
+
+def test_what_has_no_derivative_leaves_jvp_as_its_value_at_repeated_singular_values():
+    def f(x):
+        return np.heaviside(np.linalg.cond(x * np.eye(3)), 0.5), np.sign(np.linalg.svdvals(x[:1] * np.eye(3)))
+
+    for found in (fad.jvp(f, (X * X,), (X,))[0], fad.jvp(lambda x: (x, f(x)), (X * X,), (X,), has_aux=True)[2]):
+        for got, wanted in zip(found, f(X * X), strict=True):
+            assert type(got) is type(wanted)
+            np.testing.assert_array_equal(got, wanted)

@@ -79,6 +79,17 @@ def test_what_hangs_on_a_tie_is_explained_by_rounding():
     assert examine(program, "differences")[0] != "finding"
 
 
+def test_differences_say_nothing_of_steps_finer_than_their_own():
+    source = "def f(x):\n    return np.rint(x * 1e7)\n"
+    assert examine(program_with(source), "differences")[0] == "skipped"
+
+
+def test_differences_say_nothing_of_another_program_in_double_precision():
+    source = "def f(x):\n    y = x.astype(float, copy=False)\n    x[0] = 7 * y[1]\n    return x[0] * y\n"
+    outcome, message = examine(program_with(source, "np.array([0.5, -1.0, 2.0], np.float32)"), "differences")
+    assert outcome == "skipped", message
+
+
 def test_a_finding_prints_a_module_that_runs():
     text = str(Finding(RIGHT, "jit", "two\nlines"))
     names = {}

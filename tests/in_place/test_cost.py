@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fad
+from fad.compile.pipeline import optimise
 from fad.core import memory
 from fad.ops import indexing
 from fad.transforms import overwrites
@@ -123,6 +124,31 @@ def test_no_write_computes_the_whole_array_again(f, transform, monkeypatch):
     monkeypatch.setattr(overwrites, "copy_layout", lambda x: whole.append("copied") or copy(x))
     transform(f, np.random.default_rng(0).uniform(0.5, 1.0, 1024))()
     assert len(whole) <= 4, f"{len(whole)} copies of the array in {STEPS} steps"
+
+
+def whole_arrays_in_steps(graph, n, in_loop=False):
+    """Return the operations in bodies of loops that make a value of about n elements and are no write into one."""
+    found = []
+    for eq in graph.equations:
+        bodies = [eq.params["body"]] if eq.prim.archetype == "loop" else eq.params.get("branches", ())
+        for body in bodies:
+            found += whole_arrays_in_steps(body, n, in_loop or eq.prim.archetype == "loop")
+        large = any(graph.types[o].size >= n - 8 for o in eq.outs)
+        if in_loop and large and not bodies and eq.prim.name not in ("index_set", "index_add"):
+            found.append(eq.prim.name)
+    return found
+
+
+@pytest.mark.parametrize("f", [f for f in PROGRAMS if f is not masks_of_a_few_elements], ids=lambda f: f.__name__)
+def test_no_step_of_a_compiled_gradient_computes_the_whole_array(f):
+    n = 4096
+    x = np.random.default_rng(0).uniform(0.5, 1.0, n)
+    g = fad.jit(fad.grad(lambda v: np.sum(f(v * 1.0) ** 2)))
+    g(x), g(x)
+    (path,) = g._quick.values()
+    graph = optimise(path.graph)
+    assert any(eq.prim.archetype == "loop" for eq in graph.equations)  # but for masks, whose loop is not captured
+    assert whole_arrays_in_steps(graph, n) == []
 
 
 def test_the_tape_of_many_small_writes_keeps_what_they_touched():

@@ -229,6 +229,49 @@ def test_floating_point_errors_may_be_caught_as_well():
     np.testing.assert_allclose(fast(X + 1.0), np.log(X + 1.0), rtol=1e-15)
 
 
+def raising_in_a_part(x):
+    y = 2.0 * x
+    with np.errstate(divide="raise"):
+        return y + np.log(x)
+
+
+def caught_in_a_part(x):
+    try:
+        return raising_in_a_part(x)
+    except FloatingPointError:
+        return x
+
+
+def raising_around_a_loop(x):
+    with np.errstate(all="raise"):
+        for _ in range(5):
+            x = x + np.log(x)
+    return x
+
+
+def raising_in_a_loop(x):
+    for _ in range(5):
+        with np.errstate(all="raise"):
+            x = x + np.log(x)
+    return x
+
+
+@pytest.mark.parametrize(
+    "f", [raising_in_a_part, caught_in_a_part, raising_around_a_loop, raising_in_a_loop], ids=lambda f: f.__name__
+)
+def test_a_part_of_a_function_may_ask_for_floating_point_errors(f):
+    fast = fad.jit(f)
+    for _ in range(3):
+        np.testing.assert_array_equal(fast(X + 1.0), f(X + 1.0))
+    if f is caught_in_a_part:
+        np.testing.assert_array_equal(fast(0.0 * X), 0.0 * X)
+        return
+    for call in (fast, fad.jit(fad.grad(lambda x: np.sum(f(x))))):
+        for _ in range(2):
+            with pytest.raises(FloatingPointError, match="divide by zero"):
+                call(0.0 * X)
+
+
 def test_donated_arguments_are_there_for_a_function_that_catches_the_error():
     def f(p, a):
         try:

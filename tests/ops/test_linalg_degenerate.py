@@ -549,3 +549,43 @@ def test_vectors_of_repeated_values_warn_of_no_derivative_where_only_their_value
         v, t = fad.jvp(lambda a: np.linalg.eigh(a).eigenvectors, (np.eye(2),), (np.zeros((2, 2)),))
     np.testing.assert_allclose(v @ v.T, np.eye(2), atol=1e-12)
     np.testing.assert_array_equal(t, np.zeros((2, 2)))
+
+
+def _values(a):
+    """Return singular values of which two are equal: 2, 1 and 1 times an element."""
+    return np.linalg.svdvals(a[0] * np.diag(np.array([2.0, 1.0, 1.0])))
+
+
+def _piecewise(a):
+    return np.sum(np.piecewise(_values(a), [_values(a) > 1.5], [lambda v: 2 * v, lambda v: v]))
+
+
+def _written(a):
+    y = _values(a) * a[1]
+    y[_values(a) > 1.5] = a[0]
+    return np.sum(y)
+
+
+BY_A_DECISION = {
+    "a mask": lambda a: np.sum(_values(a)[_values(a) > 1.5]),
+    "places": lambda a: np.sum(_values(a)[np.nonzero(_values(a) > 1.5)]),
+    "extract": lambda a: np.sum(np.extract(_values(a) > 1.5, _values(a))),
+    "compress": lambda a: np.sum(np.compress(_values(a) > 1.5, _values(a))),
+    "a write by a mask": _written,
+    "piecewise": _piecewise,
+    "an if": lambda a: np.sum(_values(a)) if _values(a)[0] > 1.5 else 0.0 * np.sum(_values(a)),
+    "an integer": lambda a: a[int(_values(a)[0] > 1.5)] * a[0],
+    "unique": lambda a: np.sum(np.unique(np.round(_values(a)))) * a[1],
+}
+
+
+@pytest.mark.parametrize("f", BY_A_DECISION.values(), ids=BY_A_DECISION)
+def test_decisions_about_values_of_which_some_are_repeated_are_those_of_a_plain_run(f):
+    a = np.array([1.0, 3.0])
+    wanted = np.array([(f(a + 1e-6 * e) - f(a - 1e-6 * e)) / 2e-6 for e in np.eye(2)])
+    value, slope = fad.value_and_grad(f)(a)
+    np.testing.assert_allclose(value, f(a), rtol=1e-14)
+    np.testing.assert_allclose(slope, wanted, rtol=1e-8)
+    np.testing.assert_allclose(fad.jvp(f, (a,), (a,))[1], slope @ a, rtol=1e-12)
+    np.testing.assert_allclose(fad.vmap(fad.grad(f))(np.stack([a, a])), [slope, slope], rtol=1e-12)
+    np.testing.assert_allclose(fad.jit(fad.grad(f))(a), slope, rtol=1e-12)

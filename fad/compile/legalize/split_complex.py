@@ -177,6 +177,10 @@ def _exp(work: _Splitter, eq: Equation) -> bool:
     return work.keep(eq, real, do("where_select", is_real, im, turned))
 
 
+def _join(work: _Splitter, eq: Equation) -> bool:
+    return work.keep(eq, *eq.ins)
+
+
 def _part(k: int) -> Callable:
     def rule(work: _Splitter, eq: Equation) -> bool:
         found = work.pairs.get(eq.ins[0])
@@ -233,6 +237,7 @@ def _sum(work: _Splitter, eq: Equation) -> bool:
 _RULES: dict[str, Callable] = {
     "add": _each("add"), "subtract": _each("subtract"), "negative": _each("negative"), "positive": _each("positive"),
     "multiply": _multiply, "square": _multiply, "divide": _divide, "conjugate_part": _conjugate, "exp": _exp,
-    "real_part": _part(0), "imag_part": _part(1), "absolute": _absolute, "where_select": _where, "convert": _convert,
+    "real_part": _part(0), "imag_part": _part(1), "join_parts": _join,
+    "absolute": _absolute, "where_select": _where, "convert": _convert,
     **dict.fromkeys(("sum_over", *_VIEWS), _along),
 }  # fmt: skip

@@ -18,10 +18,10 @@ from fad.compile.ir.slice_writes import view_of
 from fad.compile.legalize.integer_overflow import Beyond
 from fad.compile.pipeline import compile_native
 from fad.compile.runtime.entry_point import Shut, builtin, gate, in_turn
-from fad.compile.runtime.errstate import calm, is_strict, state
 from fad.compile.runtime.failures import EQUATIONS, FILE
 from fad.compile.schedule.donation import find_reused
 from fad.compile.targets.numpy_program import NumPyProgram
+from fad.core.errstate import calm, is_strict, state
 from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask, has_effects
 from fad.core.journal import from_the_start, journaled
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 from fad.compile.ir.uses import home_of
 from fad.compile.passes.loop_bodies import alone, is_control
 from fad.compile.pipeline import optimise
@@ -77,6 +79,21 @@ def _operations(graph: Graph) -> float:
     return total
 
 
+def _known(graph: Graph, operands: Any) -> tuple[Graph, list]:
+    """Let integers, and arrays of zeros, be constants of a program that runs once: what is known of them helps."""
+    constants: dict[int, Any] = {}
+    rest: list[tuple[int, Any]] = []
+    for i, x in zip(graph.inputs, operands, strict=True):
+        if type(x) is np.ndarray and x.ndim and x.dtype.kind in "iu":
+            constants[i] = x
+        elif type(x) is np.ndarray and x.ndim and x.dtype.kind == "f" and not (x.any() or np.signbit(x).any()):
+            constants[i] = np.broadcast_to(x.dtype.type(0), x.shape)
+        else:
+            rest.append((i, x))
+    graph = graph.replace(inputs=[i for i, _ in rest], constants={**graph.constants, **constants})
+    return graph, [x for _, x in rest]
+
+
 def _run_loop(operands: Any, params: dict) -> tuple:
     """Run a loop on plain values, as the recording of a program does, and as a graph that is called."""
     body = params["body"]
@@ -84,11 +101,14 @@ def _run_loop(operands: Any, params: dict) -> tuple:
     key = (id(body), rest, tuple([(t.key(), t.home) for t in map(type_of, operands)]), _lowering.get())
     found = _loops.get(key)
     if found is None:
-        graph = optimise(alone(operands, params))
+        graph, once = alone(operands, params), is_recording()
+        if once:  # it is not run again
+            graph, operands = _known(graph, operands)
+        graph = optimise(graph)
         few = home_of(graph) is None and _operations(graph) < _FEW
         found = (body, NumPyProgram(graph) if few else lower(graph))
-        if is_recording():
-            return tuple(found[1](list(operands)))  # it is not run again
+        if once:
+            return tuple(found[1](list(operands)))
         _loops[key] = found
         while len(_loops) > _KEPT:
             _loops.popitem(last=False)

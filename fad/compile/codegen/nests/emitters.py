@@ -12,6 +12,7 @@ from fad.compile.codegen.nests.body import Body
 from fad.compile.codegen.nests.lookups import lookup_of, take_many, update_many
 from fad.compile.codegen.nests.masks import choose, mask_of
 from fad.compile.codegen.nests.pieces import Piece, write_pieces
+from fad.compile.codegen.nests.ramps import as_computed, ramp_of
 from fad.compile.codegen.nests.values import (
     Bounds,
     Computed,
@@ -37,9 +38,9 @@ from fad.core.cotangent import is_basic
 from fad.core.graph import Equation
 
 MOST_HEAVY = 9  # elements of functions that kernels compute in vectors
-MOST_TOUCHED = 1 << 16  # elements of one operation: threads share larger ones
+MOST_TOUCHED = 1 << 18  # elements of one operation: threads share larger ones
 MOST_PRODUCT = 1 << 9  # multiplications of one product of matrices; kernels are faster for larger ones
-MOST_DOTS = 1 << 15  # those of a product with a vector
+MOST_DOTS = 1 << 15  # those of a product of a matrix with a vector
 _COMBINE = {"sum_over": "add", "max_over": "maximum", "min_over": "minimum"}
 
 
@@ -87,6 +88,10 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
         if o in body.places:
             body.put(body.values[o], body.places[o])
         return
+    ramp = ramp_of(body.w, eq, [body.values[i] for i in eq.ins]) if t == I64 and len(shape) == 1 else None
+    if ramp is not None:
+        body.give(o, as_computed(ramp, shape, bounds))
+        return
     weight = 0 if text == "{0}" and work == t else 12 if is_heavy(text) else 1
     body.give(o, _split(body, eq, Computed(shape, t, compute, operands, weight, bounds, operands), operands, work))
 
@@ -104,6 +109,8 @@ def _split(body: Body, eq: Equation, value: Computed, operands: list[Value], wor
         if isinstance(mask, Computed) and mask.mask is not None and x.t == y.t == value.t:
             otherwise, choice = value.compute, (mask, x, y)
             value.choice = choice
+            if value.t == I64 and not getattr(x, "weight", 0) and not getattr(y, "weight", 0):
+                value.weight = 0  # where the mask is known it is one of the two
             value.compute = lambda w, index: choose(w, choice, index, otherwise)
     return value
 
@@ -352,7 +359,7 @@ def _product(body: Body, eq: Equation) -> None:
     if t not in (F64, F32) or any(body.type(i) != t for i in eq.ins) or not all(r in (1, 2) for r in ranks):
         raise TooMuch("matmul of these operands has no machine code of its own")
     rows, columns = math.prod(body.shape(x)[:-1]), math.prod(body.shape(y)[1:])
-    most = MOST_DOTS if min(rows, columns) == 1 else MOST_PRODUCT
+    most = MOST_TOUCHED if ranks == (1, 1) else MOST_DOTS if min(rows, columns) == 1 else MOST_PRODUCT
     if rows * body.shape(x)[-1] * columns > most:
         raise TooMuch("a product of matrices is large enough for kernels of its own")
     once = ranks == (1, 1)  # every element is read once: none need be in memory

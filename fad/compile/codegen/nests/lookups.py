@@ -8,6 +8,7 @@ from typing import NamedTuple
 from fad.compile.codegen.nests.arrays import loops
 from fad.compile.codegen.nests.body import Body
 from fad.compile.codegen.nests.masks import along, stretches
+from fad.compile.codegen.nests.ramps import kept_within
 from fad.compile.codegen.nests.values import (
     Computed,
     Stored,
@@ -22,7 +23,7 @@ from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.types import BOOL, I64
 from fad.core.graph import Equation
 
-_MOST = 1 << 16  # elements of one operation
+_MOST = 1 << 18  # elements of one operation
 
 
 class Lookup(NamedTuple):
@@ -61,6 +62,8 @@ def lookup_of(body: Body, eq: Equation, first: int, shape: tuple) -> Lookup | No
     bounds = [part.indices(size) if type(part) is slice else (0, 0, 1) for part, size in zip(parts, shape, strict=True)]
     ranges = [(a, step, len(range(a, b, step))) for a, b, step in bounds]
     ranges[axis] = (0, 1, n)
+    inside = None if _are_inside(places, shape[axis]) else kept_within(body.w, places, shape[axis])
+    places = places if inside is None else inside
     return Lookup(axis, places, tuple(ranges), _are_inside(places, shape[axis]))
 
 
@@ -91,13 +94,13 @@ def take_many(body: Body, eq: Equation, lookup: Lookup) -> None:
 
 def update_many(body: Body, eq: Equation, lookup: Lookup) -> None:
     """Write or add elements at many places, one after the other."""
-    (x, v, at), (o,), w = eq.ins, eq.outs, body.w
+    (x, v, _), (o,), w = eq.ins, eq.outs, body.w
     adds, t = eq.prim.name == "index_add", body.type(o)
     if math.prod(lookup.shape) > _MOST or (adds and t == BOOL):
         raise TooMuch("an update of many places that kernels do")
     place = body.take_over(eq, x, o)
     value = _apart(body, v, place)
-    places = _apart(body, at, place)
+    places = body.copied(lookup.places) if buffers_of(lookup.places) & place.buffers else lookup.places
     lookup = lookup._replace(places=places)
     mine = shape_of(value)
     if len(mine) > len(lookup.shape):

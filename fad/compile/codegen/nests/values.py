@@ -97,6 +97,7 @@ class Computed:
         self.mask: Mask | None = None  # of an array of one axis
         self.number: Number | None = None  # what every element is
         self.choice: tuple | None = None  # the mask that chooses between two values, and these
+        self.ramp: Any = None  # where it rises or falls by one step: `fad.compile.codegen.nests.ramps`
         self.compute = compute
         self.parts = parts
         self.buffers: frozenset = frozenset().union(*[buffers_of(p) for p in parts])

@@ -1,7 +1,8 @@
 """NumPy's error state: native code neither raises nor warns, so calls under ``np.errstate(all="raise")`` run in NumPy.
 
-A native program asks at every call, so it must cost next to nothing: NumPy keeps the state in a context variable, and
-the last one that set nothing is known by its identity.
+A program runs in one state from end to end: a function that sets a strict one for a part of itself is not recorded.
+A native program asks at every call, and a recording at every operation, so it must cost next to nothing: NumPy keeps
+the state in a context variable, and the last one that set nothing is known by its identity.
 """
 
 from __future__ import annotations
