@@ -92,9 +92,9 @@ class Walk:
     def _add(self, x: Any, read: Callable | None = None, key: Any = None) -> None:
         """Note an object, and the place where it was found."""
         kind = type(x)
-        skipped = kind in _CODE or (kind in TRACED and not self.traced) or issubclass(kind, type)
-        if read is not None and not skipped:
-            self.places.append((read, key, x))
+        noted = read is not None and kind not in _CODE and (kind not in TRACED or self.traced)
+        if noted and not issubclass(kind, type):
+            self.places.append((read, key, x))  # type: ignore[arg-type]
         if kind is str and x.isidentifier():
             self._texts.add(x)
         if kind not in PLAIN and not issubclass(kind, np.generic) and id(x) not in self._seen:
