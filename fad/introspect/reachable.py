@@ -92,7 +92,8 @@ class Walk:
     def _add(self, x: Any, read: Callable | None = None, key: Any = None) -> None:
         """Note an object, and the place where it was found."""
         kind = type(x)
-        if read is not None and kind not in _CODE and (kind not in TRACED or self.traced) and not issubclass(kind, type):
+        noted = kind not in _CODE and (kind not in TRACED or self.traced) and not issubclass(kind, type)
+        if read is not None and noted:
             self.places.append((read, key, x))
         if kind is str and x.isidentifier():
             self._texts.add(x)
