@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,10 @@ from fad.random.keys import BITS, SHIFT, as_key, words_p
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:
-    return (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(d) for d in shape)
+    found = (operator.index(shape),) if isinstance(shape, (int, np.integer)) else tuple(map(operator.index, shape))
+    if any(d < 0 for d in found):
+        raise ValueError(f"negative dimensions are not allowed: the shape {shape}")
+    return found
 
 
 def count_elements(shape: tuple) -> int:

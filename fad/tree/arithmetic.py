@@ -20,7 +20,8 @@ def ravel(tree: PyTree) -> tuple[Any, Callable]:
     Returns
     -------
     (vector, callable)
-        All elements in one axis, and the function that makes the tree of such a vector.
+        All elements in one axis, and the function that makes the tree of such a vector. It raises ValueError for a
+        vector of another length.
 
     Examples
     --------
@@ -32,11 +33,11 @@ def ravel(tree: PyTree) -> tuple[Any, Callable]:
     shapes = [np.shape(x) for x in xs]
     dtypes = [np.result_type(x) for x in xs]
     sizes = [int(np.prod(s)) for s in shapes]
-    if not xs:
-        return np.zeros(0), lambda flat: unflatten(treedef, [])
-    flat = np.concatenate([np.reshape(x, (-1,)) for x in xs])
+    flat = np.concatenate([np.reshape(x, (-1,)) for x in xs]) if xs else np.zeros(0)
 
     def unravel(flat):
+        if np.shape(flat) != (sum(sizes),):
+            raise ValueError(f"unravel takes a vector of {sum(sizes)} elements, and was given shape {np.shape(flat)}")
         parts, start = [], 0
         for shape, dtype, size in zip(shapes, dtypes, sizes, strict=True):
             part = np.reshape(flat[start : start + size], shape)

@@ -164,3 +164,11 @@ def test_classes_are_drawn_along_any_axis():
     logits = np.where(np.arange(3)[:, None] == np.array([2, 0]), 0.0, -np.inf)  # each column has one class alone
     assert random.categorical(KEY, logits, axis=0).tolist() == [2, 0]
     assert random.categorical(KEY, logits.T).tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("shape", [(-2,), (2, -1), -3])
+def test_a_shape_is_refused_as_numpy_does(shape):
+    with pytest.raises(ValueError, match="negative dimensions are not allowed"):
+        fad.random.normal(fad.random.key(0), shape)
+    with pytest.raises(TypeError, match="integer"):
+        fad.random.uniform(fad.random.key(0), (2.5,))

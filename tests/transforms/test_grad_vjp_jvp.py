@@ -247,6 +247,13 @@ def test_a_vector_of_a_tree_goes_back_into_leaves_of_their_dtypes_and_kinds():
     assert not isinstance(back["b"], np.ndarray)
 
 
+@pytest.mark.parametrize("shape", [(4,), (6,), (1, 5)])
+def test_only_a_vector_of_its_length_goes_back_into_a_tree(shape):
+    _, unravel = fad.tree.ravel({"a": np.ones((2, 2)), "b": 3.0})
+    with pytest.raises(ValueError, match="unravel takes a vector of 5 elements"):
+        unravel(np.ones(shape))
+
+
 def test_the_tangent_of_a_number_is_a_number_though_it_was_given_as_an_array():
     y, t = fad.jvp(lambda x: x, (np.float64(3.0),), (np.array(1.0),))
     assert type(y) is type(t) is np.float64
