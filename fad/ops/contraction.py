@@ -392,13 +392,13 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     third = _component(a, 0) * _component(b, 1) - _component(a, 1) * _component(b, 0)
     if n == m == 2:
         return as_one_array(third)
-    zero = np.zeros_like(third)
-    first, second = zero, zero
-    if m == 3:
-        first, second = _component(a, 1) * _component(b, 2), -_component(a, 0) * _component(b, 2)
-    if n == 3:
-        first = first - _component(a, 2) * _component(b, 1)
-        second = second + _component(a, 2) * _component(b, 0)
+    if n == 2:
+        first, second = _component(a, 1) * _component(b, 2), -(_component(a, 0) * _component(b, 2))
+    elif m == 2:
+        first, second = -(_component(a, 2) * _component(b, 1)), _component(a, 2) * _component(b, 0)
+    else:
+        first = _component(a, 1) * _component(b, 2) - _component(a, 2) * _component(b, 1)
+        second = _component(a, 2) * _component(b, 0) - _component(a, 0) * _component(b, 2)
     return np.moveaxis(np.stack([first, second, third], axis=-1), -1, axisc)
 
 

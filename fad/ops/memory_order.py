@@ -39,6 +39,14 @@ def lay_out(x, order):
     return x if type(plain) is not np.ndarray or plain.flags[f"{order}_CONTIGUOUS"] else bind(order_p, x, order=order)
 
 
+def lay_out_like(y: Any, x: Any) -> Any:
+    """Return a result in Fortran's order if the operand lies so and in no other, else in C's: as NumPy's copies do."""
+    if type(y) is not Tracer:
+        return y
+    plain = layout(x)
+    return lay_out(y, "F" if type(plain) is np.ndarray and plain.flags.fnc else "C")
+
+
 def duplicate(x: Tracer) -> Any:
     """Return a copy in the order of the axes in memory; gaps between elements, as of ``x[::2]``, are not copied."""
     plain = layout(x)

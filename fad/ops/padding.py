@@ -16,6 +16,7 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
 from fad.errors import MissingRuleError
+from fad.ops.memory_order import lay_out_like
 from fad.ops.structural import as_array, beside
 
 
@@ -93,14 +94,14 @@ def pad(array, pad_width, mode="constant", **kwargs):
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
     options = {**_DEFAULTS[mode], **kwargs}
     if not any(before or after for before, after in widths):
-        return np.copy(array)
+        return lay_out_like(np.copy(array), array)
     if mode == "constant" and _is_zero(options["constant_values"]):
         return bind(pad_p, array, widths=widths)
-    dtype = array.dtype
+    given = array
     for axis, (before, after) in enumerate(widths):
         if before or after:
             array = _MODES[mode](array, axis, before, after, mode, **options)
-    return array.astype(dtype, copy=False)  # in its byte order
+    return lay_out_like(array.astype(given.dtype, copy=False), given)  # in its byte order
 
 
 def _widths(pad_width: Any, ndim: int) -> tuple:

@@ -206,6 +206,13 @@ def _check_fits(x: Tracer, value: Any, casting: str, name: str) -> None:
     if hasattr(value, "dtype"):
         _check_cast(x, value.dtype, casting, name)
     shape = np.shape(value)
+    core = min(2, len(shape)) if name == "matmul" else 0  # axes that are not broadcast
+    for axis in range(-core if len(shape) <= x.ndim else 0, 0):
+        if shape[axis] != x.shape[axis]:
+            raise ValueError(
+                f"matmul: Output operand 0 has a mismatch in its core dimension {axis + core}, with gufunc signature "
+                f"(n?,k),(k,m?)->(n?,m?) (size {x.shape[axis]} is different from {shape[axis]})"
+            )
     if shape != x.shape and (len(shape) > len(x.shape) or np.broadcast_shapes(shape, x.shape) != x.shape):
         raise ValueError(
             f"non-broadcastable output operand with shape {_text(x.shape)} doesn't match the broadcast shape "

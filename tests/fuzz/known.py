@@ -55,7 +55,7 @@ def _sign_of_a_part(program, check, message):
     return "the sign of a zero" in message and "add.reduceat" in program.source
 
 
-_CHOOSES = ("fmax", "fmin", "unique", "union1d", "intersect1d", "setdiff1d", "quantile", "percentile")
+_CHOOSES = ("fmax", "fmin", "unique", "union1d", "intersect1d", "setdiff1d", "quantile", "percentile", "partition")
 
 
 def _either_of_two_zeros(program, check, message):
@@ -67,8 +67,23 @@ def _either_of_two_zeros(program, check, message):
 
 
 def _phase_of_size_one(program, check, message):
-    """NumPy's abs of a complex number and of an array of them round apart: it shows where exp(1j * x) has size 1."""
-    return check in _VALUES and "np.exp(1j" in program.source and "abs(" in program.source and "True" in message
+    """NumPy's abs of a complex number and of an array of them round apart: it shows where exp(1j * x) has size 1.
+
+    So does the sign of a complex number, where a division rounded down follows.
+    """
+    of_phase = check in _VALUES and "np.exp(1j" in program.source and "True" in message
+    of_sign = "np.sign(" in program.source and "//" in program.source and "is wanted, not" in message
+    return "abs(" in program.source and (of_phase or of_sign)
+
+
+def _sums_into_an_array_of_another_size(program, check, message):
+    """NumPy refuses such an ``out=`` too, unless it has to convert the sums: then it writes some of the elements."""
+    return "output parameter of cum" in message and "has the wrong shape" in message
+
+
+def _roll_of_no_axes(program, check, message):
+    """NumPy's roll fails in itself on an array without axes; under vmap there is one, and the array is what it was."""
+    return "not enough values to unpack (expected 2, got 0)" in message and "shift(" in program.source
 
 
 def _diagonal_of_nothing(program, check, message):
@@ -79,6 +94,8 @@ def _diagonal_of_nothing(program, check, message):
 KNOWN = {
     "the size of a complex number in an array": _phase_of_size_one,
     "einsum's diagonals of empty arrays": _diagonal_of_nothing,
+    "cumulative sums into an array of another size": _sums_into_an_array_of_another_size,
+    "a roll of no axes": _roll_of_no_axes,
     "an infinite partial times zero": _zero_times_infinity,
     "the sign of a zero in jit": _sign_of_a_zero,
     "the sign of a zero in a product": _sign_of_a_product,

@@ -237,3 +237,45 @@ def test_out_of_another_dtype_and_shape_is_refused_for_its_dtype():
     for call in (f, fad.jit(f), lambda x: fad.vjp(f, x), lambda x: fad.jvp(f, (x,), (x,))):
         with pytest.raises(UFuncTypeError):
             call(X)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("x @= np.ones((3, 1))", "3 is different from 1"),
+     ("y = x[None] * x[:, None]; y @= y[:, :1]", "3 is different from 1"),
+     ("y = x[:2] * 1; np.matmul(x, np.ones((3, 1)), out=y)", "2 is different from 1")],
+)  # fmt: skip
+def test_the_axes_of_a_matrix_product_are_not_broadcast_when_it_is_written(text, size):
+    names = {"np": np}
+    exec("def f(x):\n    " + text.replace("; ", "\n    ") + "\n    return x\n", names)
+    f = names["f"]
+    for call in (f, fad.jit(f), lambda x: fad.vjp(f, x), lambda x: fad.jvp(f, (x,), (x,))):
+        with pytest.raises(ValueError, match=size):
+            call(np.copy(X))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda x: np.sort(x, axis=1), lambda x: np.partition(x, 1, axis=0), lambda x: np.pad(x, 1, mode="wrap"),
+     lambda x: np.pad(x, ((0, 1), (1, 0)), mode="linear_ramp"), lambda x: np.pad(x, 0, mode="edge")],
+    ids=["sort", "partition", "pad", "pad with a ramp", "pad by nothing"],
+)  # fmt: skip
+@pytest.mark.parametrize("taken", [np.asfortranarray, np.transpose, lambda x: x[:, ::-1], lambda x: x[::-1, ::-1]])
+def test_a_result_lies_in_memory_as_numpys_does(make, taken):
+    x = taken(np.array([[0.5, -1.0, 2.0], [0.25, 3.0, -0.5], [1.5, 0.75, -2.0]]))
+    f = lambda x: np.reshape(make(x), (-1,), order="A")
+    np.testing.assert_array_equal(fad.vjp(f, x)[0], f(x))
+    np.testing.assert_array_equal(fad.jvp(f, (x,), (x,))[0], f(x))
+    fast = fad.jit(f)
+    for given in (np.copy(x, order="C"), x, np.copy(x, order="F")):
+        np.testing.assert_array_equal(fast(given), f(given))
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
+@pytest.mark.parametrize("a", [X, -X[:2], np.zeros(3)])
+@pytest.mark.parametrize("b", [np.array([-0.0, -0.0]), np.array([-0.0, 0.0, -0.0]), np.array([1.0, -0.0])])
+def test_zeros_of_a_cross_product_have_numpys_signs(a, b):
+    wanted = np.cross(a, b)
+    for got in (fad.jvp(np.cross, (a, b), (a, b))[0], fad.vjp(np.cross, a, b)[0]):
+        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted))
