@@ -306,7 +306,8 @@ there is none, or it has no gradient; *Numba* is the plain run of its version fo
 *Right* is what equals extrapolated differences, of: {kinds}.
 `python benchmarks/npbench.py PATH --jit --hvp --jax --numba --write` makes this section on a checkout at PATH; each
 comparison may take `--limit` seconds. *Ill-conditioned* is what the last bit of the point decides. JAX's gradients are
-timed, and not compared.
+timed, and not compared. 0.00 under jit is a derivative that does not depend on the arguments, because the program is
+linear in what is differentiated or its result is of integers: it is computed when the program is compiled.
 
 ![Cost of a gradient of each program beside its plain run](npbench.svg)
 
