@@ -18,6 +18,7 @@ import argparse
 import inspect
 import json
 import os
+import resource
 import signal
 import statistics
 import sys
@@ -332,6 +333,8 @@ def main() -> None:
     sys.path.insert(0, str(options.path))
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
+    most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 4 // 5
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))  # what needs more is out of memory, and the rest goes on
     only = set(filter(None, options.only.split(",")))
     print(f"{'program':24} {'NumPy ms':>9} {'fad/np':>8} {'jit/np':>8} {'JAX/np':>8} {'Numba/np':>8} {'first s':>8}")
     rows = {}
