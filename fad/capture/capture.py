@@ -95,14 +95,23 @@ class Capture:
                 assume(k, 0, n)
             inner, outcome = self.step.run(inner, None if item is None else (item, k))
             new = value_of(outcome)
+            if new and not value:  # no way of the first look returned
+                self.step.value = type_example(new)
+                refuse("its first look saw no return")
             kind = np.int64(0) + kind_of(outcome) if leaves else kind
             return (k + 1 if n is not None else k), kind, new or value, inner
 
-        init = (0, np.int64(END), self.step.value, self.step.first())
-        found = record_loop.while_loop(
-            goes_on, step, init, bound=None if current() is None else self.most, failed=self.failed,
-            accept=lambda operands, params: self.is_long(operands, params, limit),
-        )  # fmt: skip
+        def recorded() -> list | None:
+            init = (0, np.int64(END), self.step.value, self.step.first())
+            return record_loop.while_loop(
+                goes_on, step, init, bound=None if current() is None else self.most, failed=self.failed,
+                accept=lambda operands, params: self.is_long(operands, params, limit),
+            )  # fmt: skip
+
+        seen = self.step.value
+        found = recorded()
+        if found is None and self.step.value is not seen:
+            found = recorded()
         if found is None:
             self.give_up()
         _, kind, value, inner = found[0]

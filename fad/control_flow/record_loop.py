@@ -395,6 +395,8 @@ def _while(go, flat, leaves, in_tree, bound, failed, accept) -> Any:
     body, leaves = settled
     compose_views(body)
     graph, c, m = body.graph, len(body.captured), len(leaves)
+    if len(graph.outputs) != m + 1:
+        return None  # a step gives a state of another structure
     # whether to go on is the first of the state; a step does not read it
     graph = graph.replace(types=[*graph.types, Type((), np.dtype(bool), "scalar")])
     graph.inputs = [*graph.inputs[:c], len(graph.types) - 1, *graph.inputs[c:]]

@@ -668,6 +668,48 @@ def test_an_element_that_is_there_may_stay_unread():
     assert "captured" in g.explain()
 
 
+def return_behind_continue(x):
+    t = x[0]
+    u = x * 1.0
+    for i in range(5):
+        t = 0.8 * t + 0.06 * i * u[i]
+        if u[i] > 0.9:
+            continue
+        if u[2] > 5.2:
+            return np.sum(u)
+    return t
+
+
+def return_behind_continue_backwards(x):
+    t = x[0]
+    v = 0.5 * x[::-1].copy()
+    for i in reversed(range(5)):
+        t = 0.8 * t + 0.006 * i * x[i]
+        if x[4 - i] > 0.9:
+            continue
+        if v[2] > 1.2:
+            return np.sum(x)
+    return t
+
+
+def return_behind_continue_while(x):
+    t, i = x[0], 0
+    while i < 5:
+        i += 1
+        t = 0.8 * t + 0.06 * i * x[i - 1]
+        if x[i - 1] > 0.9:
+            continue
+        if x[2] > 1.1 and i > 3:
+            return np.sum(x * x) + t
+    return t
+
+
+@pytest.mark.parametrize("f", [return_behind_continue, return_behind_continue_backwards, return_behind_continue_while])
+def test_a_return_behind_a_continue_is_right(f):
+    for x in (X, X[::-1].copy(), 6 * X):
+        agree(f, x)
+
+
 def swapped_and_known(x):
     u, v = x * 1.0, x * 2.0
     known = u
