@@ -215,7 +215,7 @@ def _extreme(plain: Callable, traced: np.ufunc) -> Callable:
 def _int(x: Any = 0, *args: Any) -> Any:
     if args or not is_staged(x):
         return int(x, *args)
-    if x.dtype.kind in "iu" and not x.shape:
+    if x.dtype.kind in "iu" and x.dtype != np.uint64 and not x.shape:  # an int of 64 bits holds it
         from fad.capture.values import as_number
 
         return as_number(x)

@@ -309,11 +309,14 @@ def _over_batch(size: int, batched: tuple, values: list, params: dict) -> list:
         for v, b, a in zip(parts.carry, Parts(batched, **params).carry, outputs[:m], strict=True)
     ]
     xs = [np.moveaxis(x, 0, 1) if b else x for x, b in zip(parts.xs, marks.xs, strict=True)]
+    dtypes = [body.types[o].dtype for o in body.outputs]
 
     def step(*flat: Any) -> list:
         trace = BatchTrace(size, (), "split")
         try:
             ys = body(*[tracer(x, trace, None) if b else x for x, b in zip(flat, inputs, strict=True)])
+            # a batch of Python numbers is an array, whose dtype counts in promotion: the state keeps its own
+            ys = [y.astype(t) if _is_of(y, trace) and y.dtype != t else y for y, t in zip(ys, dtypes, strict=True)]
             return [
                 y.value if _is_of(y, trace) else _spread(y, size) if b else y for y, b in zip(ys, outputs, strict=True)
             ]

@@ -1,5 +1,7 @@
 """Loops that are captured: each construct beside plain NumPy, under every transform, and as one operation."""
 
+import warnings
+
 import numpy as np
 import pytest
 from capture.agreement import agree, report_of
@@ -404,3 +406,52 @@ def test_a_number_of_pythons_that_is_kept_for_the_reverse_pass_is_differentiated
             compiled = fad.jit(second)
             for _ in range(2):
                 np.testing.assert_allclose(compiled(x), second(x), rtol=1e-12)
+
+
+def overwritten_in_an_inner_loop(x):
+    A = np.outer(x, x)
+    for i in range(7):
+        for j in range(3):
+            if j == 1:
+                A[2, 2] = 0.0
+        A[2] += x
+        A[4] = np.sin(A[2] + A[:, i % 5])
+    return np.sum(A**2)
+
+
+def test_the_gradient_of_elements_overwritten_in_an_inner_loop_is_right_in_every_call():
+    agree(overwritten_in_an_inner_loop, np.array([0.5, 0.9, 0.2, 0.8, 0.3]))
+
+
+@pytest.mark.parametrize(("dtype", "factor"), [("i1", 2), ("u1", 3), ("i2", 1000), ("i8", 1000), ("u8", -2)])
+@pytest.mark.parametrize("real", [np.float64, np.float32])
+def test_the_int_of_a_narrow_integer_does_not_wrap_in_a_batch(dtype, factor, real):
+    def f(x):
+        s = 0.0 * x
+        for i in range(5):
+            k = (x * 0 + 100 + i % 2).astype(dtype)
+            s = s + x * (int(k) * factor)
+        return s
+
+    X = np.array([2.0, 3.0], real)
+    with fad.config.use(loops="capture"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", fad.errors.LoopFallbackWarning)
+        fast, steep = fad.jit(fad.vmap(f)), fad.jit(fad.vmap(fad.grad(f)))
+        for _ in range(2):
+            np.testing.assert_array_equal(fast(X), 502 * factor * X, strict=True)
+            np.testing.assert_array_equal(steep(X), np.full(2, 502 * factor, real), strict=True)
+
+
+def test_the_int_of_an_element_of_narrow_integers_does_not_wrap_in_a_batch():
+    def f(x):
+        s = 0.0 * x
+        for i in range(5):
+            k = np.zeros(1, np.int8)
+            k[0] = 100 + i % 2
+            s = s + x * (int(k[0]) * 2)
+        return s
+
+    with fad.config.use(loops="capture"):
+        fast = fad.jit(fad.vmap(fad.grad(f)))
+        for _ in range(2):
+            np.testing.assert_array_equal(fast(np.array([2.0, 3.0])), [1004, 1004])

@@ -214,6 +214,22 @@ def test_other_dtypes_compute_as_numpy(rng, dtype):
     assert_same(f, (100 * rng.normal(size=(6, 6))).astype(dtype), derivative=False)
 
 
+@pytest.mark.parametrize("n", [5, 12])  # on the stack, and elsewhere
+def test_a_row_read_before_an_inner_loop_is_as_it_was_behind_it(rng, n):
+    def f(x, A):
+        def step(i, state):
+            total, A = state
+            A = 0.5 * A
+            A[2] += x
+            row = A[2]
+            A = fad.fori_loop(0, 3, lambda j, A: fad.cond(j == 1, lambda A: 0.5 * A, lambda A: A, A), A)
+            return total + row, A
+
+        return fad.fori_loop(0, 3, step, (x, A))
+
+    assert_same(f, rng.normal(size=n), rng.normal(size=(n, n)))
+
+
 def test_booleans_are_kept_in_arrays(rng):
     def f(x):
         def step(i, state):

@@ -86,6 +86,7 @@ class _Loop:
     def write(self) -> None:
         loop, outer, w = self.loop, self.outer, self.w
         limit = self._limit()
+        self._keep_readable()
         states = [self._state(k) for k in range(self.m)]
         pairs = zip(loop.const_inputs, loop.consts, strict=True)
         given: dict[int, Value] = {inner: outer.in_memory(i) for inner, i in pairs}
@@ -152,6 +153,12 @@ class _Loop:
         return Number(self.w.new(f"sub i64 {top}, {t}"), I64, 0, last)
 
     # --- the state ----------------------------------------------------------------------------------------------------
+
+    def _keep_readable(self) -> None:
+        """Copy what is read later still of the places of the results: older versions of these lie there."""
+        for i, o in zip(self.loop.carry, self.eq.outs, strict=False):
+            if self.outer.shape(o) and o in self.outer.places:
+                self.outer.keep_readable(self.outer.places[o], self.eq, i, ())
 
     def _state(self, k: int) -> _Carried:
         """Put the first state where the loop wants it."""
