@@ -11,6 +11,8 @@ Computing a new value copies the array. A trace that can do better overwrites me
 
 from __future__ import annotations
 
+import gc
+import math
 import threading
 import weakref
 from collections.abc import Callable, Iterable
@@ -206,17 +208,21 @@ def note_alias(arrays: Iterable[Any]) -> None:
 
 
 class finding_writes:
-    """Find the arrays that code wrote into and that outlive it; with `undoable`, keep them as they were."""
+    """Find the arrays that code wrote into and that outlive it; with `undoable`, keep them as they were.
 
-    __slots__ = ("around", "found", "undoable", "written")
+    Those that were values of a trace from the birth `since` on are the code's own, however long they live.
+    """
 
-    def __init__(self, undoable: bool = False) -> None:
+    __slots__ = ("around", "found", "since", "undoable", "written")
+
+    def __init__(self, undoable: bool = False, since: float = math.inf) -> None:
         self.undoable = undoable
+        self.since = since
 
     def __enter__(self) -> finding_writes:
         self.around, RUNS.touched = RUNS.touched, self
         self.undoable = self.undoable or (self.around is not None and self.around.undoable)
-        self.written: dict[int, tuple] = {}  # by id: a weak reference, and what the array stood for
+        self.written: dict[int, tuple] = {}  # by id: a weak reference, what the array stood for, the birth of its trace
         self.found: list = []
         return self
 
@@ -225,19 +231,31 @@ class finding_writes:
         known = self.written.get(id(root))
         if known is None or known[0]() is not root:
             then = (root.value, root.trace, root.info, snapshot(root)) if self.undoable else None
-            self.written[id(root)] = weakref.ref(root), then
+            self.written[id(root)] = weakref.ref(root), then, root.trace.birth
 
     def __exit__(self, *_: Any) -> None:
         RUNS.touched = self.around
-        for key, (reference, then) in self.written.items():
+        for key, (reference, then, birth) in self.written.items():
             root = reference()
-            if root is None:
+            if root is None or birth >= self.since:
                 continue
             self.found.append((root, then))
             if self.around is not None:
                 known = self.around.written.get(key)
                 if known is None or known[0]() is not root:
-                    self.around.written[key] = reference, then
+                    self.around.written[key] = reference, then, birth
+
+    def first_of_others(self) -> Any:
+        """Return the first array that outlives the code since somebody else knows it; None if there is none.
+
+        Cycles of references, as of a function that calls itself, let the code's own arrays live on for a while.
+        """
+        found = [weakref.ref(root) for root, _ in self.found]
+        self.found = []
+        for generation in range(3):  # the youngest objects first: that is fast
+            if any(reference() is not None for reference in found):
+                gc.collect(generation)
+        return next((root for reference in found if (root := reference()) is not None), None)
 
     def undo(self, but: Any = ()) -> bool:
         """Let the arrays be what they were; return whether there are any. Those of the results are left out."""

@@ -386,10 +386,12 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch, before, chunked) ->
 
     Returns the output leaves, batch axis in front, and their structure; or ``(split, None)`` if the elements disagreed.
     """
-    with finding_writes() as written:
-        outs, out_tree = _run_once(fun, in_tree, leaves, flags, size, path, on_branch)
+    trace = BatchTrace(size, path, on_branch)
+    with finding_writes(since=trace.birth) as written:
+        outs, out_tree = _run_once(fun, in_tree, leaves, flags, trace)
     if path or chunked or isinstance(outs, _Split):
-        x = written.found[0][0] if written.found else before.first_written()
+        x = written.first_of_others()
+        x = before.first_written() if x is None else x
         if x is not None:
             before.undo()
             why = "chunk_size cuts the batch" if chunked else "the examples take different paths"
@@ -400,8 +402,7 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch, before, chunked) ->
     return outs, out_tree
 
 
-def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
-    trace = BatchTrace(size, path, on_branch)
+def _run_once(fun, in_tree, leaves, flags, trace) -> tuple:
     running = Running(fun)
     token = batching.set((*batching.get(), trace))
     try:
@@ -421,7 +422,7 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
     except _Split as split:
         if split.trace is not trace:
             raise
-        split.__traceback__ = None  # it holds on to what the function made
+        split.__traceback__ = split.__context__ = None  # they hold on to what the function made
         return split, None
     except Exception as error:
         trace.clarify(error)
@@ -433,7 +434,7 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
     outs = []
     for y in ys:
         mapped = type(y) is Tracer and y.trace is trace
-        outs.append(take_limit(y.value, derivative=False) if mapped else Unmapped(y, size))
+        outs.append(take_limit(y.value, derivative=False) if mapped else Unmapped(y, trace.size))
     return outs, out_tree
 
 
