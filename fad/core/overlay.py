@@ -138,8 +138,9 @@ class _Source(type):
     """A class that stands for one of NumPy's sources of random numbers: NumPy's own are its instances, too."""
 
     def __instancecheck__(cls, x: Any) -> bool:
-        stands_in = type(cls.__base__) is type  # and is no subclass of the user's
-        return isinstance(x, cls.__base__) if stands_in else super().__instancecheck__(x)
+        base = cls.__base__ or object
+        stands_in = type(base) is type  # and is no subclass of the user's
+        return isinstance(x, base) if stands_in else super().__instancecheck__(x)
 
 
 @functools.cache
@@ -164,13 +165,13 @@ def _plain(draw: Callable) -> Callable:
     return drawn
 
 
-def _permute(permute: Callable, x: Any, *axis: int) -> Any:
+def _permute(permute: Callable, x: Any, axis: int = 0) -> Any:
     """Return a permuted copy of an array, a traced one too, with the numbers that NumPy draws for its rank."""
     _check_draw()
     if type(x) is not Tracer or not x.shape:
-        return wrap_made(permute(x, *axis))
-    places = np.arange(x.shape[axis[0] if axis else 0]).reshape((-1, *[1] * (x.ndim - 1)))
-    return np.take(x, permute(places).reshape(-1), *(axis or (0,)))
+        return wrap_made(permute(x) if axis == 0 else permute(x, axis))
+    places = np.arange(x.shape[axis]).reshape((-1, *[1] * (x.ndim - 1)))
+    return np.take(x, permute(places).reshape(-1), axis)
 
 
 def _check_draw() -> None:

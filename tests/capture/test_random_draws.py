@@ -2,6 +2,7 @@
 
 import functools
 import operator
+import random
 import warnings
 
 import numpy as np
@@ -124,6 +125,28 @@ def test_each_step_draws_by_an_objects_attribute_and_by_its_item():
         return walk(x, lambda: noise.value + noise[0])
 
     agrees(f)
+
+
+OUT_OF_SIGHT = {
+    "a property": lambda p: p.value,
+    "an item": lambda p: p[0],
+    "the key of a sort": lambda p: sorted(range(4), key=lambda _: p.r.random())[0],
+    "the key of a maximum": lambda p: max(range(4), key=lambda _: p.r.random()),
+    "operator.call": lambda p: operator.call(p.r.normal) if hasattr(operator, "call") else p.r.normal(),
+    "Python's generator": lambda p: max(range(4), key=lambda _: random.random()),
+}
+
+
+@pytest.mark.parametrize("name", OUT_OF_SIGHT)
+def test_each_step_draws_where_no_call_shows_it(name):
+    noise = Noise()
+    state = noise.r.bit_generator.state
+
+    def settle():
+        noise.r.bit_generator.state = state
+        random.seed(0)
+
+    agrees(lambda x: walk(x, lambda: OUT_OF_SIGHT[name](noise)), settle=settle)
 
 
 def filter_particles(x):
