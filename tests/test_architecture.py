@@ -59,7 +59,7 @@ LAYERS = [
     [
         "capture", "capture.names", "capture.sites", "capture.expressions", "capture.rewrite", "capture.convert",
         "capture.context", "capture.trial", "capture.outcomes", "capture.integer_range", "capture.state",
-        "capture.aliases",
+        "capture.aliases", "capture.draws",
         "capture.values",
         "capture.branches", "capture.calls", "capture.sequences", "capture.step", "capture.capture", "capture.loops",
         "capture.runtime",

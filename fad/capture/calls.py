@@ -20,6 +20,7 @@ import numpy as np
 from fad.capture.context import current, is_staged, refuse
 from fad.capture.convert import convert_function, is_users, wants_conversion
 from fad.control_flow.padded import PaddedArray
+from fad.core.overlay import check_draw
 from fad.core.tracer import Tracer
 from fad.core.transformed import Transformed
 
@@ -40,6 +41,7 @@ _WRITING_METHODS = frozenset({
 })  # fmt: skip
 _WRITING = frozenset({np.copyto, np.put, np.putmask, np.place, np.put_along_axis, np.fill_diagonal})
 _DRAWING = ("numpy.random", "random", "secrets", "time", "datetime", "os", "sys", "threading", "uuid")
+check_draw.append(lambda: None if current() is None else refuse("it draws random numbers"))
 make_helpers: list[Callable] = []  # of converted code; put here by `fad.capture.runtime`, which stands above
 
 
@@ -89,7 +91,7 @@ def _check_callee(f: Any) -> Any:
     inner = vars(kind).get("__call__")
     if type(inner) is types.FunctionType and is_users(inner):
         return prepare_call(types.MethodType(inner, f))
-    if kind.__module__ in ("operator", "_operator"):
+    if kind in (operator.itemgetter, operator.attrgetter):
         return f
     return refuse(f"it calls a {kind.__name__}, of which it is not known what it does")
 
@@ -142,6 +144,8 @@ def _with_out(f: Callable, *args: Any, **kwargs: Any) -> Any:
 
 def _method(f: types.MethodType) -> Any:
     owner = f.__self__
+    if isinstance(owner, (np.random.Generator, np.random.RandomState)):
+        return refuse(f"it draws random numbers, by {f.__name__}")
     if type(owner) is Tracer or type(owner).__module__.partition(".")[0] == "fad":
         return f
     inner = f.__func__

@@ -9,6 +9,7 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import current, recording_body, refuse, report
+from fad.capture.draws import Draws
 from fad.capture.integer_range import integers_fit, state_interval
 from fad.capture.outcomes import END, NOTHING, Outcome, kind_of, value_of
 from fad.capture.sites import Loop
@@ -184,11 +185,18 @@ class Capture:
     def prepare(self, n: Any, item: Callable | None) -> None:
         """Find out what a step changes, by running it until what is carried is what it changes."""
         mark = Trace().birth
+        step = self.step
+        draws = Draws([f for f in (step.body, step.test) if f is not None])
         try:
             for _ in range(_TRIALS):
-                if not self._try(n, item):
+                changed = self._try(n, item)
+                if draws.put_back():
+                    self.why = "it draws random numbers"
+                    break
+                if not changed:
                     return
-            self.why = "what it changes is not the same in every step"
+            else:
+                self.why = "what it changes is not the same in every step"
         except Unrecordable as why:
             if why.trace.birth < mark:
                 raise
@@ -199,6 +207,8 @@ class Capture:
             self.why = "its state is not bound before it, or is no array"
         except Exception as error:
             self.why = error
+        finally:
+            draws.put_back()
         self.give_up()
 
     def _try(self, n: Any, item: Callable | None) -> bool:

@@ -119,13 +119,64 @@ def _of_lists(function: Callable) -> Callable:
     return call
 
 
+check_draw: list[Callable[[], None]] = []  # called before a draw; put here by `fad.capture`, which stands above
+
+
 @functools.cache
 def _generator_class() -> type:
     """Return the class of generators of random numbers whose arrays are handles while a transform runs."""
     methods = vars(np.random.Generator).items()
     drawing = {n: _drawing(f) for n, f in methods if callable(f) and not n.startswith("_") and n != "spawn"}
     drawing["shuffle"] = lambda self, x, axis=0: _shuffle(functools.partial(np.random.Generator.shuffle, self), x, axis)
-    return type("Generator", (np.random.Generator,), drawing)
+    drawing["multivariate_normal"] = _plain(np.random.Generator.multivariate_normal)
+    permute = np.random.Generator.permutation
+    drawing["permutation"] = lambda self, x, axis=0: _permute(functools.partial(permute, self), x, axis)
+    return _Source("Generator", (np.random.Generator,), drawing)
+
+
+class _Source(type):
+    """A class that stands for one of NumPy's sources of random numbers: NumPy's own are its instances, too."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        base = cls.__base__ or object
+        stands_in = type(base) is type  # and is no subclass of the user's
+        return isinstance(x, base) if stands_in else super().__instancecheck__(x)
+
+
+@functools.cache
+def _state_class() -> type:
+    """Return the class of NumPy's older generators, which shuffle and permute traced arrays, too."""
+    own = np.random.RandomState
+    shuffling = {
+        "shuffle": lambda self, x: _shuffle(functools.partial(own.shuffle, self), x),
+        "permutation": lambda self, x: _permute(functools.partial(own.permutation, self), x),
+    }
+    return _Source("RandomState", (own,), shuffling)
+
+
+def _plain(draw: Callable) -> Callable:
+    """Return a function that draws by way of other methods, whose arrays NumPy changes in ways that handles refuse."""
+
+    @functools.wraps(draw)
+    def drawn(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _check_draw()
+        return wrap_made(draw(np.random.Generator(self.bit_generator), *args, **kwargs))
+
+    return drawn
+
+
+def _permute(permute: Callable, x: Any, axis: int = 0) -> Any:
+    """Return a permuted copy of an array, a traced one too, with the numbers that NumPy draws for its rank."""
+    _check_draw()
+    if type(x) is not Tracer or not x.shape:
+        return wrap_made(permute(x) if axis == 0 else permute(x, axis))
+    places = np.arange(x.shape[axis]).reshape((-1, *[1] * (x.ndim - 1)))
+    return np.take(x, permute(places).reshape(-1), axis)
+
+
+def _check_draw() -> None:
+    for check in check_draw:
+        check()
 
 
 def _drawing(draw: Callable) -> Callable:
@@ -134,6 +185,7 @@ def _drawing(draw: Callable) -> Callable:
 
     @functools.wraps(draw)
     def drawn(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        _check_draw()
         if type(out) is not Tracer:
             return make(*args, **kwargs) if out is None else draw(*args, out=out, **kwargs)
         size = {} if draw.__name__ == "permuted" else {"size": out.shape}
@@ -145,6 +197,7 @@ def _drawing(draw: Callable) -> Callable:
 
 def _shuffle(shuffle: Callable, x: Any, axis: int = 0) -> None:
     """Shuffle an array in place, a traced one too: with the numbers that NumPy draws for an array of its rank."""
+    _check_draw()
     if type(x) is not Tracer:
         return shuffle(x) if axis == 0 else shuffle(x, axis)
     places = np.arange(x.shape[axis]).reshape((-1, *[1] * (x.ndim - 1)))
@@ -165,6 +218,9 @@ def _random_module() -> types.ModuleType:
     drawing = {n: f for n, f in vars(np.random).items() if type(f) is type(np.random.normal)}
     vars(module).update({name: _maker(f) for name, f in drawing.items()})
     vars(module)["shuffle"] = functools.partial(_shuffle, np.random.shuffle)
+    vars(module)["permutation"] = functools.partial(_permute, np.random.permutation)
+    vars(module)["RandomState"] = _state_class()
+    vars(module)["Generator"] = _generator_class()
     vars(module)["default_rng"] = lambda *args, **kwargs: _own_generator(np.random.default_rng(*args, **kwargs))
     return module
 
