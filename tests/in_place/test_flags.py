@@ -52,8 +52,10 @@ def test_a_traced_array_that_is_made_read_only_is_an_error(transform, protect, t
 def test_flags_are_read_as_in_numpy(transform):
     def f(x):
         A = np.outer(x, x)
-        assert A.flags.c_contiguous and not A.T.flags["C_CONTIGUOUS"]
-        assert A.flags == A.copy().flags and A.flags != A.T.flags
+        assert A.flags.c_contiguous
+        assert not A.T.flags["C_CONTIGUOUS"]
+        assert A.flags == A.copy().flags
+        assert A.flags != A.T.flags
         assert "F_CONTIGUOUS : False" in repr(A.flags)
         A.flags.writeable = True
         with pytest.raises(AttributeError):

@@ -118,7 +118,8 @@ def test_a_value_of_another_thread_is_seen_there():
     held = threading.local()
     held.v = 2.0
     fast = fad.jit(lambda x: x * held.v)
-    fast(X), fast(X)
+    fast(X)
+    fast(X)
     found = []
 
     def of_another_thread():
