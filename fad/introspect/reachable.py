@@ -7,12 +7,16 @@ read for their types alone: others may stand in for them, and raise when they ar
 
 from __future__ import annotations
 
+import array
 import collections
+import contextvars
 import dis
 import functools
+import gc
 import itertools
 import os
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -22,6 +26,7 @@ import numpy as np
 MOST = 100  # objects that are looked at, from the function on
 MANY = 1000  # elements of a container that are looked at
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
+BUFFERS = (bytearray, memoryview, array.array)
 PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})  # what holds nothing
 # Their code is not read, nor is that of the standard library. pytest's is in every assertion that it has rewritten.
 _LIBRARIES = frozenset({"fad", "numpy", "scipy", "_pytest", "pytest"})
@@ -34,6 +39,9 @@ _CODE = (
 )  # fmt: skip
 _MAKING = frozenset({"__init__", "__new__", "__post_init__"})  # what a class is called for
 _NOT_CALLED = _MAKING | {"__repr__", "__str__", "__init_subclass__", "__del__", "__reduce__", "__reduce_ex__"}
+# Classes of the standard library whose methods read this attribute, and the user's code only the methods.
+_WRAPPERS = (collections.UserDict, collections.UserList, collections.UserString)
+_WRAPPED = frozenset({"data"})
 _WHETHER_THERE = frozenset({"hasattr", "getattr"})  # code that names these asks for attributes by texts
 _ANY_VARIABLE = frozenset({"globals", "eval", "exec"})  # code that names these may read any variable of its module
 _BY_ANY_NAME = frozenset({"getattr", "vars", "__dict__", "asdict", "astuple", "__getattribute__", "attrgetter"})
@@ -117,9 +125,20 @@ class Walk:
         elif kind is property:
             self._each((x.fget, x.fset))
         elif issubclass(kind, functools.partial):
-            self._each((x.func, *x.args, *x.keywords.values()))
+            self._each((x.func, *x.args, x.keywords))
+            self._object(x)
         elif issubclass(kind, CONTAINERS):
             self._container(x)
+            if kind not in CONTAINERS:
+                self._object(x)
+        elif issubclass(kind, BUFFERS):
+            self._buffer(x)
+            if kind not in BUFFERS:
+                self._object(x)
+        elif kind is types.MappingProxyType:
+            self._each(gc.get_referents(x))  # what it shows: its own methods may run code of the user's
+        elif kind is contextvars.ContextVar:
+            self._add(x.get(None), x.get, None)
         elif kind not in TRACED and not issubclass(kind, (types.ModuleType, *OPAQUE)):
             self._object(x)
 
@@ -128,7 +147,11 @@ class Walk:
             self._add(x)
 
     def _function(self, f: types.FunctionType) -> None:
-        self._each(vars(f).values())
+        held = vars(f)
+        self._each(held.values())
+        self._own(Owner(held, None, held.get))
+        if self.missing:
+            self._objects.append((held, vars(types.FunctionType)))
         library = is_of_library(f)
         code = NOTHING if library else code_names(f.__code__)
         for cell in f.__closure__ or ():
@@ -186,23 +209,31 @@ class Walk:
         if not issubclass(kind, (tuple, frozenset)):
             self.rows.append((sample, x, sample(x)))
 
+    def _buffer(self, x: Any) -> None:
+        """Note what bytes are in memory that is not an array's: all of them, for reading them does not hold it."""
+        try:
+            self.places.append((bytes, x, bytes(x)))
+        except ValueError:  # a memoryview that was released
+            return
+
     def _object(self, x: Any) -> None:
         kind = type(x)
         if issubclass(kind, type):
             if not is_library(_module_of(x)):
                 self._own(Owner(vars(x), None, vars(x).get), _MAKING)
             return
+        local = issubclass(kind, threading.local)
         try:
-            held = object.__getattribute__(x, "__dict__")
+            held = (threading.local if local else object).__getattribute__(x, "__dict__")
         except AttributeError:
             held = {}
         held = held if type(held) is dict else {}
+        read = functools.partial(threading.local.__getattribute__, x) if local else held.get  # of the thread that calls
         if is_library(_module_of(kind)):
             self._each(value for name, value in held.items() if name[:1] != "_" or name == "__wrapped__")
             if type(slot := getattr(kind, "fun", None)) is types.MemberDescriptorType:
                 self._add(slot.__get__(x))
-            return
-        self._own(Owner(held, None, held.get))
+        self._own(Owner(held, None, read), _WRAPPED if issubclass(kind, _WRAPPERS) else frozenset())
         hiding: list = [held]  # what an attribute of a class may be hidden by
         for cls in kind.__mro__:
             hiding.append(vars(cls))

@@ -12,6 +12,7 @@ from fad.core.memory import RUNS, is_array, layout, root_of, snapshot
 from fad.core.numpy_dispatch import UFUNC_METHODS
 from fad.core.primitive import answer
 from fad.core.tracer import Tracer, outcome
+from fad.errors import MissingRuleError
 from fad.ops.functional_updates import At
 from fad.ops.structural import as_array, normalize_axis
 from fad.ops.writing import assign, check_order, write
@@ -234,6 +235,42 @@ class Flat:
         return snapshot(np.ravel(self.base))
 
 
+class Flags:
+    """How a traced array lies in memory, ``x.flags``: to be read.
+
+    A traced array can always be written into, so asking for one that cannot is refused.
+    """
+
+    __slots__ = ("_plain",)
+
+    def __init__(self, plain: Any):
+        object.__setattr__(self, "_plain", plain)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._plain[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        getattr(self, name)  # raises as NumPy does where there is no such flag
+        if name != "writeable" or not value:
+            raise MissingRuleError(
+                f"x.flags.{name} cannot be set on a traced array: a traced array's memory is not its value; "
+                "take a copy, x.copy(), of what is not to be changed"
+            )
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self[name]
+        setattr(self, {"W": "writeable", "A": "aligned", "X": "writebackifcopy"}.get(name, name.lower()), value)
+
+    def __eq__(self, other: Any) -> bool:
+        return self._plain == (other._plain if type(other) is Flags else other)
+
+    def __repr__(self) -> str:
+        return repr(self._plain)
+
+
 def _set_part(name: str) -> Any:
     def set_part(self: Tracer, value: Any) -> None:
         if name == "imag" and self.dtype.kind != "c":
@@ -280,7 +317,7 @@ def _of_arrays(name: str) -> property:
 
 Tracer.base = property(_base)
 Tracer.strides = property(lambda self: _read_layout(self).strides, doc="The steps in memory on each axis, in bytes.")
-Tracer.flags = property(lambda self: _read_layout(self).flags, doc="How the array lies in memory.")
+Tracer.flags = property(lambda self: Flags(_read_layout(self).flags), doc="How the array lies in memory.")
 Tracer.shape = Tracer.shape.setter(_set_shape)
 Tracer.fill, Tracer.sort, Tracer.partition, Tracer.put = _fill, _sort, _partition, put
 for _name in ("dot", "partition", "argpartition"):

@@ -76,6 +76,11 @@ def _index_array(part: Any) -> Any:
     return part
 
 
+def _as_arrays(indices: Any) -> list:
+    """Return index operands as arrays: a loop that runs step by step gives its counter, a Python number, for one."""
+    return [a if hasattr(a, "dtype") else np.asarray(a) for a in indices]
+
+
 def _as_index(x: Any) -> Any:
     return x if x is None or type(x) is int else operator.index(x)
 
@@ -119,6 +124,7 @@ def _add(total: Any, indices: list, values: list) -> Any:
 def _concrete_masks(trace, template, arrays, batched, shape):
     """Turn boolean masks into integer index arrays; a mask that differs between batch elements splits them."""
     parts, out, flags = [], [], []
+    arrays = _as_arrays(arrays)
     if any(a.dtype.kind == "b" for a in arrays):
         pairs = list(zip(arrays, batched, strict=True))
         arrays = [(trace.decide(a) if b else outcome(a)) if a.dtype.kind == "b" else a for a, b in pairs]
@@ -396,7 +402,7 @@ def _set_vjp(k, ct, y, x, v, *arrays, template):
         # Of several values for one place the last is kept; the others have no derivative.
         if all(math.prod(np.shape(a)) == 1 for a in arrays):
             return cast(ct[index], v.dtype)
-        kept = last_of_each(x.shape, arrays, template)
+        kept = last_of_each(x.shape, _as_arrays(arrays), template)
         if kept is not None:
             return cast(np.where(kept, ct[index], 0.0), v.dtype)
         order = like(v, np.arange(v.size).reshape(v.shape))
