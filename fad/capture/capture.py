@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -164,7 +164,7 @@ class Capture:
         """Note why the loop cannot be captured."""
         self.why = why
 
-    def give_up(self) -> None:
+    def give_up(self) -> NoReturn:
         """Let the loop be run by Python, or its next step before another attempt."""
         why = self.why
         if type(why) is int:
@@ -175,7 +175,7 @@ class Capture:
         line = getattr(why, "line", "")
         self.leave_to_python("recorded step by step", f"{text} (at {line})" if line else text)
 
-    def leave_to_python(self, what: str, detail: str) -> None:
+    def leave_to_python(self, what: str, detail: str) -> NoReturn:
         """Report that the loop is not captured."""
         report(self.site.file, self.site.line, what, detail)
         raise NotCaptured
