@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.distributed.errors import DistributedError
+from fad.distributed.errors import DistributedError, MismatchError
 from fad.introspect.reachable import OPAQUE
 
 TIMEOUT = 300.0
@@ -191,7 +191,12 @@ class Alone(Communicator):
     def _recv(self, x: Any, source: int, tag: int) -> Any:
         if not self.letters.get(tag):
             raise DistributedError(f"recv waits for a message of rank 0, tag {tag}, to itself, and none was sent")
-        return self.letters[tag].pop(0)
+        y = self.letters[tag].pop(0)
+        if (y.shape, y.dtype) != (x.shape, x.dtype):
+            raise MismatchError(
+                f"rank 0 expects {x.dtype}{list(x.shape)} of itself, and was sent {y.dtype}{list(y.shape)}"
+            )
+        return y
 
     def _barrier(self, x: Any) -> Any:
         return x.copy()

@@ -177,3 +177,18 @@ def test_what_is_no_number_is_not_reduced(x):
     for call in (D.all_reduce, D.reduce, D.reduce_scatter, D.start_all_reduce, D.start_reduce_scatter):
         with pytest.raises(UnsupportedInputError, match="takes numbers"):
             call(x)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("like", [np.zeros(4, int), np.zeros(8, "f4"), np.zeros((2, 2))])
+def test_a_message_of_another_dtype_or_shape_is_refused(like, size):
+    def run(comm):
+        comm.send(np.ones(4), comm.rank)
+        with pytest.raises(D.MismatchError, match=r"was sent float64\[4\]"):
+            comm.recv(like, comm.rank)
+
+    D.run_ranks(run, size)
+    world = D.init("alone")
+    world.send(np.ones(4), 0)
+    with pytest.raises(D.MismatchError, match=r"was sent float64\[4\]"):
+        world.recv(like, 0)
