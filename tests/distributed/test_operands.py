@@ -192,3 +192,49 @@ def test_a_message_of_another_dtype_or_shape_is_refused(like, size):
     world.send(np.ones(4), 0)
     with pytest.raises(D.MismatchError, match=r"was sent float64\[4\]"):
         world.recv(like, 0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_the_mean_of_half_floats_is_that_of_numpy(size):
+    def run(comm):
+        x = np.full(2, 60000, "f2")
+        rows = np.full((size, 2), 60000, "f2")
+        found = [comm.all_reduce(x, "mean"), fad.jit(lambda x: comm.all_reduce(x, "mean"))(x)]
+        found += [comm.reduce_scatter(rows, "mean"), comm.start_reduce_scatter(rows, "mean").wait()]
+        found += [comm.start_all_reduce(x, "mean").wait()]
+        if comm.rank == 0:
+            found.append(comm.reduce(x, 0, "mean"))
+        else:
+            comm.reduce(x, 0, "mean")
+        for y in found:
+            assert y.dtype == np.float16
+            np.testing.assert_array_equal(y, x)
+        g = D.grad(lambda x: np.sum(comm.all_reduce(x * x, "mean")), comm)(np.array([2, 3], "f2"))
+        assert g.dtype == np.float16
+        np.testing.assert_array_equal(g, [4, 6])
+
+    D.run_ranks(run, size)
+
+
+def test_ranks_tags_and_axes_are_integers():
+    x = np.ones((1, 2))
+    for call in (
+        lambda: D.shift(x, 1.5),
+        lambda: D.broadcast(x, 0.5),
+        lambda: D.reduce(x, 0.0),
+        lambda: D.send(x, 0, tag=1.5),
+        lambda: D.permute(x, [(0, 0.5)]),
+        lambda: D.all_gather(x, axis=0.0),
+        lambda: D.all_gather(x, axis=0.0, tiled=True),
+        lambda: D.reduce_scatter(x, axis=0.0),
+        lambda: D.all_to_all(x, concat_axis=0.5),
+    ):
+        with pytest.raises(TypeError, match="must be an integer, not"):
+            call()
+    np.testing.assert_array_equal(D.shift(x, np.int32(2)), x)
+
+
+@pytest.mark.parametrize("call", [D.all_reduce, D.all_gather, D.broadcast, D.shift, D.start_all_reduce])
+def test_an_integer_that_numpy_has_no_room_for_overflows(call):
+    with pytest.raises(OverflowError, match="too large for NumPy's integers"):
+        call(10**30)
