@@ -89,6 +89,16 @@ def _mean(y: Any, x: Any, comm: Communicator) -> Any:
     return (y / comm.size).astype(np.float16) if _is_half(x) else y / comm.size
 
 
+def _says(**given: Any) -> dict:
+    """Return the parameters of a function that no engine needs, for the comparison of what the ranks call."""
+    says = tuple([(k, v) for k, v in given.items() if v])
+    return {"says": says} if says else {}
+
+
+def _says_gathered(x: Any, axis: int, tiled: bool) -> dict:
+    return _says(axis=_axis(axis, max(np.ndim(x) + (not tiled), 1)), tiled=tiled)
+
+
 def _integer(n: Any, what: str) -> int:
     try:
         return operator.index(n)
@@ -130,7 +140,7 @@ def all_reduce(x: Any, op: str = "sum", *, comm: Communicator | None = None) -> 
         return _call(_SUM, x, comm)
     prim = p.REDUCTIONS["sum" if _op(op) == "mean" else op]
     if op == "mean":
-        return _map_leaves(x, lambda x: _mean(_call(prim, _count(x, op), comm), x, comm))
+        return _map_leaves(x, lambda x: _mean(_call(prim, _count(x, op), comm, **_says(mean=op == "mean")), x, comm))
     return _map_leaves(x, lambda x: _call(prim, _count(x, op), comm))
 
 
@@ -171,7 +181,11 @@ def all_gather(
     """
     comm = comm or world()
     prim = p.gather_varying if varying else p.all_gather
-    return _map_leaves(x, lambda x: _to_axis(_call(prim, x, comm), axis, tiled))
+
+    def one(x: Any) -> Any:
+        return _to_axis(_call(prim, x, comm, **_says_gathered(x, axis, tiled)), axis, tiled)
+
+    return _map_leaves(x, one)
 
 
 def _to_axis(y: Any, axis: int, tiled: bool) -> Any:
@@ -226,7 +240,9 @@ def reduce_scatter(
         raise ValueError(f"op of reduce_scatter must be 'sum' or 'mean', not {op!r}: take a part of an all_reduce")
 
     def one(x: Any) -> Any:
-        y = _call(p.reduce_scatter, _count(_from_axis(x, axis, tiled, comm, "reduce_scatter"), op), comm)
+        parts = _from_axis(x, axis, tiled, comm, "reduce_scatter")
+        says = _says(axis=_axis(axis, np.ndim(x)), tiled=tiled, mean=op == "mean")
+        y = _call(p.reduce_scatter, _count(parts, op), comm, **says)
         return _mean(y, x, comm) if op == "mean" else y
 
     return _map_leaves(x, one)
@@ -248,7 +264,10 @@ def all_to_all(x: Any, *, split_axis: int = 0, concat_axis: int = 0, comm: Commu
     comm = comm or world()
 
     def one(x: Any) -> Any:
-        y = _call(p.all_to_all, _from_axis(x, split_axis, True, comm, "all_to_all"), comm)
+        parts = _from_axis(x, split_axis, True, comm, "all_to_all")
+        ndim = parts.ndim - 1
+        says = _says(split_axis=_axis(split_axis, ndim), concat_axis=_axis(concat_axis, ndim))
+        y = _call(p.all_to_all, parts, comm, **says)
         return _to_axis(y, concat_axis, True)
 
     return _map_leaves(x, one)
@@ -275,9 +294,9 @@ def reduce(x: Any, root: int = 0, op: str = "sum", *, comm: Communicator | None 
 
     def one(x: Any) -> Any:
         if _op(op) in ("sum", "mean"):
-            y = _call(p.reduce, _count(x, op), comm, root=root)
+            y = _call(p.reduce, _count(x, op), comm, root=root, **_says(mean=op == "mean"))
             return _mean(y, x, comm) if op == "mean" else y
-        y = varying(_call(p.REDUCTIONS[op], _count(x, op), comm), comm=comm)
+        y = varying(_call(p.REDUCTIONS[op], _count(x, op), comm, **_says(root=root)), comm=comm)
         return y if comm.rank == root else y * 0
 
     return _map_leaves(x, one)
@@ -417,14 +436,19 @@ def start_all_reduce(x: Any, op: str = "sum", *, comm: Communicator | None = Non
     if _op(op) not in ("sum", "mean"):
         y = all_reduce(x, op, comm=comm)
         return Handle(lambda: y)
-    after = _after(op, comm)
-    return _handle(x, lambda x: _start("all_reduce", _count(x, op), comm, after(x), op="sum"))
+    after, says = _after(op, comm), _says(mean=op == "mean")
+    return _handle(x, lambda x: _start("all_reduce", _count(x, op), comm, after(x), op="sum", **says))
 
 
 def start_all_gather(x: Any, *, axis: int = 0, tiled: bool = False, comm: Communicator | None = None) -> Handle:
     """Begin an :func:`all_gather`, whose result counts as each rank's own."""
     comm = comm or world()
-    return _handle(x, lambda x: _start("all_gather", x, comm, lambda y: _to_axis(y, axis, tiled)))
+
+    def begin(x: Any) -> Callable:
+        says = _says_gathered(x, axis, tiled)
+        return _start("all_gather", x, comm, lambda y: _to_axis(y, axis, tiled), **says)
+
+    return _handle(x, begin)
 
 
 def start_reduce_scatter(x: Any, op: str = "sum", *, comm: Communicator | None = None) -> Handle:
@@ -436,7 +460,7 @@ def start_reduce_scatter(x: Any, op: str = "sum", *, comm: Communicator | None =
 
     def begin(x: Any) -> Callable:
         counted = _count(_from_axis(x, 0, False, comm, "reduce_scatter"), op)
-        return _start("reduce_scatter", counted, comm, after(x))
+        return _start("reduce_scatter", counted, comm, after(x), **_says(mean=op == "mean"))
 
     return _handle(x, begin)
 

@@ -76,22 +76,25 @@ class Communicator:
 
     # --- one collective on plain arrays -------------------------------------------------------------------------
 
-    def run(self, name: str, x: Any, **params: Any) -> Any:
-        """Do a collective and return its result, an array of this rank's own."""
+    def run(self, name: str, x: Any, says: tuple = (), **params: Any) -> Any:
+        """Do a collective and return its result, an array of this rank's own.
+
+        What the function was called with beyond the engine's parameters is in `says`: all ranks must say the same.
+        """
         self.calls += 1
         self.nbytes += x.nbytes
         if self.sequence is not None:
-            self.sequence.compare(name, x, params)
+            self.sequence.compare(name, x, {**params, **dict(says)})
         if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype.isnative:
             return getattr(self, METHODS[name])(x, **params)
         return self._found(getattr(self, METHODS[name])(contiguous(x), **params), x)
 
-    def start(self, name: str, x: Any, **params: Any) -> Any:
+    def start(self, name: str, x: Any, says: tuple = (), **params: Any) -> Any:
         """Begin a collective and return a request; `x` may be overwritten at once."""
         self.calls += 1
         self.nbytes += x.nbytes
         if self.sequence is not None:
-            self.sequence.compare(name, x, params)
+            self.sequence.compare(name, x, {**params, **dict(says)})
         begin = getattr(self, f"_start_{name}", None)
         if begin is None or (self.deterministic and name in ("all_reduce", "reduce_scatter")):
             return Done(self._found(getattr(self, f"_{name}")(contiguous(x), **params), x))

@@ -180,12 +180,12 @@ class MPIRank(Communicator):
             self._end_all_on_errors()
         atexit.register(self.close)
 
-    def run(self, name: str, x: Any, **params: Any) -> Any:
+    def run(self, name: str, x: Any, says: tuple = (), **params: Any) -> Any:
         self.since = time.monotonic()
         self.calls += 1
         self.nbytes += x.nbytes
         if self.sequence is not None:
-            self.sequence.compare(name, x, params)
+            self.sequence.compare(name, x, {**params, **dict(says)})
         try:
             if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype.isnative:
                 return getattr(self, METHODS[name])(x, **params)

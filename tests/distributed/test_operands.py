@@ -238,3 +238,41 @@ def test_ranks_tags_and_axes_are_integers():
 def test_an_integer_that_numpy_has_no_room_for_overflows(call):
     with pytest.raises(OverflowError, match="too large for NumPy's integers"):
         call(10**30)
+
+
+X = np.ones((2, 2))
+DIFFERENT = {
+    "all_reduce": (lambda c: c.all_reduce(X), lambda c: c.all_reduce(X, "mean")),
+    "start_all_reduce": (lambda c: c.start_all_reduce(X).wait(), lambda c: c.start_all_reduce(X, "mean").wait()),
+    "reduce": (lambda c: c.reduce(X), lambda c: c.reduce(X, op="mean")),
+    "reduce_root": (lambda c: c.reduce(X, 0, "max"), lambda c: c.reduce(X, 1, "max")),
+    "reduce_scatter": (lambda c: c.reduce_scatter(X), lambda c: c.reduce_scatter(X, "mean")),
+    "reduce_scatter_axis": (lambda c: c.reduce_scatter(X), lambda c: c.reduce_scatter(X, axis=1)),
+    "start_reduce_scatter": (lambda c: c.start_reduce_scatter(X).wait(),
+                             lambda c: c.start_reduce_scatter(X, "mean").wait()),
+    "all_gather_axis": (lambda c: c.all_gather(X), lambda c: c.all_gather(X, axis=-1)),
+    "all_gather_tiled": (lambda c: c.all_gather(X), lambda c: c.all_gather(X, tiled=True)),
+    "start_all_gather": (lambda c: c.start_all_gather(X).wait(), lambda c: c.start_all_gather(X, axis=1).wait()),
+    "all_to_all": (lambda c: c.all_to_all(X), lambda c: c.all_to_all(X, concat_axis=1)),
+    "all_to_all_split": (lambda c: c.all_to_all(X), lambda c: c.all_to_all(X, split_axis=1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+@pytest.mark.parametrize("transform", [lambda f: f, fad.jit])
+def test_all_parameters_of_a_collective_are_compared(name, transform):
+    def run(comm):
+        transform(lambda: DIFFERENT[name][int(comm.rank)](comm))()
+
+    with pytest.raises(D.MismatchError, match="the ranks call different things"):
+        D.run_ranks(run, 2, timeout=20)
+
+
+def test_an_axis_counted_from_either_end_is_the_same():
+    def run(comm):
+        comm.all_gather(X, axis=(2, -1)[int(comm.rank)])
+        comm.all_gather(X, axis=(1, -1)[int(comm.rank)], tiled=True)
+        comm.reduce_scatter(X, axis=(0, -2)[int(comm.rank)])
+        comm.all_to_all(X, concat_axis=(1, -1)[int(comm.rank)])
+
+    D.run_ranks(run, 2, timeout=20)
