@@ -78,7 +78,8 @@ def _check_paths() -> None:
         if trace.path:
             raise BatchedValueError(
                 "a collective stands in a function with an if or while on a batched value, whose examples may take "
-                "different paths: other ranks would wait for other messages. Use np.where"
+                "different paths: other ranks would wait for other messages. Use np.where, or a fixed number of "
+                "iterations for a loop until convergence, as that of cg"
             )
 
 
