@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,7 +29,10 @@ def _call(prim: Any, x: Any, comm: Communicator, **params: Any) -> Any:
         if not RUNS.depth or (recorder.get() is None and active(comm) is None):
             return prim.forward(x, comm=comm, **params)
     else:
-        x = as_value(x, f"the operand of {prim.name}")
+        what = f"the operand of {prim.name}"
+        given, x = x, as_value(x, what)
+        if type(x) is int:  # NumPy keeps what it has no integers for as an object
+            raise OverflowError(f"{what} is too large for NumPy's integers: {given}")
         x = up_to_date(x) if type(x) is Tracer else x
     trace = active(comm)
     if trace is not None:
@@ -62,25 +66,55 @@ def _count(x: Any, op: str) -> Any:
         )
     if op == "mean" and kind in "biu":
         return np.float64(x) if type(x) is bool else x.astype(np.float64)
+    if op == "mean" and _is_half(x):  # the sum may be too large for them
+        return x.astype(np.float32)
     if op in ("sum", "prod") and kind == "b":
         return np.int64(x) if type(x) is bool else x.astype(np.int64)
     return x
 
 
 def _axis(axis: int, ndim: int) -> int:
+    axis = _integer(axis, "axis")
     if not -ndim <= axis < ndim:
         raise np.exceptions.AxisError(axis, ndim)
     return axis % ndim
 
 
+def _is_half(x: Any) -> bool:
+    return getattr(x, "dtype", None) == np.float16
+
+
+def _mean(y: Any, x: Any, comm: Communicator) -> Any:
+    """Return the mean of what the ranks gave of the sum of what `_count` made of it."""
+    return (y / comm.size).astype(np.float16) if _is_half(x) else y / comm.size
+
+
+def _says(**given: Any) -> dict:
+    """Return the parameters of a function that no engine needs, for the comparison of what the ranks call."""
+    says = tuple([(k, v) for k, v in given.items() if v])
+    return {"says": says} if says else {}
+
+
+def _says_gathered(x: Any, axis: int, tiled: bool) -> dict:
+    return _says(axis=_axis(axis, max(np.ndim(x) + (not tiled), 1)), tiled=tiled)
+
+
+def _integer(n: Any, what: str) -> int:
+    try:
+        return operator.index(n)
+    except TypeError:
+        raise TypeError(f"{what} must be an integer, not {n!r}") from None
+
+
 def _tag(tag: int) -> int:
-    if int(tag) < 0:
+    tag = _integer(tag, "tag")
+    if tag < 0:
         raise ValueError(f"tag must not be negative, and is {tag}")
-    return int(tag)
+    return tag
 
 
 def _rank(n: int, comm: Communicator, what: str) -> int:
-    n = int(n)
+    n = _integer(n, what)
     if not -comm.size <= n < comm.size:
         raise ValueError(f"{what} must be a rank below {comm.size}, not {n}")
     return n % comm.size
@@ -106,7 +140,7 @@ def all_reduce(x: Any, op: str = "sum", *, comm: Communicator | None = None) -> 
         return _call(_SUM, x, comm)
     prim = p.REDUCTIONS["sum" if _op(op) == "mean" else op]
     if op == "mean":
-        return _map_leaves(x, lambda x: _call(prim, _count(x, op), comm) / comm.size)
+        return _map_leaves(x, lambda x: _mean(_call(prim, _count(x, op), comm, **_says(mean=op == "mean")), x, comm))
     return _map_leaves(x, lambda x: _call(prim, _count(x, op), comm))
 
 
@@ -147,12 +181,17 @@ def all_gather(
     """
     comm = comm or world()
     prim = p.gather_varying if varying else p.all_gather
-    return _map_leaves(x, lambda x: _to_axis(_call(prim, x, comm), axis, tiled))
+
+    def one(x: Any) -> Any:
+        return _to_axis(_call(prim, x, comm, **_says_gathered(x, axis, tiled)), axis, tiled)
+
+    return _map_leaves(x, one)
 
 
 def _to_axis(y: Any, axis: int, tiled: bool) -> Any:
     """Move the ranks from the front to an axis of the result, or join them along it."""
     if not tiled:
+        axis = _axis(axis, y.ndim)
         return y if axis == 0 else np.moveaxis(y, 0, axis)
     axis = _axis(axis, max(y.ndim - 1, 1))
     if y.ndim == 1:
@@ -201,8 +240,10 @@ def reduce_scatter(
         raise ValueError(f"op of reduce_scatter must be 'sum' or 'mean', not {op!r}: take a part of an all_reduce")
 
     def one(x: Any) -> Any:
-        y = _call(p.reduce_scatter, _count(_from_axis(x, axis, tiled, comm, "reduce_scatter"), op), comm)
-        return y / comm.size if op == "mean" else y
+        parts = _from_axis(x, axis, tiled, comm, "reduce_scatter")
+        says = _says(axis=_axis(axis, np.ndim(x)), tiled=tiled, mean=op == "mean")
+        y = _call(p.reduce_scatter, _count(parts, op), comm, **says)
+        return _mean(y, x, comm) if op == "mean" else y
 
     return _map_leaves(x, one)
 
@@ -223,7 +264,10 @@ def all_to_all(x: Any, *, split_axis: int = 0, concat_axis: int = 0, comm: Commu
     comm = comm or world()
 
     def one(x: Any) -> Any:
-        y = _call(p.all_to_all, _from_axis(x, split_axis, True, comm, "all_to_all"), comm)
+        parts = _from_axis(x, split_axis, True, comm, "all_to_all")
+        ndim = parts.ndim - 1
+        says = _says(split_axis=_axis(split_axis, ndim), concat_axis=_axis(concat_axis, ndim))
+        y = _call(p.all_to_all, parts, comm, **says)
         return _to_axis(y, concat_axis, True)
 
     return _map_leaves(x, one)
@@ -250,9 +294,9 @@ def reduce(x: Any, root: int = 0, op: str = "sum", *, comm: Communicator | None 
 
     def one(x: Any) -> Any:
         if _op(op) in ("sum", "mean"):
-            y = _call(p.reduce, _count(x, op), comm, root=root)
-            return y / comm.size if op == "mean" else y
-        y = varying(_call(p.REDUCTIONS[op], _count(x, op), comm), comm=comm)
+            y = _call(p.reduce, _count(x, op), comm, root=root, **_says(mean=op == "mean"))
+            return _mean(y, x, comm) if op == "mean" else y
+        y = varying(_call(p.REDUCTIONS[op], _count(x, op), comm, **_says(root=root)), comm=comm)
         return y if comm.rank == root else y * 0
 
     return _map_leaves(x, one)
@@ -314,7 +358,7 @@ def shift(x: Any, by: int = 1, *, wrap: bool = True, comm: Communicator | None =
     array([0., 0.])
     """
     comm = comm or world()
-    n = comm.size
+    n, by = comm.size, _integer(by, "by")
     return permute(x, [(r, (r + by) % n) for r in range(n) if wrap or 0 <= r + by < n], comm=comm)
 
 
@@ -373,6 +417,11 @@ def _handle(x: Any, begin: Callable) -> Handle:
     return Handle(lambda: tree.unflatten(structure, [finish() for finish in waiting]))
 
 
+def _after(op: str, comm: Communicator) -> Callable:
+    """Return, of the operand, what makes the result of the sum."""
+    return lambda x: (lambda y: _mean(y, x, comm)) if op == "mean" else lambda y: y
+
+
 def start_all_reduce(x: Any, op: str = "sum", *, comm: Communicator | None = None) -> Handle:
     """Begin an :func:`all_reduce`, and return a handle: what is computed until ``wait()`` overlaps with it.
 
@@ -387,14 +436,19 @@ def start_all_reduce(x: Any, op: str = "sum", *, comm: Communicator | None = Non
     if _op(op) not in ("sum", "mean"):
         y = all_reduce(x, op, comm=comm)
         return Handle(lambda: y)
-    mean = (lambda y: y / comm.size) if op == "mean" else lambda y: y
-    return _handle(x, lambda x: _start("all_reduce", _count(x, op), comm, mean, op="sum"))
+    after, says = _after(op, comm), _says(mean=op == "mean")
+    return _handle(x, lambda x: _start("all_reduce", _count(x, op), comm, after(x), op="sum", **says))
 
 
 def start_all_gather(x: Any, *, axis: int = 0, tiled: bool = False, comm: Communicator | None = None) -> Handle:
     """Begin an :func:`all_gather`, whose result counts as each rank's own."""
     comm = comm or world()
-    return _handle(x, lambda x: _start("all_gather", x, comm, lambda y: _to_axis(y, axis, tiled)))
+
+    def begin(x: Any) -> Callable:
+        says = _says_gathered(x, axis, tiled)
+        return _start("all_gather", x, comm, lambda y: _to_axis(y, axis, tiled), **says)
+
+    return _handle(x, begin)
 
 
 def start_reduce_scatter(x: Any, op: str = "sum", *, comm: Communicator | None = None) -> Handle:
@@ -402,11 +456,11 @@ def start_reduce_scatter(x: Any, op: str = "sum", *, comm: Communicator | None =
     comm = comm or world()
     if op not in ("sum", "mean"):
         raise ValueError(f"op of reduce_scatter must be 'sum' or 'mean', not {op!r}: take a part of an all_reduce")
-    mean = (lambda y: y / comm.size) if op == "mean" else lambda y: y
+    after = _after(op, comm)
 
     def begin(x: Any) -> Callable:
-        x = _count(_from_axis(x, 0, False, comm, "reduce_scatter"), op)
-        return _start("reduce_scatter", x, comm, mean)
+        counted = _count(_from_axis(x, 0, False, comm, "reduce_scatter"), op)
+        return _start("reduce_scatter", counted, comm, after(x), **_says(mean=op == "mean"))
 
     return _handle(x, begin)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.distributed.errors import DistributedError
+from fad.distributed.errors import DistributedError, MismatchError
 from fad.introspect.reachable import OPAQUE
 
 TIMEOUT = 300.0
@@ -76,22 +76,25 @@ class Communicator:
 
     # --- one collective on plain arrays -------------------------------------------------------------------------
 
-    def run(self, name: str, x: Any, **params: Any) -> Any:
-        """Do a collective and return its result, an array of this rank's own."""
+    def run(self, name: str, x: Any, says: tuple = (), **params: Any) -> Any:
+        """Do a collective and return its result, an array of this rank's own.
+
+        What the function was called with beyond the engine's parameters is in `says`: all ranks must say the same.
+        """
         self.calls += 1
         self.nbytes += x.nbytes
         if self.sequence is not None:
-            self.sequence.compare(name, x, params)
+            self.sequence.compare(name, x, {**params, **dict(says)})
         if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype.isnative:
             return getattr(self, METHODS[name])(x, **params)
         return self._found(getattr(self, METHODS[name])(contiguous(x), **params), x)
 
-    def start(self, name: str, x: Any, **params: Any) -> Any:
+    def start(self, name: str, x: Any, says: tuple = (), **params: Any) -> Any:
         """Begin a collective and return a request; `x` may be overwritten at once."""
         self.calls += 1
         self.nbytes += x.nbytes
         if self.sequence is not None:
-            self.sequence.compare(name, x, params)
+            self.sequence.compare(name, x, {**params, **dict(says)})
         begin = getattr(self, f"_start_{name}", None)
         if begin is None or (self.deterministic and name in ("all_reduce", "reduce_scatter")):
             return Done(self._found(getattr(self, f"_{name}")(contiguous(x), **params), x))
@@ -191,7 +194,12 @@ class Alone(Communicator):
     def _recv(self, x: Any, source: int, tag: int) -> Any:
         if not self.letters.get(tag):
             raise DistributedError(f"recv waits for a message of rank 0, tag {tag}, to itself, and none was sent")
-        return self.letters[tag].pop(0)
+        y = self.letters[tag].pop(0)
+        if (y.shape, y.dtype) != (x.shape, x.dtype):
+            raise MismatchError(
+                f"rank 0 expects {x.dtype}{list(x.shape)} of itself, and was sent {y.dtype}{list(y.shape)}"
+            )
+        return y
 
     def _barrier(self, x: Any) -> Any:
         return x.copy()

@@ -97,15 +97,15 @@ def _receive(comm: MPIRank, x: Any, nbytes: int, receive: Callable, *args: Any) 
     except MPI.Exception as error:
         if error.Get_error_class() != MPI.ERR_TRUNCATE:
             raise
-        raise _of_another_size(comm, x, status.source, "more") from None
+        raise _mismatch(comm, x, status.source, "more bytes") from None
     if (sent := status.Get_count(MPI.BYTE)) != nbytes:
-        raise _of_another_size(comm, x, status.source, sent)
+        raise _mismatch(comm, x, status.source, f"{sent} bytes")
 
 
-def _of_another_size(comm: MPIRank, x: Any, source: int, sent: Any) -> MismatchError:
+def _mismatch(comm: MPIRank, x: Any, source: int, sent: str) -> MismatchError:
     return MismatchError(
         f"rank {int(comm.rank)} expects {x.dtype}{list(x.shape)}, {x.nbytes} bytes, of rank {source}, and was sent "
-        f"{sent} bytes"
+        f"{sent}"
     )
 
 
@@ -146,7 +146,7 @@ class _Window:
         places: Any = [self.window.Shared_query(r)[0] for r in (int(comm.rank), 1 - comm.rank)]
         self.own, self.others = (np.frombuffer(place, np.uint8) for place in places)
         self.start = 0
-        self.sent, self.received = np.zeros(2, np.int64), np.zeros(2, np.int64)  # bytes, and where they start
+        self.sent, self.received = np.zeros((2, 4), np.int64)  # bytes, where they start, and the dtype
         other = 1 - comm.rank
         self.messages = [self.sent, MPI.INT64_T], other, _REDUCE, [self.received, MPI.INT64_T], other, _REDUCE
 
@@ -154,13 +154,14 @@ class _Window:
         """Give the other rank an array; return a view of its own, until the next but one is exchanged."""
         self.start = SHARED - self.start
         np.ndarray(x.shape, x.dtype, self.own, self.start)[...] = x
-        self.sent[:] = x.nbytes, self.start
+        self.sent[:] = x.nbytes, self.start, ord(x.dtype.kind), x.dtype.itemsize
         self.window.Sync()
         _receive(self.comm, x, self.sent.nbytes, self.comm.mpi.Sendrecv, *self.messages)
         self.window.Sync()
-        nbytes, start = self.received.tolist()
-        if nbytes != x.nbytes:
-            raise _of_another_size(self.comm, x, 1 - self.comm.rank, nbytes)
+        nbytes, start, kind, itemsize = self.received.tolist()
+        if (nbytes, kind, itemsize) != (x.nbytes, ord(x.dtype.kind), x.dtype.itemsize):
+            sent = np.dtype(f"{chr(kind)}{itemsize}")
+            raise _mismatch(self.comm, x, 1 - self.comm.rank, f"{nbytes} bytes, {sent}[{nbytes // itemsize}]")
         return np.ndarray(x.shape, x.dtype, self.others, start)
 
 
@@ -179,12 +180,12 @@ class MPIRank(Communicator):
             self._end_all_on_errors()
         atexit.register(self.close)
 
-    def run(self, name: str, x: Any, **params: Any) -> Any:
+    def run(self, name: str, x: Any, says: tuple = (), **params: Any) -> Any:
         self.since = time.monotonic()
         self.calls += 1
         self.nbytes += x.nbytes
         if self.sequence is not None:
-            self.sequence.compare(name, x, params)
+            self.sequence.compare(name, x, {**params, **dict(says)})
         try:
             if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype.isnative:
                 return getattr(self, METHODS[name])(x, **params)
@@ -334,17 +335,23 @@ class MPIRank(Communicator):
         return (_Message if coming else _Request)(self, coming + going, out, x)
 
     def _send(self, x: Any, dest: int, tag: int) -> Any:
+        if self.sequence is not None:
+            self.sequence.announce(x, dest, tag)
         self.mpi.Send(_bytes(x), dest, tag + _SEND)
         return np.zeros((), x.dtype)
 
     def _recv(self, x: Any, source: int, tag: int) -> Any:
         out = np.empty_like(x)
         status = MPI.Status()
+        announced = None if self.sequence is None else self.sequence.hear(source, tag)
         message = self.mpi.Mprobe(source, tag + _SEND, status)
         sent = status.Get_count(MPI.BYTE)
         message.Recv(_bytes(out if sent == x.nbytes else np.empty(sent, np.uint8)))
+        if announced is not None and announced[:2] != (str(x.dtype), x.shape):
+            dtype, shape, line = announced
+            raise _mismatch(self, x, source, f"{dtype}{list(shape)}, {sent} bytes, at {line}")
         if sent != x.nbytes:
-            raise _of_another_size(self, x, source, sent)
+            raise _mismatch(self, x, source, f"{sent} bytes")
         return out
 
     def _barrier(self, x: Any) -> Any:

@@ -78,7 +78,8 @@ def _check_paths() -> None:
         if trace.path:
             raise BatchedValueError(
                 "a collective stands in a function with an if or while on a batched value, whose examples may take "
-                "different paths: other ranks would wait for other messages. Use np.where"
+                "different paths: other ranks would wait for other messages. Use np.where, or a fixed number of "
+                "iterations for a loop until convergence, as that of cg"
             )
 
 
@@ -110,15 +111,27 @@ def _example(does: str, x: Any, comm: Any) -> Any:
     return np.zeros_like(x, shape=()) if does == "send" else x * 1
 
 
+def _needed(params: dict) -> dict:
+    """Return the parameters that the rules need: all but what is only there to be compared, see `Communicator.run`."""
+    return {k: v for k, v in params.items() if k != "says"}
+
+
 def pair(
     name: str, forward: Callable, jvp: Callable, vjp: Callable | None, batch: Callable, saves: str = "none",
     takes_same: bool = False, gives_same: bool = False,
 ) -> Primitive:  # fmt: skip
     """Make both forms of an operation with an effect; return the one without types."""
     full = f"distributed.{name}"  # there are other operations called permute, broadcast and gather
+
+    def push(ts: Any, y: Any, xs: Any, params: dict) -> Any:
+        return jvp(trace_like(ts[0], xs[0]), y, *xs, **_needed(params))
+
+    def pull(ct: Any, y: Any, x: Any, **params: Any) -> Any:
+        assert vjp is not None
+        return vjp(ct, y, x, **_needed(params))
+
     typed = Primitive(
-        full, forward, jvp=lambda ts, y, xs, params: jvp(trace_like(ts[0], xs[0]), y, *xs, **params),
-        vjp=(vjp,), saves=saves, archetype=EFFECT, swept=trace_like, needs_trace=True,
+        full, forward, jvp=push, vjp=(vjp and pull,), saves=saves, archetype=EFFECT, swept=trace_like, needs_trace=True,
     )  # fmt: skip
     typed.batch = _check(batch, typed)
     if takes_same:

@@ -25,6 +25,7 @@ class Sequence:
     def __init__(self, comm: Any):
         self.comm = comm
         self.control = comm.mpi.Dup()
+        self.messages = comm.mpi.Dup()  # what `send` is about to send; the tags are the user's
         self.closed = False
 
     def compare(self, name: str, x: Any, params: dict) -> None:
@@ -32,6 +33,14 @@ class Sequence:
             return
         shape = () if name == "barrier" else tuple(x.shape)
         self._tell((name, shape, str(x.dtype), tuple(sorted(params.items()))), user_line())
+
+    def announce(self, x: Any, dest: int, tag: int) -> None:
+        """Tell a rank what the message is that this one sends it next, and where."""
+        self.messages.send((str(x.dtype), x.shape, user_line()), dest, tag)
+
+    def hear(self, source: int, tag: int) -> tuple:
+        """Return what a rank sends this one: (dtype, shape, line)."""
+        return self.messages.recv(source=source, tag=tag)
 
     def close(self) -> None:
         if not self.closed:

@@ -101,15 +101,16 @@ class ThreadRank(Communicator):
         self.board = board
         self.number = 0
 
-    def run(self, name: str, x: Any, **params: Any) -> Any:
-        return self.start(name, x, **params).wait()
+    def run(self, name: str, x: Any, says: tuple = (), **params: Any) -> Any:
+        return self.start(name, x, says, **params).wait()
 
-    def start(self, name: str, x: Any, **params: Any) -> Any:
+    def start(self, name: str, x: Any, says: tuple = (), **params: Any) -> Any:
         self.calls += 1
         self.nbytes += x.nbytes
         if name in _OF_TWO:
             return _Request(getattr(self, f"_{name}")(np.array(x), **params))
-        call = (name, () if name in ("barrier",) else x.shape, str(x.dtype), tuple(sorted(params.items())))
+        given = tuple(sorted({**params, **dict(says)}.items()))
+        call = (name, () if name == "barrier" else x.shape, str(x.dtype), given)
         collect = self.meet(call, np.array(x))
         return _Request(lambda: self._found(getattr(self, f"_{name}")(collect(), **params), x))
 

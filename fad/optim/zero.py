@@ -11,7 +11,9 @@ from fad.distributed.checkpoints import Shard
 from fad.distributed.collectives import all_gather, reduce_scatter
 from fad.distributed.communicator import Communicator
 from fad.distributed.worlds import world
+from fad.errors import UnsupportedInputError
 from fad.nn.structure import leaves_of
+from fad.optim.lbfgs import LBFGS
 from fad.optim.optimizer import Optimizer, _arrays, check_gradients, make_groups
 
 
@@ -43,6 +45,11 @@ def sharded(opt: Optimizer, comm: Communicator | None = None, *, reduced: bool =
     >>> sharded(optim.SGD(w, lr=0.1)).step(np.array([2.0])); w
     array([0.8])
     """
+    if isinstance(opt, LBFGS):
+        raise UnsupportedInputError(
+            "sharded takes optimisers that work element by element, and LBFGS takes products of whole vectors: use it "
+            "on every rank, with the gradient of all ranks"
+        )
     return Sharded(opt, comm or world(), reduced)
 
 

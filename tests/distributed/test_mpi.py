@@ -155,3 +155,35 @@ def test_large_arrays_one_after_the_other_keep_what_they_were_whichever_rank_is_
         "    assert (y == 2 * k + 0.25).all(), (k, y)\n"
     )
     mpiexec(2, program)
+
+
+def test_a_message_of_another_dtype_or_shape_is_refused_in_the_debug_mode(tmp_path):
+    program = tmp_path / "messages.py"
+    program.write_text(
+        "import numpy as np\nfrom fad import distributed as D\ncomm = D.init(timeout=20)\nr = int(comm.rank)\n"
+        "for sent, like in ((np.arange(4), np.zeros(4)), (np.ones(8, 'f4'), np.zeros(4)),\n"
+        "    (np.ones((2, 3)), np.ones(6))):\n"
+        "    if r == 0:\n        comm.send(sent, 1, tag=3)\n        continue\n"
+        "    try:\n        comm.recv(like, 0, tag=3)\n"
+        "    except D.MismatchError as error:\n"
+        "        assert f'expects {like.dtype}{list(like.shape)}' in str(error), error\n"
+        "        assert f'was sent {sent.dtype}{list(sent.shape)}' in str(error), error\n"
+        "        assert 'messages.py:8: comm.send(sent, 1, tag=3)' in str(error), error\n"
+        "    else:\n        raise AssertionError\n"
+        "comm.send(np.ones(2), 1 - r)\nnp.testing.assert_array_equal(comm.recv(np.zeros(2), 1 - r), [1, 1])\n"
+    )
+    mpiexec(2, program, FAD_DISTRIBUTED_DEBUG="1")
+
+
+def test_two_processes_refuse_to_reduce_large_arrays_of_two_dtypes(tmp_path):
+    program = tmp_path / "dtypes.py"
+    program.write_text(
+        "import numpy as np\nfrom fad import distributed as D\ncomm = D.init(timeout=20)\nr = int(comm.rank)\n"
+        "for mine in ([np.ones(4000), np.ones(8000, 'f4')], [np.ones(4000), np.ones(4000, int)]):\n"
+        "    try:\n        comm.all_reduce(mine[r])\n"
+        "    except D.MismatchError as error:\n"
+        "        assert f'was sent 32000 bytes, {mine[1 - r].dtype}[{mine[1 - r].size}]' in str(error), error\n"
+        "    else:\n        raise AssertionError\n"
+        "np.testing.assert_array_equal(comm.all_reduce(np.ones(4000, bool), 'max'), True)\n"
+    )
+    mpiexec(2, program)

@@ -177,3 +177,102 @@ def test_what_is_no_number_is_not_reduced(x):
     for call in (D.all_reduce, D.reduce, D.reduce_scatter, D.start_all_reduce, D.start_reduce_scatter):
         with pytest.raises(UnsupportedInputError, match="takes numbers"):
             call(x)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("like", [np.zeros(4, int), np.zeros(8, "f4"), np.zeros((2, 2))])
+def test_a_message_of_another_dtype_or_shape_is_refused(like, size):
+    def run(comm):
+        comm.send(np.ones(4), comm.rank)
+        with pytest.raises(D.MismatchError, match=r"was sent float64\[4\]"):
+            comm.recv(like, comm.rank)
+
+    D.run_ranks(run, size)
+    world = D.init("alone")
+    world.send(np.ones(4), 0)
+    with pytest.raises(D.MismatchError, match=r"was sent float64\[4\]"):
+        world.recv(like, 0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_the_mean_of_half_floats_is_that_of_numpy(size):
+    def run(comm):
+        x = np.full(2, 60000, "f2")
+        rows = np.full((size, 2), 60000, "f2")
+        found = [comm.all_reduce(x, "mean"), fad.jit(lambda x: comm.all_reduce(x, "mean"))(x)]
+        found += [comm.reduce_scatter(rows, "mean"), comm.start_reduce_scatter(rows, "mean").wait()]
+        found += [comm.start_all_reduce(x, "mean").wait()]
+        if comm.rank == 0:
+            found.append(comm.reduce(x, 0, "mean"))
+        else:
+            comm.reduce(x, 0, "mean")
+        for y in found:
+            assert y.dtype == np.float16
+            np.testing.assert_array_equal(y, x)
+        g = D.grad(lambda x: np.sum(comm.all_reduce(x * x, "mean")), comm)(np.array([2, 3], "f2"))
+        assert g.dtype == np.float16
+        np.testing.assert_array_equal(g, [4, 6])
+
+    D.run_ranks(run, size)
+
+
+def test_ranks_tags_and_axes_are_integers():
+    x = np.ones((1, 2))
+    for call in (
+        lambda: D.shift(x, 1.5),
+        lambda: D.broadcast(x, 0.5),
+        lambda: D.reduce(x, 0.0),
+        lambda: D.send(x, 0, tag=1.5),
+        lambda: D.permute(x, [(0, 0.5)]),
+        lambda: D.all_gather(x, axis=0.0),
+        lambda: D.all_gather(x, axis=0.0, tiled=True),
+        lambda: D.reduce_scatter(x, axis=0.0),
+        lambda: D.all_to_all(x, concat_axis=0.5),
+    ):
+        with pytest.raises(TypeError, match="must be an integer, not"):
+            call()
+    np.testing.assert_array_equal(D.shift(x, np.int32(2)), x)
+
+
+@pytest.mark.parametrize("call", [D.all_reduce, D.all_gather, D.broadcast, D.shift, D.start_all_reduce])
+def test_an_integer_that_numpy_has_no_room_for_overflows(call):
+    with pytest.raises(OverflowError, match="too large for NumPy's integers"):
+        call(10**30)
+
+
+X = np.ones((2, 2))
+DIFFERENT = {
+    "all_reduce": (lambda c: c.all_reduce(X), lambda c: c.all_reduce(X, "mean")),
+    "start_all_reduce": (lambda c: c.start_all_reduce(X).wait(), lambda c: c.start_all_reduce(X, "mean").wait()),
+    "reduce": (lambda c: c.reduce(X), lambda c: c.reduce(X, op="mean")),
+    "reduce_root": (lambda c: c.reduce(X, 0, "max"), lambda c: c.reduce(X, 1, "max")),
+    "reduce_scatter": (lambda c: c.reduce_scatter(X), lambda c: c.reduce_scatter(X, "mean")),
+    "reduce_scatter_axis": (lambda c: c.reduce_scatter(X), lambda c: c.reduce_scatter(X, axis=1)),
+    "start_reduce_scatter": (lambda c: c.start_reduce_scatter(X).wait(),
+                             lambda c: c.start_reduce_scatter(X, "mean").wait()),
+    "all_gather_axis": (lambda c: c.all_gather(X), lambda c: c.all_gather(X, axis=-1)),
+    "all_gather_tiled": (lambda c: c.all_gather(X), lambda c: c.all_gather(X, tiled=True)),
+    "start_all_gather": (lambda c: c.start_all_gather(X).wait(), lambda c: c.start_all_gather(X, axis=1).wait()),
+    "all_to_all": (lambda c: c.all_to_all(X), lambda c: c.all_to_all(X, concat_axis=1)),
+    "all_to_all_split": (lambda c: c.all_to_all(X), lambda c: c.all_to_all(X, split_axis=1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+@pytest.mark.parametrize("transform", [lambda f: f, fad.jit])
+def test_all_parameters_of_a_collective_are_compared(name, transform):
+    def run(comm):
+        transform(lambda: DIFFERENT[name][int(comm.rank)](comm))()
+
+    with pytest.raises(D.MismatchError, match="the ranks call different things"):
+        D.run_ranks(run, 2, timeout=20)
+
+
+def test_an_axis_counted_from_either_end_is_the_same():
+    def run(comm):
+        comm.all_gather(X, axis=(2, -1)[int(comm.rank)])
+        comm.all_gather(X, axis=(1, -1)[int(comm.rank)], tiled=True)
+        comm.reduce_scatter(X, axis=(0, -2)[int(comm.rank)])
+        comm.all_to_all(X, concat_axis=(1, -1)[int(comm.rank)])
+
+    D.run_ranks(run, 2, timeout=20)

@@ -9,6 +9,7 @@ import pytest
 import fad
 from fad import data, nn, optim
 from fad import distributed as D
+from fad.errors import UnsupportedInputError
 from fad.nn import functional as F
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -331,3 +332,8 @@ def test_losses_with_checkpoints_jit_and_collectives_inside_have_the_serial_deri
             assert_same(fad.tree.leaves(g), fad.tree.leaves(plain), rtol=1e-9, atol=1e-13)
         assert_same(fad.tree.leaves(bent_here), fad.tree.leaves(bent), rtol=1e-8, atol=1e-12)
         np.testing.assert_allclose(norm, fad.tree.norm(plain))
+
+
+def test_an_optimiser_of_whole_vectors_is_not_sharded():
+    with pytest.raises(UnsupportedInputError, match="LBFGS takes products of whole vectors"):
+        optim.sharded(optim.LBFGS(np.ones(3)))
