@@ -1,6 +1,7 @@
 """Loop nests as one function: values to the bit, derivatives, errors, interrupts, arrays that are changed in place."""
 
 import _thread
+import signal
 import threading
 import time
 
@@ -324,6 +325,15 @@ def test_the_cotangent_of_what_a_nest_reads_is_added_up_in_one_array(rng):
     np.testing.assert_allclose(fad.jit(fad.grad(f))(*args), fad.grad(f)(*args), rtol=1e-12)
 
 
+@pytest.fixture
+def interrupts():
+    """Let Ctrl-C raise KeyboardInterrupt, also where the shell that started the tests ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_ends_a_nest():
     def f(x, n):
         def step(i, x):
