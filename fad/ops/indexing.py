@@ -180,7 +180,10 @@ def _getitem_batch(trace, batched, xs, params):
     if not any(flags):
         rank, _, separated = index_layout(template, arrays, x.ndim - 1)
         y = bind(getitem_p, x, *arrays, template=(slice(None), *template))
-        return np.moveaxis(y, rank, 0) if separated else y
+        y = np.moveaxis(y, rank, 0) if separated else y
+        if type(y) is np.ndarray and all(part is ARRAY for part in template):
+            return np.ascontiguousarray(y)  # as each element's own result lies: its ravel is a view
+        return y
     if not batched[0]:
         rank = max(np.ndim(a) - b for a, b in zip(arrays, flags, strict=True))
         _, position, _ = index_layout(template, arrays, x.ndim)

@@ -18,7 +18,8 @@ def weights(leaf, k):
 @lru_cache(4096)
 def _weights(shape, k):
     found = np.cos(np.arange(1.0, int(np.prod(shape)) + 1) * (k + 1)).reshape(shape)
-    found.flags.writeable = False
+    if type(found) is np.ndarray:
+        found.flags.writeable = False
     return found
 
 

@@ -279,3 +279,15 @@ def test_zeros_of_a_cross_product_have_numpys_signs(a, b):
     for got in (fad.jvp(np.cross, (a, b), (a, b))[0], fad.vjp(np.cross, a, b)[0]):
         np.testing.assert_array_equal(got, wanted)
         np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted))
+
+
+@pytest.mark.parametrize("make", [np.ones_like, lambda x: x * 1.0])
+@pytest.mark.parametrize("take", [lambda a: a[a >= 0], lambda a: a[[0, 1], [1, 0]]])
+def test_what_a_mask_takes_in_a_batch_can_be_written_through_its_ravel(make, take):
+    def f(x):
+        taken = take(make(x))
+        taken.ravel()[0] = 7.0
+        return taken
+
+    x = np.arange(12.0).reshape(3, 2, 2)
+    np.testing.assert_array_equal(fad.vmap(f)(x), np.stack([f(row) for row in x]))
