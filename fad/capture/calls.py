@@ -40,7 +40,6 @@ _WRITING_METHODS = frozenset({
     "sort", "fill", "put", "partition", "itemset", "resize", "setfield", "setflags", "byteswap", "tofile", "dump",
 })  # fmt: skip
 _WRITING = frozenset({np.copyto, np.put, np.putmask, np.place, np.put_along_axis, np.fill_diagonal})
-_DRAWING = ("numpy.random", "random", "secrets", "time", "datetime", "os", "sys", "threading", "uuid")
 check_draw.append(lambda: None if current() is None else refuse("it draws random numbers"))
 make_helpers: list[Callable] = []  # of converted code; put here by `fad.capture.runtime`, which stands above
 
@@ -103,16 +102,13 @@ def _function(f: types.FunctionType) -> Any:
         found, why = convert_function(f, make_helpers[0], everywhere=True)
         return refuse(f"it calls {f.__qualname__}, and {why}") if found is None else found
     root = (f.__module__ or "").partition(".")[0]
-    if root == "fad" or f in _OVERLAID:
+    if root == "fad":
         return f
     if root == "numpy" and not (f.__module__ or "").startswith("numpy.random"):
         return _numpys(f)
     if f.__module__ in ("operator", "copy", "statistics", "fractions", "numbers"):
         return f
     return refuse(f"it calls {f.__module__}.{f.__qualname__}, of which it is not known what it does")
-
-
-_OVERLAID: set = set()
 
 
 def _numpys(f: Any) -> Any:

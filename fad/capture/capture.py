@@ -102,7 +102,7 @@ class Capture:
             kind = np.int64(0) + kind_of(outcome) if leaves else kind
             return (k + 1 if n is not None else k), kind, new or value, inner
 
-        def recorded() -> list | None:
+        def record() -> list | None:
             init = (0, np.int64(END), self.step.value, self.step.first())
             return record_loop.while_loop(
                 goes_on, step, init, bound=None if current() is None else self.most, failed=self.failed,
@@ -110,9 +110,9 @@ class Capture:
             )  # fmt: skip
 
         seen = self.step.value
-        found = recorded()
-        if found is None and self.step.value is not seen:
-            found = recorded()
+        found = record()
+        if found is None and self.step.value is not seen:  # with a value of the type that was returned
+            found = record()
         if found is None:
             self.give_up()
         _, kind, value, inner = found[0]

@@ -60,7 +60,6 @@ def bound_result(name: str, xs: list[Interval]) -> Interval:
     return UNKNOWN
 
 
-
 def integers_fit(params: dict, first: list[Interval], most: int | None) -> bool:
     """Return whether Python's integers in a loop stay within 64 bits, given those that its state begins with."""
     return _after(params, first, [], most) is not None

@@ -102,7 +102,11 @@ def unread_refusals(graph: Graph, outputs: Iterable[int], which: Callable[[Equat
 
 
 def unread_in_body(body: Graph, outputs: Iterable[int]) -> list[int]:
-    """Return the same of a body, for factors and solutions alone: what reads at an index nobody has proved is read."""
+    """Return the same of a body, for factors and solutions alone.
+
+    Most indices there are its own number of steps. A loop with an unread index that nothing proves to be in range is
+    not captured: see `record_loop`.
+    """
     return unread(body, outputs, _factors)
 
 
