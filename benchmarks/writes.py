@@ -59,26 +59,24 @@ PROGRAMS = {
 }
 
 
-def seconds(f: Callable, x: np.ndarray, rounds: int) -> float:
-    times = []
-    for _ in range(rounds):
-        y = x.copy()
-        start = time.perf_counter()
-        f(y)
-        times.append(time.perf_counter() - start)
-    return min(times)
+def seconds(f: Callable, x: np.ndarray) -> float:
+    y = x.copy()
+    start = time.perf_counter()
+    f(y)
+    return time.perf_counter() - start
 
 
 def a_step(f: Callable, x: np.ndarray, options: argparse.Namespace, compiled: bool) -> float:
-    """Return microseconds a step."""
-    found = []
+    """Return microseconds a step: what the long program takes beyond the short one, both in turns."""
+    runs = []
     for steps in (FEW, options.steps):
         run = lambda a, steps=steps: f(a, steps)
-        run = fad.jit(run) if compiled else run
+        runs.append(fad.jit(run) if compiled else run)
+    for run in runs:
         for _ in range(3 if compiled else 1):
             run(x.copy())
-        found.append(seconds(run, x, options.rounds))
-    return 1e6 * (found[1] - found[0]) / (options.steps - FEW)
+    few, many = zip(*[[seconds(run, x) for run in runs] for _ in range(options.rounds)], strict=True)
+    return 1e6 * (min(many) - min(few)) / (options.steps - FEW)
 
 
 def main() -> None:
