@@ -220,17 +220,13 @@ fftn, ifftn = _define_many(np.fft.fftn, False, None), _define_many(np.fft.ifftn,
 fft2, ifft2 = _define_many(np.fft.fft2, False, (-2, -1)), _define_many(np.fft.ifft2, True, (-2, -1))
 
 
-def _real_only(a: Any, name: str) -> Any:
-    a = _floating(as_array(a))
-    if a.dtype.kind == "c":
-        raise TypeError(f"{name} takes real input, but it is {a.dtype}; write np.fft.fft")
-    return a
-
-
-def _half(a, n, axis, norm):
+def _half(a, n, axis, norm, name):
     """Return the spectrum of a real signal: the frequencies 0 to n/2."""
     _check_norm(norm)
-    return bind(rfft_p, _resize(a, n, axis), axis=axis, n=n, norm=norm)
+    a = _resize(a, n, axis)
+    if a.dtype.kind == "c":  # last, as in NumPy: the caller's axis and length were looked at before
+        raise TypeError(f"{name} takes real input, but it is {a.dtype}; write np.fft.fft")
+    return bind(rfft_p, a, axis=axis, n=n, norm=norm)
 
 
 def _whole(a, n, axis, norm):
@@ -253,9 +249,9 @@ def rfft(a, n=None, axis=-1, norm=None, out=None):
     array([10.+0.j, -2.+2.j, -2.+0.j])
     """
     refuse_out(out)
-    a = _real_only(a, "rfft")
+    a = _floating(as_array(a))
     axis = normalize_axis(axis, a.ndim)
-    return _half(a, a.shape[axis] if n is None else int(n), axis, norm)
+    return _half(a, a.shape[axis] if n is None else int(n), axis, norm, "rfft")
 
 
 @public(np.fft.irfft, name="fft.irfft", samples=_sample_one)
@@ -296,9 +292,9 @@ def ihfft(a, n=None, axis=-1, norm=None, out=None):
 
 def _rfft_many(a, s, axes, norm, out):
     refuse_out(out)
-    a = _real_only(a, "rfftn")
+    a = _floating(as_array(a))
     lengths, axes = _many(a, s, axes)
-    a = _half(a, lengths[-1], axes[-1], norm)
+    a = _half(a, lengths[-1], axes[-1], norm, "rfftn")
     step = 1 if _ends_with_the_first() else -1
     return _transform(a, lengths[:-1][::step], axes[:-1][::step], norm, False) if axes[:-1] else a
 

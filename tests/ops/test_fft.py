@@ -55,3 +55,16 @@ def test_bad_arguments_raise_numpys_errors():
         fad.jvp(np.fft.rfft, (x + 0j,), (x + 0j,))
     with pytest.raises(np.exceptions.AxisError):
         fad.jvp(lambda x: np.fft.fft(x, axis=2), (x,), (x,))
+
+
+@pytest.mark.parametrize("name", ["rfft", "rfftn", "ihfft"])
+@pytest.mark.parametrize("bad", [{"axis": 5}, {"norm": "no"}])
+def test_a_real_transform_of_complex_input_names_a_wrong_axis_or_norm_first_as_numpy_does(name, bad):
+    bad = {"axes": (bad["axis"],)} if name == "rfftn" and "axis" in bad else bad
+    spectrum = lambda x: getattr(np.fft, name)(x * 1j, **bad)
+    x = np.ones((2, 3))
+    with pytest.raises((IndexError, ValueError)):
+        spectrum(x)
+    for run in (fad.jit(spectrum), lambda x: fad.jvp(spectrum, (x,), (x,))):
+        with pytest.raises((IndexError, ValueError)):
+            run(x)
