@@ -305,6 +305,14 @@ class noticing_layouts:
         RUNS.written, RUNS.asked, RUNS.laid_out = (a or b for a, b in zip(self.around, inside, strict=True))
 
 
+_WRITEABLE = 0x400  # NumPy's NPY_ARRAY_WRITEABLE
+
+
+def is_writeable(x: np.ndarray) -> bool:
+    """Return the flag ``writeable``; reading it by name warns where np.broadcast_arrays made the array."""
+    return bool(x.flags.num & _WRITEABLE)
+
+
 def copy_layout(x: np.ndarray) -> np.ndarray:
     """Return a copy in which the same axes lie side by side as in the array, for on that depends what is a view."""
     if x.flags.forc or not x.size:
@@ -357,7 +365,7 @@ def pin_index(x: Any) -> Any:
     """Return an index or a mask that is looked at later as one that nobody overwrites until then."""
     if type(x) is not np.ndarray or x.dtype.kind not in "biu":
         return x
-    return x.copy() if x.flags.writeable or x.base is not None else x
+    return x.copy() if is_writeable(x) or x.base is not None else x
 
 
 def unwrap(x: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.buffers import buffer
-from fad.core.memory import Memory
+from fad.core.memory import Memory, is_writeable
 from fad.core.tracer import Tracer
 from fad.introspect.reachable import Walk
 
@@ -32,10 +32,17 @@ def copies(roots: Iterable[Any], most: int = _MOST, left: int = _MOST_BYTES) -> 
     """Return the arrays that functions find by name, with copies of at most so many bytes: a run may be undone."""
     found = []
     for x in Walk(roots, most):
-        if type(x) is np.ndarray and x.flags.writeable and x.nbytes <= left:
+        if type(x) is np.ndarray and is_writeable(x) and x.nbytes <= left:
             left -= x.nbytes
             found.append((x, x.copy()))
     return found
+
+
+def restore(copied: Iterable[tuple]) -> None:
+    """Write into arrays what their copies hold, where a run changed it: the others may not be written at all."""
+    for x, then in copied:
+        if x.tobytes() != then.tobytes():
+            x[...] = then
 
 
 def lend(function: Any) -> list[tuple]:

@@ -31,9 +31,9 @@ from fad.core.callees import (
     writes_arrays,
 )
 from fad.core.journal import JOURNAL, forget
-from fad.core.memory import RUNS, Memory, is_array, snapshot
+from fad.core.memory import RUNS, Memory, is_array, is_writeable, snapshot
 from fad.core.numpy_dispatch import FUNCTIONS
-from fad.core.outside import MANY, copies, lend, take_back
+from fad.core.outside import MANY, copies, lend, restore, take_back
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer
 from fad.core.transformed import Transformed
@@ -70,7 +70,7 @@ def _is_numeric(args: tuple, kwargs: dict) -> bool:
 def wrap_made(y: Any) -> Any:
     """Return an array that user code made behind a handle, if the transform that runs needs that."""
     if type(y) is np.ndarray and RUNS.buffers and y.dtype.kind in "fcbiu":
-        return buffer(y if y.base is None and y.flags.writeable else y.copy())
+        return buffer(y if y.base is None and is_writeable(y) else y.copy())
     if type(y) is Tracer and not y.shape and y.memory is None:
         y.memory = Memory()  # an array without axes, and no NumPy scalar
     return y
@@ -322,8 +322,7 @@ class Running:
             self._overlay(found)
         self.lent = [*self.lent, *lent]
         if found or lent:
-            for x, then in self.before:
-                x[...] = then
+            restore(self.before)
             JOURNAL.next = self.effects
         return bool(found or lent)
 

@@ -19,6 +19,7 @@ import numpy as np
 from fad import tree
 from fad.backends import behind, device_put, is_numpy_scalar
 from fad.core import effects
+from fad.core.memory import is_writeable
 from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
 from fad.errors import FadError, ImpureFunctionError
@@ -339,7 +340,7 @@ class Module(Base):
             )
         for name, x in values.items():
             holder, key = places[name]
-            if type(holder[key]) is np.ndarray and holder[key].flags.writeable:
+            if type(holder[key]) is np.ndarray and is_writeable(holder[key]):
                 holder[key][...] = x
             else:
                 holder[key] = device_put(x.astype(holder[key].dtype), behind(holder[key]).name)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.memory import is_writeable
 from fad.core.tracer import Tracer
 from fad.errors import ShapeMismatchError, TreeMismatchError
 from fad.nn.structure import leaves_of
@@ -237,7 +238,7 @@ def _arrays(params: Any) -> list:
     """Return the leaves of a model, which must be arrays that can be written."""
     leaves = leaves_of(params)
     for x in leaves:
-        if type(x) is np.ndarray and x.flags.writeable:
+        if type(x) is np.ndarray and is_writeable(x):
             continue
         if type(x) is Tracer or not hasattr(x, "__setitem__") or not hasattr(x, "dtype"):
             raise TypeError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from fad import config
 from fad.staging.outer_state import Entered, OuterState
-from fad.transforms.mutation import FEW_BYTES, equal, is_writeable
+from fad.transforms.mutation import FEW_BYTES, equal, may_be_overwritten
 
 
 def find_live_constants(trace: Any, outs: list, outer: OuterState) -> list[Entered]:
@@ -33,7 +33,7 @@ def find_live_constants(trace: Any, outs: list, outer: OuterState) -> list[Enter
         base = x.base  # an array made inside the function has no owner besides the recording, and so has its memory
         if base is not None:
             owned = owned or type(base) is not np.ndarray or sys.getrefcount(base) - alone > held[id(base)]
-        if not (owned and x.size and is_writeable(x)) or trace.snapshots.is_own(x):
+        if not (owned and x.size and may_be_overwritten(x)) or trace.snapshots.is_own(x):
             continue
         first = constants[numbers[0]]
         changed = len(numbers) > 1 or not equal(x, first)

@@ -17,7 +17,7 @@ from numpy.lib.array_utils import byte_bounds
 from fad import config
 from fad.core.memory import owner
 from fad.introspect.reachable import PLAIN, Place, Walk, sample
-from fad.transforms.mutation import FEW_BYTES, equal, fingerprint, is_writeable
+from fad.transforms.mutation import FEW_BYTES, equal, fingerprint, may_be_overwritten
 
 _EXACT = 1 << 15  # bytes up to which all of an array is compared in each call: as quick as to sample a larger one
 _LOOKED_AT = 1 << 16  # bytes up to which an array is looked at in full before and after the function runs
@@ -68,7 +68,7 @@ class OuterState:
     def __init__(self, roots: Iterable[Any] = (), arrays: Iterable[np.ndarray] = ()):
         walk = Walk(roots, _MOST, missing=True)
         self.found = list(walk)
-        watched = {id(x): x for x in [*_arrays(self.found), *arrays] if x.size and is_writeable(x)}
+        watched = {id(x): x for x in [*_arrays(self.found), *arrays] if x.size and may_be_overwritten(x)}
         mode = config.check_mutation.get()
         self.arrays = [Entered.of(x, "full" if x.nbytes <= _LOOKED_AT else mode) for x in watched.values()]
         self.places, self.rows = walk.places, walk.rows

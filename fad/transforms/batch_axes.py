@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.memory import is_writeable
 from fad.errors import BatchingError
 
 
@@ -53,7 +54,7 @@ def place_batch_axes(outs: list, out_tree: Any, out_axes: Any) -> Any:
                 f"out_axes={axis} of vmap, but an output has only {y.ndim} axes, the mapped one included"
             )
         y = y if axis == 0 else np.moveaxis(y, 0, axis)
-        placed.append(y.copy() if type(y) is np.ndarray and not y.flags.writeable else y)
+        placed.append(y.copy() if type(y) is np.ndarray and not is_writeable(y) else y)
     return tree.unflatten(out_tree, placed)
 
 

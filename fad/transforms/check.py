@@ -17,7 +17,7 @@ from fad.backends import backend_of, is_numpy_array, is_on_device
 from fad.core.buffers import plain
 from fad.core.cotangent import densify
 from fad.core.limits import take_derivative, take_limit
-from fad.core.memory import unwrap
+from fad.core.memory import is_writeable, unwrap
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, up_to_date
 from fad.core.transformed import as_run
@@ -296,7 +296,7 @@ def settle(cts: list, primals: list, given: list) -> list:
                 ct = ct[()]
             else:
                 base = root(ct)
-                if id(base) in taken or not ct.flags.writeable or base is x:
+                if id(base) in taken or not is_writeable(ct) or base is x:
                     ct = ct.copy()
                     base = ct
                 taken.add(id(base))

@@ -25,6 +25,7 @@ from fad import tree
 from fad.backends import is_numpy_scalar
 from fad.core.cotangent import densify
 from fad.core.limits import take_derivative, take_limit
+from fad.core.memory import is_writeable
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.errors import TreeMismatchError
 from fad.ops.elementwise import divide, multiply
@@ -489,7 +490,7 @@ def _own(c: Any, taken: set) -> Any:
     """Return a derivative that shares no memory with the arguments or with another one."""
     if type(c) is not np.ndarray:
         return c
-    if id(root(c)) in taken or not c.flags.writeable:
+    if id(root(c)) in taken or not is_writeable(c):
         c = c.copy()
     taken.add(id(root(c)))
     return c

@@ -23,6 +23,7 @@ from fad.core.memory import (
     copy_layout,
     follow,
     fresh,
+    is_writeable,
     own_memory,
     pin_index,
     refresh,
@@ -300,5 +301,5 @@ def _like(y: Any, t: Any) -> Any:
     if type(t) is np.ndarray:
         if is_numpy_scalar(y):
             return t[()]
-        return t if t.flags.writeable else t.copy()
+        return t if is_writeable(t) else t.copy()
     return np.asarray(t) if type(y) is np.ndarray and is_numpy_scalar(t) else t

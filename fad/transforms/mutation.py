@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from fad import config
-from fad.core.memory import copy_layout
+from fad.core.memory import copy_layout, is_writeable
 from fad.errors import MutationError
 from fad.introspect.frames import show_place, user_place
 
@@ -90,7 +90,7 @@ class Snapshots:
         return self._take_large(x)
 
     def _take_large(self, x: np.ndarray) -> np.ndarray:
-        if self.is_own(x) or not is_writeable(x):
+        if self.is_own(x) or not may_be_overwritten(x):
             return x
         known = self.loose.get(id(x))
         if known is not None:
@@ -177,9 +177,9 @@ def checksum(x: np.ndarray) -> int:
     return hash(tuple([hash(line[k : k + step].tobytes()) for k in range(0, line.size, step)]))
 
 
-def is_writeable(x: Any) -> bool:
+def may_be_overwritten(x: Any) -> bool:
     """Return whether somebody may write into an array's memory, into that of which it is a read-only view as well."""
-    while type(x) is np.ndarray and not x.flags.writeable:
+    while type(x) is np.ndarray and not is_writeable(x):
         x = x.base
     return x is not None
 
@@ -214,8 +214,8 @@ class Earlier:
     __slots__ = ("small", "large")
 
     def __init__(self, arrays: Iterable[np.ndarray]):
-        writeable = [x for x in arrays if x.size and is_writeable(x)]
-        self.small = [(x, x.copy()) for x in writeable if x.nbytes <= _PIECE and x.flags.writeable]
+        writeable = [x for x in arrays if x.size and may_be_overwritten(x)]
+        self.small = [(x, x.copy()) for x in writeable if x.nbytes <= _PIECE and is_writeable(x)]
         known = {id(x) for x, _ in self.small}
         self.large = [(x, fingerprint(x, "sample")) for x in writeable if id(x) not in known]
 

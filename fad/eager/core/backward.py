@@ -8,6 +8,7 @@ import numpy as np
 
 from fad.backends import is_numpy_scalar
 from fad.core.cotangent import densify
+from fad.core.memory import is_writeable
 from fad.core.tracer import Tracer
 from fad.eager.core.engine import EAGER, EagerTrace, Sweep, conjugate_gradient, lift
 from fad.eager.core.mode import without_recording
@@ -122,7 +123,7 @@ def base(x: Any) -> Any:
 
 def as_owned(ct: Any, taken: set) -> Any:
     """Return a cotangent as an array that shares memory with nothing."""
-    if type(ct) is np.ndarray and (ct.base is not None or not ct.flags.writeable or id(ct) in taken):
+    if type(ct) is np.ndarray and (ct.base is not None or not is_writeable(ct) or id(ct) in taken):
         ct = ct.copy()
     elif is_numpy_scalar(ct):
         ct = np.asarray(ct)
