@@ -127,7 +127,7 @@ def _write_chains(graph: Graph) -> Graph:
             work.equations.append(work.renamed(eq))
         else:
             work.write(chain)
-    return work.written().replace(outputs=[work.alias.get(i, i) for i in graph.outputs])
+    return work.finish().replace(outputs=[work.alias.get(i, i) for i in graph.outputs])
 
 
 def _chains(graph: Graph) -> dict[int, list[Equation]]:
