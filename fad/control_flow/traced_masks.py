@@ -250,7 +250,9 @@ _copy = _each(np.copy)
 FUNCTIONS.update({
     np.sum: total, np.prod: _product, np.any: _some, np.all: _every, np.mean: _mean, np.size: lambda x: x.size,
     np.ndim: lambda x: 1, (np.add, "reduce"): total, (np.multiply, "reduce"): _product,
-    **{f: _each(f) for f in (np.where, np.clip, np.copy, np.real, np.imag, np.zeros_like, np.ones_like)},
+})  # fmt: skip
+FUNCTIONS.update({f: _each(f) for f in (np.where, np.clip, np.copy, np.real, np.imag, np.zeros_like, np.ones_like)})
+FUNCTIONS.update({
     "sum": total, "prod": _product, "any": _some, "all": _every, "mean": _mean, "copy": _copy, "clip": _each(np.clip),
     "astype": lambda x, dtype: elementwise(lambda v: v.astype(dtype), [x]),
 })  # fmt: skip
