@@ -24,7 +24,7 @@ from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date
 from fad.core.values import traces_of
 from fad.core.weak import number
-from fad.errors import user_line
+from fad.introspect.frames import user_line
 from fad.staging.may_raise import stand_in
 from fad.staging.record import RecordTrace, _output, is_recording, is_traceable, recording_by
 from fad.transforms.check import as_value

@@ -34,7 +34,7 @@ from fad.distributed.communicator import Communicator, RankNumber
 from fad.distributed.errors import RankTypeError
 from fad.distributed.primitives import GIVES_SAME, TAKES_SAME, TYPED, tied, vary
 from fad.distributed.worlds import world
-from fad.errors import user_line
+from fad.introspect.frames import user_line
 from fad.ops.writing import rewritten, write_through
 from fad.staging.record import RecordTrace, recorder
 from fad.transforms.check import as_operand, as_value

@@ -18,8 +18,8 @@ from fad.errors.arguments import (
     UnsupportedInputError,
 )
 from fad.errors.base import (
-    FadError,
     SITE,
+    FadError,
     page_of,
 )
 from fad.errors.packages import (
@@ -59,7 +59,8 @@ from fad.errors.tracers import (
     TracerConversionError,
 )
 
-__all__ = [
+__all__ = [  # in the order of their page in the documentation
+    "SITE",
     "ArgnumsError",
     "BackendFunctionError",
     "BackendMismatchError",
@@ -93,7 +94,6 @@ __all__ = [
     "PathLimitWarning",
     "PullbackConsumedError",
     "RefusedAttributeError",
-    "SITE",
     "ShapeMismatchError",
     "StaticArgumentError",
     "TracerConversionError",
@@ -105,4 +105,5 @@ __all__ = [
 
 for _name in __all__:
     if isinstance(_thing := globals()[_name], type):
-        _thing.__module__ = __name__  # what a traceback shows, pickle writes, and the address of the error's page names
+        _thing.__module__ = __name__  # what tracebacks show, pickle writes and the addresses of the errors' pages name
+del _name, _thing

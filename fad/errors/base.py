@@ -25,7 +25,7 @@ class FadError(Exception):
 def page_of(error: type) -> str:
     """Return the address of the page about an error, or ``""`` for one that has none.
 
-    >>> page_of(NotLinearError)
+    >>> page_of(fad.errors.NotLinearError)
     'https://fad.readthedocs.io/en/stable/errors.html#fad.errors.NotLinearError'
     """
     for cls in error.__mro__:

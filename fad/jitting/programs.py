@@ -20,8 +20,8 @@ from fad.compile.schedule.peak_memory import loops_kept, peak_bytes
 from fad.compile.targets.select import lower
 from fad.config import bytes_of, memory_limit
 from fad.core.graph import ARRAY, GUARD, Graph, GuardFailed, has_effects, same_outcome
-from fad.errors import ImpureFunctionError, MemoryLimitError, user_line
-from fad.introspect.frames import show_place
+from fad.errors import ImpureFunctionError, MemoryLimitError
+from fad.introspect.frames import show_place, user_line
 from fad.staging.may_raise import may_refuse
 from fad.staging.record import is_recording, pause_collection
 

@@ -32,8 +32,8 @@ from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
 from fad.core.transformed import as_run, transformed
 from fad.core.weak import from_operator, is_weak, number, weaken
-from fad.errors import NonArrayOutputError, TracerConversionError, user_line
-from fad.introspect.frames import is_printing, user_place
+from fad.errors import NonArrayOutputError, TracerConversionError
+from fad.introspect.frames import is_printing, user_line, user_place
 from fad.ops.conversion import python_number_p
 from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused, may_refuse, refuses
