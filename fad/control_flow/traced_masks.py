@@ -77,7 +77,7 @@ class SelectedElements(ArrayOfTracedLength):
         self.value = value  # an array of the mask's shape
         self.clean = clean  # whether the first element that is selected stands at the other places already
 
-    def cleaned(self) -> Any:
+    def clean_value(self) -> Any:
         """Return the array with nothing at other places that operations do not meet elsewhere."""
         if not self.clean:
             self.value, self.clean = self.selection.others_replaced(self.value), True
@@ -150,7 +150,7 @@ def elementwise(call: Callable, operands: Any) -> Any:
         if type(x) is SelectedElements:
             if not selection.is_same(x.selection):
                 selection.refuse("it combines two groups")
-            x = x.cleaned()
+            x = x.clean_value()
         elif np.shape(x):
             selection.refuse("it combines an array with a group")
         values.append(x)
