@@ -59,7 +59,7 @@ class _Keeper(Watcher):
     def __init__(self) -> None:
         self.traces: list[WatchedTrace] = []
 
-    def taped(self, trace: WatchedTrace) -> None:
+    def finish_tape(self, trace: WatchedTrace) -> None:
         self.traces.append(trace)
 
 

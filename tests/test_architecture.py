@@ -20,7 +20,7 @@ ROOT = Path(fad.__file__).parent
 # A file may import lower layers and earlier entries of its own layer; lazy imports inside functions count.
 # An entry that ends in a dot is a folder and stands for all its files, among which only cycles are forbidden.
 LAYERS = [
-    ["config", "introspect", "introspect.frames", "introspect.reachable", "errors", "tree."],
+    ["config", "introspect", "introspect.frames", "introspect.reachable", "errors.", "tree."],
     ["viz."],
     ["backends."],
     [
@@ -50,7 +50,7 @@ LAYERS = [
     ["staging", "staging.may_raise", "staging.outer_state", "staging.live_constants", "staging.record"],
     [
         "control_flow", "control_flow.subgraph", "control_flow.intervals", "control_flow.slice_bounds",
-        "control_flow.compose_views",
+        "control_flow.compose_views", "control_flow.traced_length",
         "control_flow.padded", "control_flow.padded_functions", "control_flow.traced_masks",
         "control_flow.traced_slices", "control_flow.split_pullback", "control_flow.interpreter",
         "control_flow.stack", "control_flow.chunks",
@@ -191,7 +191,7 @@ def test_there_are_no_import_cycles():
 
 @pytest.mark.parametrize("module", list(MODULES))
 def test_files_are_short(module):
-    assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) < 600
+    assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) <= 500
 
 
 @pytest.mark.parametrize("module", list(MODULES))

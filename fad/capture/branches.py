@@ -244,7 +244,7 @@ class _Choice:
         with np.errstate(all="ignore"), recording_by(trace), effects.recording() as log:
             try:
                 with written, recording_body(trace, True):
-                    ends, outcome, mine = self._tried(trace, way)
+                    ends, outcome, mine = self._try_way(trace, way)
                     if log.restore():
                         refuse("it changes state outside of it")
                 for root, _ in written.found:
@@ -255,12 +255,12 @@ class _Choice:
                 trace.finish()
         return ends, outcome, mine
 
-    def _tried(self, trace: Any, way: Callable) -> tuple:
-        roots, values = self._lifted(trace)
+    def _try_way(self, trace: Any, way: Callable) -> tuple:
+        roots, values = self._lift(trace)
         try:
             with standing_for(roots, values):
                 outcome = way()
-                ends = {name: self._shown(name) for name in self.cells}
+                ends = {name: self._show(name) for name in self.cells}
                 value = tree.map(example, tree.map(as_leaf, value_of(outcome)))
                 touched = [x for x in roots if is_written(x)]
             for root in touched:
@@ -270,11 +270,11 @@ class _Choice:
         finally:
             self._restore()
 
-    def _lifted(self, trace: Any) -> tuple[list, list]:
+    def _lift(self, trace: Any) -> tuple[list, list]:
         lifts = [*self.lifts, *[(x, x) for x in self.written if all(x is not y for y, _ in self.lifts)]]
         return [x for x, _ in lifts], [lifted_into(trace, y) for _, y in lifts]
 
-    def _shown(self, name: str) -> Any:
+    def _show(self, name: str) -> Any:
         """Return what a way leaves a name bound to: the same object, or an example of it."""
         x = content(self.cells[name])
         if x is self.before[name] or x is UNBOUND:
@@ -313,7 +313,7 @@ class _Choice:
     def _run(self, way: Callable, names: list[str], one_kind: bool, targets: Any) -> tuple:
         """Run a way for its results, in the types that both have."""
         trace = recorder.get()
-        roots, values = self._lifted(trace)
+        roots, values = self._lift(trace)
         try:
             with recording_body(trace, False), standing_for(roots, values):
                 outcome = way()

@@ -68,7 +68,7 @@ class Capture:
             True,
             bound=self.most,
             peeled=0,
-            failed=self.failed,
+            failed=self.note_failure,
             accept=self.has_small_integers,
         )
         self.finish(None if found is None else found[0], n)
@@ -105,7 +105,7 @@ class Capture:
         def record() -> list | None:
             init = (0, np.int64(END), self.step.value, self.step.first())
             return record_loop.while_loop(
-                goes_on, step, init, bound=None if current() is None else self.most, failed=self.failed,
+                goes_on, step, init, bound=None if current() is None else self.most, failed=self.note_failure,
                 accept=lambda operands, params: self.is_long(operands, params, limit),
             )  # fmt: skip
 
@@ -160,7 +160,7 @@ class Capture:
         steps = f"{n} steps" if type(n) is int else "as many steps as it takes"
         report(self.site.file, self.site.line, "captured", f"{steps}, state {carried or 'none'}")
 
-    def failed(self, why: Any) -> None:
+    def note_failure(self, why: Any) -> None:
         """Note why the loop cannot be captured."""
         self.why = why
 
@@ -238,7 +238,7 @@ class Capture:
         step = self.step
         values, arrays, _ = tree.map(lambda x: trace.new(example(x)), step.first())
         given = {name: fresh(x) for name, x in zip(step.names, values, strict=True)}
-        with step.entered(list(given.values()), arrays):
+        with step.enter(list(given.values()), arrays):
             if step.test is not None:
                 step.test()
             number = trace.new(0)

@@ -101,7 +101,7 @@ def _try_for(sequence: Sequence, body: Callable, inside: Any) -> Outcome | None:
     fixed = type(sequence.length) is int
     if fixed and sequence.length == 0:
         return None
-    with inside.trace.repeated(sequence.length if fixed else 16) as number:
+    with inside.trace.repeat(sequence.length if fixed else 16) as number:
         assume(number, 0, sequence.length)
         outcome = body(sequence.element(number))
     return _try_outcome(outcome, inside)
@@ -117,7 +117,7 @@ def run_while(site: Loop, test: Callable, body: Callable) -> Outcome | None:
     inside = current()
     if inside is not None and inside.trial:
         test()
-        with inside.trace.repeated(16):
+        with inside.trace.repeat(16):
             outcome = body()
         return _try_outcome(outcome, inside)
     started = 0

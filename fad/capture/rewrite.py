@@ -44,18 +44,18 @@ class Rewriter:
     def function(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Return the statements of the converted function."""
         if not self.everywhere:
-            return self._declared(self._plain_block(body))
+            return self._declare_names(self._plain_block(body))
         why = next((r for s in body for r in [self._reason(s)] if r), "")
         if why:
             raise NotConvertible(why)
         if not any(own_jumps([s]) for s in body if not isinstance(s, ast.Return)):
             *first, last = body
             done = [*self._staged_block(first, frozenset()), *self._last(last)]
-            return self._declared(done)
+            return self._declare_names(done)
         name = self._name("body")
         inner = self._function(name, [], body, self._staged_block(body, frozenset()), body[0])
         result = ast.Return(helper("result", ast.Call(ast.Name(name, ast.Load()), [], [])))
-        return self._declared([inner, _at(result, body[-1])])
+        return self._declare_names([inner, _at(result, body[-1])])
 
     def _last(self, s: ast.stmt) -> list[ast.stmt]:
         if isinstance(s, ast.Return):
@@ -63,7 +63,7 @@ class Rewriter:
             return [s]
         return self._staged_block([s], frozenset())
 
-    def _declared(self, body: list[ast.stmt]) -> list[ast.stmt]:
+    def _declare_names(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Bind, in code that never runs, the names that generated functions bind: so they are this function's own."""
         if not self.moved:
             return body
@@ -207,7 +207,7 @@ class Rewriter:
                 made = self._assign(s.targets[0], value)
             return [_at(x, s) for x in made]
         if isinstance(s, ast.AugAssign):
-            return [_at(x, s) for x in self._augmented(s)]
+            return [_at(x, s) for x in self._rewrite_augmented(s)]
         if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return [s]
         for field, value in ast.iter_fields(s):
@@ -236,7 +236,7 @@ class Rewriter:
             return out
         return [ast.Assign([target], value)]
 
-    def _augmented(self, s: ast.AugAssign) -> list[ast.stmt]:
+    def _rewrite_augmented(self, s: ast.AugAssign) -> list[ast.stmt]:
         name = ast.Constant(type(s.op).__name__)
         target = s.target
         if isinstance(target, ast.Name):

@@ -2,7 +2,7 @@
 
 A name is carried by value, and the body binds it to a new value in each step. An array that is written keeps its
 handle, so that all who know it see the writes: for the length of the body the handle stands for the body's own value,
-and its views are taken again; then it is put back, and after the loop it is rewritten.
+and its views are taken again; then it is put back, and after the loop it is replace_root.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from fad import tree
 from fad.capture.context import current, refuse
 from fad.core.buffers import PLAIN, buffer
-from fad.core.memory import RUNS, Memory, is_array, is_outside, layout, rewritten, root_of, snapshot
+from fad.core.memory import RUNS, Memory, is_array, is_outside, layout, replace_root, root_of, snapshot
 from fad.core.tracer import Tracer, tracer, up_to_date
 from fad.introspect.reachable import Walk
 from fad.staging.record import is_traceable
@@ -129,7 +129,7 @@ def _point(x: Tracer, value: Any, trace: Any, info: Any) -> None:
 def replace(root: Tracer, new: Any) -> None:
     """Let an array that a loop or branch wrote into stand for what is in it now."""
     if type(new) is Tracer:
-        rewritten(root, snapshot(new))
+        replace_root(root, snapshot(new))
     else:
         root[...] = new
 
@@ -173,7 +173,7 @@ def lifted_into(trace: Any, x: Tracer) -> Tracer:
     if x.trace is PLAIN:
         value = PLAIN.freeze(x)
         return tracer(value, trace, trace.constant(value))
-    return trace.lifted(x)
+    return trace.lift(x)
 
 
 def require_body() -> Any:

@@ -90,7 +90,7 @@ class Step:
         return values, list(self.roots), lates
 
     @contextlib.contextmanager
-    def entered(self, values: list, arrays: list) -> Iterator[dict[str, Any]]:
+    def enter(self, values: list, arrays: list) -> Iterator[dict[str, Any]]:
         """Let names and arrays be those of a state for the length of a block; give what names are bound to without."""
         before = {name: self.content(name) for name in self.bound}
         try:
@@ -108,12 +108,12 @@ class Step:
         values, arrays, _ = state
         given = [fresh(x) for x in values]
         handles = dict(zip(self.names, given, strict=True))
-        with self.entered(list(given), arrays) as before, self._context():
+        with self.enter(list(given), arrays) as before, self._context():
             outcome = self.body() if item is None else self.body(item[0](item[1]))
             self._check_kept(before)
             self.check_aliases(handles, value_of(outcome))
-            left = [self._left(name) for name in self.names]
-            lates = [self._left(name) for name in self.late]
+            left = [self._find_left(name) for name in self.names]
+            lates = [self._find_left(name) for name in self.late]
             outcome = _describe_end(outcome)
             return (left, [snapshot(x) for x in self.roots], lates), outcome
 
@@ -126,7 +126,7 @@ class Step:
     def ask(self, state: tuple) -> Any:
         """Return whether a while loop goes on."""
         values, arrays, _ = state
-        with self.entered([fresh(x) for x in values], arrays), self._context():
+        with self.enter([fresh(x) for x in values], arrays), self._context():
             found = self.test() if self.test is not None else True
             return found if type(found) is Tracer else bool(found)
 
@@ -137,7 +137,7 @@ class Step:
             return contextlib.nullcontext()
         return recording_body(trace, False)
 
-    def _left(self, name: str) -> Any:
+    def _find_left(self, name: str) -> Any:
         x = self.content(name)
         if x is UNBOUND:
             refuse(f"it leaves {name} unbound")
@@ -174,14 +174,14 @@ class Step:
         given = {id(x): name for name, value in handles.items() for x in tree.leaves(value) if is_handle(x)}
         self.passed = set()
 
-        def known(x: Tracer) -> list | None:
+        def find_links(x: Tracer) -> list | None:
             name = given.get(id(x))
             if name is None:
                 return None
             self.passed.add(name)
             return [("before", name), *[root_of(y) for y in self._known_before(name) if y.shape]]
 
-        self.links = links_of(self._left_by(returned), known)
+        self.links = links_of(self._left_by(returned), find_links)
 
     def note_links(self, runs: bool, returned: Any = ()) -> None:
         """Note behind the loop which names may know one array."""

@@ -19,7 +19,7 @@ class TrialTrace(BodyTrace):
         self.inner_work = 0  # operations of further steps of inner loops
 
     @contextlib.contextmanager
-    def repeated(self, steps: int) -> Iterator[Tracer]:
+    def repeat(self, steps: int) -> Iterator[Tracer]:
         """Count what a block does as often as a loop's steps; give a number for the step."""
         before, work = len(self.equations), self.inner_work
         yield self.new(0)

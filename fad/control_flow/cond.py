@@ -21,7 +21,7 @@ from fad.control_flow.subgraph import (
     Unrecordable,
     can_record,
     example,
-    frozen,
+    freeze_operands,
     record_body,
     record_flat,
 )
@@ -50,7 +50,7 @@ def _run(index: Any, *operands: Any, branches: tuple) -> tuple:
 def choose(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
     """Record a choice between functions; returns ``[result]``, or None where that cannot be."""
     leaves, in_tree = tree.flatten(operands)
-    leaves = frozen(leaves)
+    leaves = freeze_operands(leaves)
     if type(index) is not Tracer or not can_record([index, *leaves]):
         return None
     t = type_of(as_value(example(index)))

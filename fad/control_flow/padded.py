@@ -18,7 +18,6 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from fad.control_flow.intervals import form_of
 from fad.control_flow.slice_bounds import (
@@ -34,8 +33,8 @@ from fad.control_flow.slice_bounds import (
     refuse,
     same,
 )
-from fad.core.primitive import Primitive
-from fad.core.tracer import Tracer, bind, stop
+from fad.control_flow.traced_length import ArrayOfTracedLength
+from fad.core.tracer import Tracer, stop
 from fad.ops.functional_updates import At
 from fad.ops.writing import _as_written, write
 
@@ -45,7 +44,7 @@ FUNCTIONS: dict[Any, Callable] = {}
 _WHOLE = slice(None)
 
 
-class PaddedArray(NDArrayOperatorsMixin):
+class PaddedArray(ArrayOfTracedLength):
     """An array of which some axes have a length that only a loop's body knows.
 
     `axes` holds an `Axis` for each of those, and the static size for the others. `read` gives the array of full size,
@@ -54,6 +53,8 @@ class PaddedArray(NDArrayOperatorsMixin):
     """
 
     __slots__ = ("axes", "dtype", "read", "store", "clean", "parent", "index")
+
+    functions = FUNCTIONS
 
     def __init__(self, axes: tuple, dtype: Any, read: Callable, store: Callable | None, clean: bool = False):
         self.axes = axes
@@ -65,10 +66,6 @@ class PaddedArray(NDArrayOperatorsMixin):
         self.index: Any = None
 
     # --- what an array says of itself -------------------------------------------------------------------------
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        return np.ndarray
 
     @property
     def shape(self) -> tuple:
@@ -87,12 +84,6 @@ class PaddedArray(NDArrayOperatorsMixin):
 
     def refuse(self, what: str) -> NoReturn:
         refuse(_numbers(self.axes), f"{what} of a slice whose length depends on the counter of the loop")
-
-    def __getattr__(self, name: str) -> Any:
-        method = FUNCTIONS.get(name)
-        if method is None:
-            self.refuse(f"it uses .{name}")
-        return lambda *args, **options: method(self, *args, **options)
 
     def __len__(self) -> int:
         self.refuse("it takes len()")
@@ -140,20 +131,11 @@ class PaddedArray(NDArrayOperatorsMixin):
             self.refuse(f"it writes the result of {ufunc.__name__} into an array")
         return out[0].receive(y)
 
-    def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
-        function = FUNCTIONS.get(func)
-        if function is None:
-            self.refuse(f"it calls {getattr(func, '__name__', func)}")
-        return function(*args, **kwargs)
-
-    __fad_function__ = True  # a traced array leaves NumPy's functions to this class
-    holds_places = True  # it may be an index, which `fad.control_flow.traced_slices` answers
-
     @staticmethod
-    def __fad_bind__(prim: Primitive, args: tuple, params: dict) -> Any:
-        if prim.archetype not in ("elementwise", "selection"):
-            next(x for x in args if type(x) is PaddedArray).refuse(f"it takes {prim.name}")
-        return elementwise(lambda *xs: bind(prim, *xs, **params), args)
+    def apply_elementwise(call: Callable, operands: Any) -> Any:
+        return elementwise(call, operands)
+
+    holds_places = True  # it may be an index, which `fad.control_flow.traced_slices` answers
 
     # --- parts of it ------------------------------------------------------------------------------------------
 

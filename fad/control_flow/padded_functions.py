@@ -24,7 +24,7 @@ def _axes(x: PaddedArray, axis: Any) -> tuple:
     return tuple([normalize_axis(k, x.ndim) for k in (axis if type(axis) in (tuple, list) else (axis,))])
 
 
-def _left(x: PaddedArray, axes: tuple, keepdims: bool) -> tuple:
+def _remaining_axes(x: PaddedArray, axes: tuple, keepdims: bool) -> tuple:
     """Return the axes of a result that is reduced along some axes."""
     kept = [1 if k in axes else axis for k, axis in enumerate(x.axes) if keepdims or k not in axes]
     return tuple(kept)
@@ -37,7 +37,7 @@ def _reduce_part(function: Callable, neutral: Callable) -> Callable:
         axes = _axes(x, axis)
         fills = [neutral(x.dtype) if k in axes else None for k in range(x.ndim)]
         y = function(bring_parts(x, x.axes, fills), axis=axes, keepdims=keepdims)
-        return fresh(y, _left(x, axes, keepdims))
+        return fresh(y, _remaining_axes(x, axes, keepdims))
 
     return reduce
 
@@ -110,7 +110,7 @@ def norm(x: PaddedArray, ord: Any = None, axis: Any = None, keepdims: bool = Fal
     fills = [0 if k in axes else None for k in range(x.ndim)]
     value = bring_parts(x, x.axes, fills)
     y = np.linalg.norm(value, axis=axes if len(axes) > 1 else axes[0], keepdims=keepdims)
-    return fresh(y, _left(x, axes, keepdims))
+    return fresh(y, _remaining_axes(x, axes, keepdims))
 
 
 def _place_of(function: Callable, neutral: Callable) -> Callable:

@@ -52,15 +52,15 @@ class _Call:
     def loop(self, operands: list) -> list:
         return list(bind(self.params["loop"], *operands, **self.loop_params))
 
-    def seeded(self, ys: Any) -> list:
+    def seed_cotangents(self, ys: Any) -> list:
         return [y for y, s in zip(ys, self.params["seeds"], strict=False) if s]
 
     def gradient(self, cts: list) -> list:
         return list(bind(pullback_p, *self.operands, *cts, **self.params))
 
-    def pushed(self, operands: list, at: list[int], tangents: list) -> tuple[list, list]:
+    def push_tangents(self, operands: list, at: list[int], tangents: list) -> tuple[list, list]:
         """Return the marked parts of the state, and their tangents where the operands numbered `at` have some."""
-        fun = lambda *xs: self.seeded(self.loop(_with(operands, at, xs)))
+        fun = lambda *xs: self.seed_cotangents(self.loop(_with(operands, at, xs)))
         ys, ts = jvp(fun, [as_value(operands[k]) for k in at], tangents)
         return list(ys), list(ts)
 
@@ -71,7 +71,7 @@ class _Call:
 
     def step_by_step(self) -> list:
         """Return the gradient of the loop, step by step: nothing is left of it in a recording."""
-        return self.pull(lambda xs: self.seeded(step_by_step(xs, self.loop_params)), self.active, self.cts)[1]
+        return self.pull(lambda xs: self.seed_cotangents(step_by_step(xs, self.loop_params)), self.active, self.cts)[1]
 
 
 def active_operands(params: dict) -> list[int]:
@@ -131,7 +131,7 @@ def _push(values: list, tangents: list, params: dict) -> list:
         return call.gradient(cts)
 
     def both(operands: list) -> list:
-        ys, ts = call.pushed(operands, moved, [tangents[k] for k in moved])
+        ys, ts = call.push_tangents(operands, moved, [tangents[k] for k in moved])
         return [*ys, *ts]
 
     return call.pull(both, call.active, [*cts, *call.cts])[1]
@@ -147,7 +147,7 @@ def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
 
     def pullback(cts: list) -> list:
         tangents = [zeros_like(y) if ct is None else densify(ct) for ct, y in zip(cts, ys, strict=True)]
-        tangent = lambda operands: call.pushed(operands, call.active, tangents)[1]
+        tangent = lambda operands: call.push_tangents(operands, call.active, tangents)[1]
         seeds, found = call.pull(tangent, traced, call.cts) if traced else (tangent(call.operands), [])
         grads = dict(zip(traced, found, strict=True))
         return [*[grads.get(k) for k in range(n)], *seeds]
@@ -166,7 +166,7 @@ def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
     spread = [v if b or not f else _spread(v, size) for v, b, f in zip(values, batched, flags, strict=True)]
     call = _Call(spread, params)
     over_batch = params["loop"].over_batch
-    over = lambda operands: call.seeded(over_batch(size, tuple(flags[:n]), operands, call.loop_params))
+    over = lambda operands: call.seed_cotangents(over_batch(size, tuple(flags[:n]), operands, call.loop_params))
     try:
         return tuple(call.pull(over, active, call.cts)[1])
     except Unrecordable as why:

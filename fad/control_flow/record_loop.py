@@ -27,7 +27,7 @@ from fad.control_flow.subgraph import (
     Unrecordable,
     can_record,
     example,
-    frozen,
+    freeze_operands,
     record_body,
     to_number_p,
 )
@@ -93,7 +93,7 @@ def scan(
         return None
     leaves, in_tree = tree.flatten(init)
     items, xs_tree = tree.flatten(xs)
-    leaves, items = frozen(leaves), frozen(items)
+    leaves, items = freeze_operands(leaves), freeze_operands(items)
     dynamic = type(n) is Tracer
     if not can_record([*leaves, *items]) or (not dynamic and n < 2):
         return None
@@ -366,7 +366,7 @@ def while_loop(
     if not is_recording():
         return None
     leaves, in_tree = tree.flatten(init)
-    leaves = frozen(leaves)
+    leaves = freeze_operands(leaves)
     if not can_record(leaves):
         return None
 

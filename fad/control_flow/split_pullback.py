@@ -208,7 +208,7 @@ def accumulate_outputs(backward: Graph, grads: int) -> tuple[Graph, list[int]]:
     inputs, outputs = [], []
     for v in backward.outputs[:grads]:
         inputs.append(work.new(v))
-        outputs.append(work.added(inputs[-1], v))
+        outputs.append(work.add(inputs[-1], v))
     outputs += backward.outputs[grads:]
     equations = _in_order(find_needed(work.equations, outputs)) if work.moved else find_needed(work.equations, outputs)
     return backward.replace(types=work.types, equations=equations, outputs=outputs), inputs
@@ -254,7 +254,7 @@ class _Accumulation:
         self.equations.append(Equation(REGISTRY[name], ins, params, (total,)))
         return total
 
-    def added(self, total: int, v: int) -> int:
+    def add(self, total: int, v: int) -> int:
         """Return the sum of a total and value v."""
         updates: list[Equation] = []
         w = v

@@ -24,7 +24,7 @@ from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date
 from fad.core.values import traces_of
 from fad.core.weak import number
-from fad.errors import user_line
+from fad.introspect.frames import user_line
 from fad.staging.may_raise import stand_in
 from fad.staging.record import RecordTrace, _output, is_recording, is_traceable, recording_by
 from fad.transforms.check import as_value
@@ -74,7 +74,7 @@ class BodyTrace(RecordTrace):
     def example(self, number: int) -> Any:
         return self._examples[number]
 
-    def lifted(self, x: Tracer) -> Tracer:
+    def lift(self, x: Tracer) -> Tracer:
         """Return a value from outside as one of this body, so that what is computed from it is computed here."""
         number = self.foreign(x)
         value = self._examples[number]
@@ -101,7 +101,7 @@ class BodyTrace(RecordTrace):
     def compute(self, prim: Any, values: list, params: dict) -> Any:
         return (prim.example or prim.forward)(*values, **params)
 
-    def refused(self, prim: Any, values: list, params: dict, error: Exception) -> Any:
+    def give_up(self, prim: Any, values: list, params: dict, error: Exception) -> Any:
         y = stand_in(prim, values, params)
         if y is None:
             raise Unrecordable(self, f"its operation {prim.name} raises for values that it may never see: {error}")
@@ -169,7 +169,7 @@ def is_weak(x: Any) -> bool:
     return type(x) is Tracer and isinstance(x.trace, RecordTrace) and x.info in x.trace.weak
 
 
-def frozen(leaves: list) -> list:
+def freeze_operands(leaves: list) -> list:
     """Return operands of a loop or branch, those that are arrays made by the running function as they are now."""
     return [PLAIN.freeze(x) if type(x) is Tracer and up_to_date(x).trace is PLAIN else x for x in leaves]
 

@@ -14,12 +14,11 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from fad.control_flow.slice_bounds import places, refuse
+from fad.control_flow.traced_length import ArrayOfTracedLength
 from fad.core.graph import Equation
-from fad.core.primitive import Primitive
-from fad.core.tracer import Tracer, bind, stop, up_to_date
+from fad.core.tracer import Tracer, stop, up_to_date
 from fad.ops.writing import _as_written
 from fad.ops.writing import write as write_at
 from fad.staging.record import RecordTrace
@@ -62,27 +61,29 @@ class Selection:
         refuse((self.mask,), f"{what} of elements that a mask selects, whose number differs from step to step")
 
 
-class SelectedElements(NDArrayOperatorsMixin):
+FUNCTIONS: dict[Any, Callable] = {}
+"""NumPy's functions that take such elements, and methods by names."""
+
+
+class SelectedElements(ArrayOfTracedLength):
     """The elements that a mask selects, as an array of one axis whose length only a loop's body knows."""
 
     __slots__ = ("selection", "value", "clean")
+
+    functions = FUNCTIONS
 
     def __init__(self, selection: Selection, value: Any, clean: bool = True):
         self.selection = selection
         self.value = value  # an array of the mask's shape
         self.clean = clean  # whether the first element that is selected stands at the other places already
 
-    def cleaned(self) -> Any:
+    def clean_value(self) -> Any:
         """Return the array with nothing at other places that operations do not meet elsewhere."""
         if not self.clean:
             self.value, self.clean = self.selection.others_replaced(self.value), True
         return self.value
 
     # --- what an array says of itself -------------------------------------------------------------------------
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        return np.ndarray
 
     @property
     def dtype(self) -> Any:
@@ -106,12 +107,6 @@ class SelectedElements(NDArrayOperatorsMixin):
 
     def refuse(self, what: str) -> NoReturn:
         self.selection.refuse(what)
-
-    def __getattr__(self, name: str) -> Any:
-        method = _METHODS.get(name)
-        if method is None:
-            self.refuse(f"it uses .{name}")
-        return lambda *args, **options: method(self, *args, **options)
 
     def _plain(self, *_: Any, **__: Any) -> NoReturn:
         self.refuse("it makes a plain value")
@@ -142,19 +137,9 @@ class SelectedElements(NDArrayOperatorsMixin):
         out[0].value, out[0].clean = y.value.astype(out[0].dtype), True
         return out[0]
 
-    def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
-        function = FUNCTIONS.get(func)
-        if function is None:
-            self.refuse(f"it calls {getattr(func, '__name__', func)}")
-        return function(*args, **kwargs)
-
-    __fad_function__ = True  # a traced array leaves NumPy's functions to this class
-
     @staticmethod
-    def __fad_bind__(prim: Primitive, args: tuple, params: dict) -> Any:
-        if prim.archetype not in ("elementwise", "selection"):
-            next(x for x in args if type(x) is SelectedElements).refuse(f"it takes {prim.name}")
-        return elementwise(lambda *xs: bind(prim, *xs, **params), args)
+    def apply_elementwise(call: Callable, operands: Any) -> Any:
+        return elementwise(call, operands)
 
 
 def elementwise(call: Callable, operands: Any) -> Any:
@@ -165,7 +150,7 @@ def elementwise(call: Callable, operands: Any) -> Any:
         if type(x) is SelectedElements:
             if not selection.is_same(x.selection):
                 selection.refuse("it combines two groups")
-            x = x.cleaned()
+            x = x.clean_value()
         elif np.shape(x):
             selection.refuse("it combines an array with a group")
         values.append(x)
@@ -262,12 +247,12 @@ total = _of_all(np.sum, 0)
 _product, _some, _every = _of_all(np.prod, 1), _of_all(np.any, 0), _of_all(np.all, 1)
 _copy = _each(np.copy)
 
-FUNCTIONS: dict[Any, Callable] = {
+FUNCTIONS.update({
     np.sum: total, np.prod: _product, np.any: _some, np.all: _every, np.mean: _mean, np.size: lambda x: x.size,
     np.ndim: lambda x: 1, (np.add, "reduce"): total, (np.multiply, "reduce"): _product,
-    **{f: _each(f) for f in (np.where, np.clip, np.copy, np.real, np.imag, np.zeros_like, np.ones_like)},
-}  # fmt: skip
-_METHODS: dict[str, Callable] = {
+})  # fmt: skip
+FUNCTIONS.update({f: _each(f) for f in (np.where, np.clip, np.copy, np.real, np.imag, np.zeros_like, np.ones_like)})
+FUNCTIONS.update({
     "sum": total, "prod": _product, "any": _some, "all": _every, "mean": _mean, "copy": _copy, "clip": _each(np.clip),
     "astype": lambda x, dtype: elementwise(lambda v: v.astype(dtype), [x]),
-}
+})  # fmt: skip

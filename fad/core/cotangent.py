@@ -33,7 +33,7 @@ class Masked:
         self.value = value
         self.clean = clean
         self._live = live
-        self.places: list | None = None  # the indices to which all has been added so far, see `Indexed.gathered`
+        self.places: list | None = None  # the indices to which all has been added so far, see `Indexed.gather`
 
     @property
     def live(self) -> Any:
@@ -207,7 +207,7 @@ class Indexed:
     def _ones(self) -> Any:
         return self.add(self.shape, self.dtype, [(index, np.ones_like(values)) for index, values in self.entries])
 
-    def gathered(self) -> Any:
+    def gather(self) -> Any:
         """Return the sum of the entries; if index arrays and masks chose the places, it is zero elsewhere by selection.
 
         After slices and integers alone no mask is kept: loops over ``x[t]`` are to cost nothing more.

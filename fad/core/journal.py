@@ -133,7 +133,7 @@ def forget() -> None:
     journal.running = journal.of_transform = False
 
 
-def journaled(run: Callable) -> Callable:
+def with_journal(run: Callable) -> Callable:
     """Return a program that keeps the results of its effects until the outermost one has come to its end."""
 
     @functools.wraps(run)
@@ -194,4 +194,4 @@ def run_instead(error: BaseException, run: Callable, *args: Any, **kwargs: Any) 
         JOURNAL.next = start
     else:
         JOURNAL.done = done
-    return journaled(run)(*args, **kwargs)
+    return with_journal(run)(*args, **kwargs)

@@ -164,7 +164,7 @@ def snapshot(x: Any) -> Any:
     return y
 
 
-def rewritten(root: Any, new: Any) -> None:
+def replace_root(root: Any, new: Any) -> None:
     """Let a root stand for its new value; its views follow at their next use."""
     if root.memory is None:
         root.memory = Memory()

@@ -23,7 +23,7 @@ from fad.backends import host
 from fad.backends.counterparts import explain
 from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
 from fad.core.lengths import Length
-from fad.core.memory import RUNS, is_array, link, refresh, rewritten, snapshot, unwrap
+from fad.core.memory import RUNS, is_array, link, refresh, replace_root, snapshot, unwrap
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
 from fad.core.weak import ENTRIES, WEAK, is_weak, number
 from fad.errors import (
@@ -106,13 +106,13 @@ class Tracer:
         return (self[i] for i in range(self.shape[0]))
 
     def __repr__(self) -> str:
-        return f"Tracer[{up_to_date(self).trace.kind}]({self.trace.printed(self)!r})"
+        return f"Tracer[{up_to_date(self).trace.kind}]({self.trace.value_to_print(self)!r})"
 
     def __str__(self) -> str:
         return up_to_date(self).trace.show(self)
 
     def __format__(self, spec: str) -> str:
-        return format(up_to_date(self).trace.printed(self), spec) if spec else str(self)
+        return format(up_to_date(self).trace.value_to_print(self), spec) if spec else str(self)
 
     # --- questions that need a plain value --------------------------------------------------------------------
 
@@ -308,9 +308,9 @@ class Trace:
         return x.value.__class__
 
     def show(self, x: Tracer) -> str:
-        return str(self.printed(x))
+        return str(self.value_to_print(x))
 
-    def printed(self, x: Tracer) -> Any:
+    def value_to_print(self, x: Tracer) -> Any:
         """Return the value that becomes text, which may be traced as well."""
         return x.value
 
@@ -371,9 +371,9 @@ class Trace:
     def strong(self, x: Tracer) -> Tracer:
         """Return a tracer of this trace as what a transform takes: no Python number, even if it stands for one."""
         self.check_alive()
-        return snapshot(self.converted(x))
+        return snapshot(self.convert_to_array(x))
 
-    def converted(self, x: Tracer) -> Tracer:
+    def convert_to_array(self, x: Tracer) -> Tracer:
         """Return what NumPy's conversion to an array makes of a tracer that may stand for a Python number."""
         strong: Any = np.positive(x) if is_weak(unwrap(x)) else x
         return strong
@@ -404,7 +404,7 @@ class Trace:
         y = self.lower(x)
         if type(y) is not Tracer:
             y = tracer(y.copy() if type(y) is np.ndarray else y, Trace.of_plain, None)
-        rewritten(x, y)
+        replace_root(x, y)
 
 
 def leaked_error(trace: Trace | type[Trace]) -> LeakedTracerError:
@@ -478,7 +478,7 @@ def any_of(x: Any) -> bool:
 def strong(x: Any) -> Any:
     """Return a value as what NumPy's conversion to an array makes of it: a Python number's dtype counts from now on."""
     if type(x) is Tracer:
-        return x.trace.converted(x)
+        return x.trace.convert_to_array(x)
     return x[()] if type(x) in WEAK else x
 
 

@@ -96,7 +96,7 @@ class Transformed(Wrapping):
     def __closure__(self) -> tuple | None:
         return self.run.__closure__
 
-    def replaced(self, run: Callable) -> Transformed:
+    def with_run(self, run: Callable) -> Transformed:
         """Return the same transformed function with another function that runs."""
         return Transformed(self._transform, self.__wrapped__, run)
 

@@ -217,7 +217,7 @@ def _read(path: Path) -> Any:
                 start, size, length = part["pieces"][name]
                 whole = wholes.setdefault(name, np.zeros(length, x.dtype))
                 whole[start : start + size] = x
-        return _rebuilt(index["tree"], wholes)
+        return _rebuild(index["tree"], wholes)
     except (ValueError, KeyError, TypeError, FileNotFoundError) as error:
         if isinstance(error, FileFormatError):
             raise
@@ -247,11 +247,11 @@ def _describe(x: Any, arrays: dict, name: str = "") -> Any:
     return {"array": name}
 
 
-def _rebuilt(shape: dict, arrays: dict) -> Any:
+def _rebuild(shape: dict, arrays: dict) -> Any:
     ((kind, inner),) = shape.items()
     if kind == "dict":
-        return {k: _rebuilt(v, arrays) for k, v in inner.items()}
+        return {k: _rebuild(v, arrays) for k, v in inner.items()}
     if kind in ("list", "tuple"):
-        found = [_rebuilt(v, arrays) for v in inner]
+        found = [_rebuild(v, arrays) for v in inner]
         return tuple(found) if kind == "tuple" else found
     return arrays[inner] if kind == "array" else inner

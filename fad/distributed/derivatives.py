@@ -16,7 +16,7 @@ import numpy as np
 
 from fad import tree
 from fad.core import effects
-from fad.core.journal import JOURNAL, effect_place, journaled
+from fad.core.journal import JOURNAL, effect_place, with_journal
 from fad.core.tracer import Tracer, tracer
 from fad.core.values import depth
 from fad.distributed.communicator import Communicator
@@ -176,7 +176,7 @@ def value_and_grad(
     typed: list = []  # whether the loss calls collectives, so that its values need types
 
     @functools.wraps(fun, updated=())
-    @journaled
+    @with_journal
     def evaluate(*args: Any, **kwargs: Any) -> tuple:
         mine = comm or world()
         f, chosen, single = split_arguments(fun, args, kwargs, argnums, None, "value_and_grad")

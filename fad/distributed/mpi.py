@@ -235,14 +235,14 @@ class MPIRank(Communicator):
 
     def _exchange(self, mine: Any, theirs: Any, op: str) -> Any:
         """Do at once what `_Exchange` begins."""
-        if theirs.nbytes <= SHARED and (window := self._shared()) is not None:
+        if theirs.nbytes <= SHARED and (window := self._share_memory()) is not None:
             return _reduce_pair(self, mine, window.exchange(theirs), op)
         out, other = np.empty_like(mine), 1 - self.rank
         messages = _bytes(theirs), other, _REDUCE, _bytes(out), other, _REDUCE
         _receive(self, mine, mine.nbytes, self.mpi.Sendrecv, *messages)
         return _reduce_pair(self, mine, out, op, out)
 
-    def _shared(self) -> _Window | None:
+    def _share_memory(self) -> _Window | None:
         """Return the memory that both ranks share; None if they run on two machines."""
         if self.window is NotImplemented:
             near = self.mpi.Split_type(MPI.COMM_TYPE_SHARED)

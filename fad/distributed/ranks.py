@@ -34,8 +34,8 @@ from fad.distributed.communicator import Communicator, RankNumber
 from fad.distributed.errors import RankTypeError
 from fad.distributed.primitives import GIVES_SAME, TAKES_SAME, TYPED, tied, vary
 from fad.distributed.worlds import world
-from fad.errors import user_line
-from fad.ops.writing import rewritten, write_through
+from fad.introspect.frames import user_line
+from fad.ops.writing import replace_root, write_through
 from fad.staging.record import RecordTrace, recorder
 from fad.transforms.check import as_operand, as_value
 from fad.transforms.custom_rules import RULES, Call
@@ -116,7 +116,7 @@ class RankTrace(Trace):
         """Write a Python number, which is the same on all ranks; as an array it would count as each rank's own."""
         if type(v) not in _NUMBERS:
             return False
-        rewritten(root, write_through(root, path, template, self.new(np.array(v, root.dtype), True), list(arrays)))
+        replace_root(root, write_through(root, path, template, self.new(np.array(v, root.dtype), True), list(arrays)))
         return True
 
     def from_outside(self, x: Any, args: tuple) -> Any:

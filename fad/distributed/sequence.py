@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fad.distributed.errors import DistributedError, MismatchError
-from fad.errors import user_line
+from fad.introspect.frames import user_line
 
 _BYTES = 1024
 _OF_TWO = ("send", "recv")

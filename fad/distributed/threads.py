@@ -18,7 +18,7 @@ import numpy as np
 from fad.distributed.communicator import TIMEOUT, Communicator, current, reduce
 from fad.distributed.errors import DistributedError, MismatchError
 from fad.distributed.sequence import difference
-from fad.errors import user_line
+from fad.introspect.frames import user_line
 
 _OF_TWO = ("send", "recv")
 

@@ -417,8 +417,8 @@ def unshare(y: Any, operands: list) -> Any:
 
 
 for _cls in (Tensor, Parameter):
-    tree.register_node(_cls, lambda t: ((lower(t),), None), lambda _, children: _rebuilt(children[0]))
+    tree.register_node(_cls, lambda t: ((lower(t),), None), lambda _, children: _rebuild(children[0]))
 
 
-def _rebuilt(x: Any) -> Any:
+def _rebuild(x: Any) -> Any:
     return wrap(x) if type(x) is Tracer or is_numpy(x) else x

@@ -12,7 +12,7 @@ from fad import tree
 from fad.capture.runtime import reporting
 from fad.core import effects
 from fad.core.graph import GuardFailed
-from fad.core.journal import journaled, rewind, run_instead
+from fad.core.journal import rewind, run_instead, with_journal
 from fad.core.memory import copy_layout, snapshot
 from fad.core.tracer import Tracer
 from fad.errors import PathLimitWarning
@@ -127,7 +127,7 @@ class JittedCall:
         args, kwargs = tree.unflatten(self.in_tree, leaves)
         return self.fun(*args, **kwargs)
 
-    @journaled
+    @with_journal
     def record(self, key: Any, expected: list | None, replayed: Path | None = None, arrays: Any = ()) -> Any:
         jitted = self.jitted
         signature = jitted._signatures.get(key)

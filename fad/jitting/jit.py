@@ -222,7 +222,7 @@ class Jitted(Wrapping):
         name = getattr(self.fun, "__name__", "function")
         lines = [f"jit of {name}: {self.cache_info()}"]
         for signature in list(self._signatures.values()):
-            lines += signature.described()
+            lines += signature.describe()
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

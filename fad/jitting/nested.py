@@ -63,7 +63,7 @@ def _under_vjp(
     def pullback(cts):
         full = [zeros_like(y) if ct is None else ct for ct, y in zip(cts, ys, strict=True)]
         earlier.check()
-        with earlier.restored():
+        with earlier.restore():
             return list(cached("vjp", lambda: pull)(values, full))
 
     parents = [x.info for x, m in zip(leaves, mine, strict=True) if m]
@@ -122,7 +122,7 @@ def _under_jet(
     if _depends_on(trace, (out, known)):
         before.undo()
         return flat(*leaves)
-    return tree.map(trace.known, out, known)
+    return tree.map(trace.attach_derivatives, out, known)
 
 
 RULES: dict[type, Callable] = {

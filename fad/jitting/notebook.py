@@ -24,7 +24,7 @@ def programs_as_html(title: str, info: Any, signatures: list[Signature]) -> str:
 
 
 def _program(path: Path) -> Iterator[str]:
-    first, *others = path.described()
+    first, *others = path.describe()
     yield tables.paragraph(f"Program for {first}")
     yield from (tables.paragraph(line.strip()) for line in others)
     if getattr(path.program, "lowering", "") == "llvm":

@@ -20,8 +20,8 @@ from fad.compile.schedule.peak_memory import loops_kept, peak_bytes
 from fad.compile.targets.select import lower
 from fad.config import bytes_of, memory_limit
 from fad.core.graph import ARRAY, GUARD, Graph, GuardFailed, has_effects, same_outcome
-from fad.errors import ImpureFunctionError, MemoryLimitError, user_line
-from fad.introspect.frames import show_place
+from fad.errors import ImpureFunctionError, MemoryLimitError
+from fad.introspect.frames import show_place, user_line
 from fad.staging.may_raise import may_refuse
 from fad.staging.record import is_recording, pause_collection
 
@@ -129,7 +129,7 @@ class Path:
         """Whether a recording is under way, in which its effects must be seen."""
         return self.effects and is_recording()
 
-    def described(self) -> Iterator[str]:
+    def describe(self) -> Iterator[str]:
         """Give the lines of ``explain``: what was recorded, under which guards, and how the program runs."""
         heads = ", ".join(str(self.graph.types[i]) for i in self.graph.inputs)
         yield f"({heads}): {len(self.graph)} operations recorded, {len(self.answers)} guards"
@@ -192,10 +192,10 @@ class Signature:
         n = len(path.answers)
         return any(len(p.answers) == n and all(map(same_outcome, p.answers, path.answers)) for p in self.paths)
 
-    def described(self) -> Iterator[str]:
+    def describe(self) -> Iterator[str]:
         """Give the lines of ``explain``, path by path."""
         for path in self.paths:
-            yield from path.described()
+            yield from path.describe()
         if self.changes > MAX_CHANGES:
             yield "  what it finds outside changes in every call, so the function runs without jit"
         elif self.full:

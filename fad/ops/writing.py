@@ -15,7 +15,7 @@ import numpy as np
 
 from fad.backends import like
 from fad.core.conversions import error_of_written_outside
-from fad.core.memory import RUNS, is_array, is_outside, layout, path_of, refresh, rewritten, root_of, snapshot
+from fad.core.memory import RUNS, is_array, is_outside, layout, path_of, refresh, replace_root, root_of, snapshot
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer, bind, up_to_date, youngest
 from fad.core.values import depth
@@ -65,7 +65,7 @@ def write(x: Tracer, index: Any, v: Any) -> None:
         raise error_of_written_outside()
     if not trace.overwrite(root, path, template, v, tuple(arrays)):
         v = v if type(v) is Tracer else like(x, np.array(v, x.dtype))  # the user may refill an array of his own
-        rewritten(root, write_through(root, path, template, v, arrays))
+        replace_root(root, write_through(root, path, template, v, arrays))
 
 
 def _check_masked(x: Tracer, mask: Any, v: Tracer) -> None:
@@ -195,7 +195,7 @@ def assign(x: Any, value: Any, casting: str = "same_kind", where: Any = True, na
     if where is not True:
         value = np.where(where, value, snapshot(up_to_date(x)))
     if _replaces(x, value):
-        rewritten(x, snapshot(value))
+        replace_root(x, snapshot(value))
     else:
         write(x, Ellipsis, value)
     return x

@@ -25,15 +25,15 @@ from fad.core import effects
 from fad.core.buffers import PLAIN
 from fad.core.errstate import calm, is_strict, state
 from fad.core.graph import EFFECT, GUARD, Equation, Graph, Type, hashable, type_of
-from fad.core.journal import effect_place, journaled, rewind
+from fad.core.journal import effect_place, rewind, with_journal
 from fad.core.memory import RUNS, Aliased, noticing_layouts, noting_aliases
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
 from fad.core.transformed import as_run, transformed
 from fad.core.weak import from_operator, is_weak, number, weaken
-from fad.errors import NonArrayOutputError, TracerConversionError, user_line
-from fad.introspect.frames import is_printing, user_place
+from fad.errors import NonArrayOutputError, TracerConversionError
+from fad.introspect.frames import is_printing, user_line, user_place
 from fad.ops.conversion import python_number_p
 from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused, may_refuse, refuses
@@ -152,7 +152,7 @@ class RecordTrace(Trace):
             values.append(x)
             ins.append(self.constant(x))
         if any(map(is_weak, values)) and prim.archetype in ("elementwise", "selection"):
-            promoted = self._promoted(args, values)
+            promoted = self._promote(args, values)
             if promoted is not None:
                 return self.process(prim, promoted, params)
         if numbers and prim.symbol in _ARITHMETIC and not params and from_operator():
@@ -162,10 +162,10 @@ class RecordTrace(Trace):
         except Exception as error:
             if not refuses(prim, ins, error):
                 raise
-            y = self.refused(prim, values, params, error)
+            y = self.give_up(prim, values, params, error)
         return self._write(prim, ins, params, y)
 
-    def _promoted(self, args: tuple, values: list) -> tuple | None:
+    def _promote(self, args: tuple, values: list) -> tuple | None:
         """Return operands with Python numbers that a transform differentiates in the dtype that the others give."""
         others = [v.dtype for v in values if not is_weak(v) and type(v) not in _NUMBERS]
         dtypes = [np.result_type(*others, number(v)) if others and is_weak(v) else None for v in values]
@@ -185,7 +185,7 @@ class RecordTrace(Trace):
     def compute(self, prim: Any, values: list, params: dict) -> Any:
         return prim.forward(*values, **params)
 
-    def refused(self, prim: Any, values: list, params: dict, error: Exception) -> Any:
+    def give_up(self, prim: Any, values: list, params: dict, error: Exception) -> Any:
         """Give up: what a caller that catches the error does then is right for these values alone."""
         raise Refused(self, error) from error
 
@@ -230,7 +230,7 @@ class RecordTrace(Trace):
     def outcome(self, x: Tracer) -> Any:
         return self.guard(x, None, np.array(host(x.value)))
 
-    def printed(self, x: Tracer) -> Any:
+    def value_to_print(self, x: Tracer) -> Any:
         if not self.dead and not is_printing():  # the text may be a key, or be read as a number
             self.outcome(x)
         return self.lower(x)
@@ -238,14 +238,14 @@ class RecordTrace(Trace):
     def stop(self, x: Tracer) -> Any:
         return x
 
-    def converted(self, x: Tracer) -> Tracer:
+    def convert_to_array(self, x: Tracer) -> Tracer:
         self.check_alive()
         return self.process(to_scalar_p, (x,), {}) if x.info in self.weak or is_weak(x.value) else x
 
     def primal(self, x: Tracer) -> Tracer:
         if x.info not in self.weak:
             return super().primal(x)
-        y = self.converted(x)
+        y = self.convert_to_array(x)
         y.value = weaken(y.value)
         return y
 
@@ -305,7 +305,7 @@ class Recording:
         self.by_layout = by_layout  # whether it is right for arguments alone that lie in memory as these do
 
 
-@journaled
+@with_journal
 def record(
     fun: Callable,
     in_tree: Any,

@@ -35,7 +35,7 @@ def accumulate(cts: list, own: bytearray, j: int, c: Any) -> None:
             cts[j] = p.added_to(c)
             own[j] = 1
             return
-        p = p.gathered()
+        p = p.gather()
     if type(p) is Masked and type(c) is Masked:
         cts[j] = p + c
         return
@@ -62,7 +62,7 @@ def _at_places(c: Indexed) -> Masked:
 def _accumulate_indexed(cts: list, own: bytearray, j: int, c: Indexed) -> None:
     p = cts[j]
     if type(p) is Indexed:
-        p = p.gathered()
+        p = p.gather()
     if type(p) is Masked and p.places is not None and own[j]:
         c.add_to(p.value)
         if any(is_basic(index) for index, _ in c.entries):
@@ -80,7 +80,7 @@ def _accumulate_indexed(cts: list, own: bytearray, j: int, c: Indexed) -> None:
     elif type(p) is Tracer:
         cts[j] = p + c.dense()
     elif p is None or type(p) is Masked:
-        cts[j] = c.gathered() if p is None else p + _at_places(c)
+        cts[j] = c.gather() if p is None else p + _at_places(c)
         own[j] = 1
     else:
         if not own[j] or is_numpy_scalar(p):

@@ -112,7 +112,7 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     with effects.recording() as log:
         ys = flat(given)
     _refuse_writes(given)
-    if handles.written():
+    if handles.were_written():
         raise _has_changed("an array from outside", "make the array an argument, and return a changed copy")
     if len(tape) == start:
         return ys
@@ -123,7 +123,7 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     before = [_sample(ys[i]) for i in mine]
 
     def again():
-        with effects.replaying(log), earlier.restored(), handles.restored(), Running(fun):
+        with effects.replaying(log), earlier.restore(), handles.restore(), Running(fun):
             ys = flat(list(map(_handle, xs)))
         if len(ys) != len(out) or not all(map(_agree, before, [_sample(ys[i]) for i in mine])):
             raise ImpureFunctionError(

@@ -168,7 +168,7 @@ class _Adapter:
                 )
         return out
 
-    def _merged(self, xs: Any) -> list:
+    def _merge_args(self, xs: Any) -> list:
         return self.custom._merge(self._nondiff(xs), self._primals(xs))
 
     def _nondiff(self, xs: Any) -> list:
@@ -183,7 +183,7 @@ class _Adapter:
         return [as_value(y, f"an output of {self.custom.__name__}") for y in ys]
 
     def fun(self, *xs):
-        return self._outputs(self._run(self.custom.fun, xs, self._merged))
+        return self._outputs(self._run(self.custom.fun, xs, self._merge_args))
 
     def jvp(self, xs, ts):
         got = self._run(self.custom._jvp, xs, lambda xs: (*self._nondiff(xs), self._primals(xs), self._primals(ts)))
@@ -199,7 +199,7 @@ class _Adapter:
         return ys, [self._like(t, y, "JVP", "tangent") for t, y in zip(found, ys, strict=True)]
 
     def fwd(self, *xs):
-        got = self._run(self.custom._fwd, xs, self._merged)
+        got = self._run(self.custom._fwd, xs, self._merge_args)
         if type(got) not in (tuple, list) or len(got) != 2:
             raise CustomRuleError(f"the forward rule of {self.custom.__name__} must return (out, residuals)")
         return self._outputs(got[0]), (got[1], list(xs))

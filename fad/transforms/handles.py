@@ -21,12 +21,12 @@ class Handles:
         traced = [x for x in found if type(x) is Tracer and not x.trace.dead]
         self.kept = [(x, contents_of(x), snapshot(x)) for x in traced]
 
-    def written(self) -> bool:
+    def were_written(self) -> bool:
         """Return whether one of the arrays was written since."""
         return any(contents_of(x) != before for x, before, _ in self.kept)
 
     @contextlib.contextmanager
-    def restored(self) -> Iterator[None]:
+    def restore(self) -> Iterator[None]:
         """Let the handles stand for the length of a block for what they stood for then."""
         now = [(x, x.value, x.trace, x.info, x.memory) for x, _, _ in self.kept]
         try:

@@ -280,7 +280,7 @@ def _open_value(x: Any, held: list, seen: dict) -> Callable | None:
         return _open_function(x, held, seen)
     if isinstance(x, Transformed):
         run = _open_value(x.run, held, seen)
-        return run and (lambda values: x.replaced(run(values)))
+        return run and (lambda values: x.with_run(run(values)))
     if isinstance(x, types.MethodType):
         owner, plain = _open_value(x.__self__, held, seen), x.__func__
         return owner and (lambda values: types.MethodType(plain, owner(values)))

@@ -114,9 +114,9 @@ class JetTrace(Trace):
             self.tape = None
             self.memo = {}
             step.close()
-        return [self.known(y.value, y.info.known[1:]) if type(y) is Tracer else y for y in outs]
+        return [self.attach_derivatives(y.value, y.info.known[1:]) if type(y) is Tracer else y for y in outs]
 
-    def known(self, y: Any, cs: list) -> Any:
+    def attach_derivatives(self, y: Any, cs: list) -> Any:
         """Return a value with its derivatives: plain, if all are zero."""
         return y if all(c is None for c in cs) else tracer(y, self, Series([y, *cs], None))
 

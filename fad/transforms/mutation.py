@@ -242,7 +242,7 @@ class Earlier:
         return bool(changed)
 
     @contextlib.contextmanager
-    def restored(self) -> Iterator[None]:
+    def restore(self) -> Iterator[None]:
         """Let the arrays hold for the length of a block what they held then."""
         changed = [(x, then, x.copy()) for x, then in self.small if not equal(x, then)]
         try:

@@ -166,7 +166,7 @@ class Recorder(Trace):
             return flat_result(prim, z, (a, b)) if prim.flat else z
         constant = a if k else b
         if prim.choice is not None and _is_fraction_and_number(operand, constant):
-            return self._chosen(prim, parent, operand, constant, z)
+            return self._record_choice(prim, parent, operand, constant, z)
         keep_z, keep_a, keep_b = prim.keep[k]
         if type(constant) is np.ndarray and (keep_a if k else keep_b):
             if k:
@@ -194,7 +194,7 @@ class Recorder(Trace):
         ))  # fmt: skip
         return out
 
-    def _chosen(self, prim: Any, parent: int, x: Any, number: float, z: Any) -> Any:
+    def _record_choice(self, prim: Any, parent: int, x: Any, number: float, z: Any) -> Any:
         """Record a choice between a traced operand and a number: booleans say how, and neither x nor z is kept."""
         live, ties = np.logical_not(prim.choice(x, number)), np.equal(x, number)
         self.tape.append((ONE_OF_TWO, parent, share_at_ties, live, ties, z.dtype.type(0.5), None))

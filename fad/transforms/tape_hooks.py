@@ -44,7 +44,7 @@ class Watcher:
         """Called for each rule: ``run()`` runs it, and returns the cotangents that the operands hold afterwards."""
         run()
 
-    def taped(self, trace: WatchedTrace) -> None:
+    def finish_tape(self, trace: WatchedTrace) -> None:
         """Called when a watched trace has finished recording."""
 
 
@@ -78,7 +78,7 @@ class WatchedTrace(WritingVJPTrace):
         super().finish()
         watcher = current.get()
         if watcher is not None:
-            watcher.taped(self)
+            watcher.finish_tape(self)
 
     def _note(self, name: str, run: Callable) -> Any:
         """Run a method that records, and note what it recorded; methods that call one another note once."""

@@ -191,7 +191,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
             cts[i] = None
             if masked or type(g) is not ndarray:
                 if type(g) is Indexed:
-                    g = g.gathered()
+                    g = g.gather()
                 now = type(g) is Masked and (kind < PRODUCT or (kind == GENERAL and record[2].moves))
                 if now is not masked:
                     masked = now

@@ -22,7 +22,7 @@ from fad.backends import host, made_like
 from fad.core.buffers import borrow
 from fad.core.conversions import instead_of_number
 from fad.core.limits import take_limit
-from fad.core.memory import RUNS, copy_layout, finding_writes, fresh, own_memory, rewritten, shares, snapshot
+from fad.core.memory import RUNS, copy_layout, finding_writes, fresh, own_memory, replace_root, shares, snapshot
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.core.transformed import as_run, transformed
@@ -94,7 +94,7 @@ class BatchTrace(Trace):
     def give_back(self, x: Tracer) -> None:
         """Let an array from outside stand for what the last example wrote, as after a loop over the examples."""
         y = x.value[-1]
-        rewritten(x, y if type(y) is Tracer else tracer(np.array(y), Trace.of_plain, None))
+        replace_root(x, y if type(y) is Tracer else tracer(np.array(y), Trace.of_plain, None))
 
     def shape(self, x: Tracer) -> tuple[int, ...]:
         return x.value.shape[1:]

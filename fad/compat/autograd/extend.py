@@ -99,7 +99,7 @@ class _PrimitiveCall:
         ys = call(*[as_value(x, f"an argument of {prim.__name__}") for x in xs])
         return tree.unflatten(self.out_tree, ys)
 
-    def merged(self, xs: Any) -> tuple:
+    def merge(self, xs: Any) -> tuple:
         full = list(self.args)
         for i, a in zip(self.nums, tree.unflatten(self.chosen_tree, xs), strict=True):
             full[i] = a
@@ -110,7 +110,7 @@ class _PrimitiveCall:
         return self.plain(*xs, function=self.prim if type(youngest(xs)) in RULES else None)
 
     def plain(self, *xs, function=None):
-        ys, self.out_tree = tree.flatten((function or self.prim.fun)(*self.merged(xs), **self.kwargs))
+        ys, self.out_tree = tree.flatten((function or self.prim.fun)(*self.merge(xs), **self.kwargs))
         return [as_value(y, f"the value of {self.prim.__name__}") for y in ys]
 
     def fwd(self, *xs):
@@ -119,7 +119,7 @@ class _PrimitiveCall:
 
     def bwd(self, res, cts):
         ys, xs = res
-        args = self.merged(xs)
+        args = self.merge(xs)
         vjp = self.prim.vjps(tuple(self.nums), tree.unflatten(self.out_tree, ys), args, self.kwargs)
         found = vjp(tree.unflatten(self.out_tree, cts))
         leaves = tree.leaves([_zero(args[i]) if c is None else c for i, c in zip(self.nums, found, strict=True)])
@@ -133,7 +133,7 @@ class _PrimitiveCall:
         ys = self.forward(*xs)
         tangents = tree.unflatten(self.chosen_tree, ts)
         ans = tree.unflatten(self.out_tree, ys)
-        t = self.prim.jvps(tuple(self.nums), tangents, ans, self.merged(xs), self.kwargs)
+        t = self.prim.jvps(tuple(self.nums), tangents, ans, self.merge(xs), self.kwargs)
         return ys, [_fit(c, y) for c, y in zip(tree.leaves(t), ys, strict=True)]
 
 

@@ -27,7 +27,7 @@ class VSpace:
         if type(self._like) is ShapeDtypeStruct:
             self.shape, self.dtype, self.ndim = self._like.shape, self._like.dtype, self._like.ndim
 
-    def _made(self, part: Any) -> Any:
+    def _make(self, part: Any) -> Any:
         """Return the member whose real parts, and imaginary ones where there are any, are ``part(shape)``."""
 
         def leaf(s):
@@ -38,15 +38,15 @@ class VSpace:
 
     def zeros(self) -> Any:
         """Return the zero of the space."""
-        return self._made(np.zeros)
+        return self._make(np.zeros)
 
     def ones(self) -> Any:
         """Return the sum of the unit vectors."""
-        return self._made(np.ones)
+        return self._make(np.ones)
 
     def randn(self) -> Any:
         """Return a random member, normally distributed."""
-        return self._made(lambda shape: np.random.randn(*shape))
+        return self._make(lambda shape: np.random.randn(*shape))
 
     def standard_basis(self) -> Iterator[Any]:
         """Yield the unit vectors, for a complex element two of them."""

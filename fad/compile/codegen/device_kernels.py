@@ -41,7 +41,7 @@ class Kernel:
         self.name = _name_kernel(equations, self.body)
         self.run: Any = self._first
 
-    def described(self) -> str:
+    def describe(self) -> str:
         how = "" if self.run != self._one_by_one else ", one by one: it did not compile"
         return f"{self.name}: {len(self.equations)} operations{how}"
 

@@ -125,10 +125,10 @@ def _plan(program: Program, template: tuple, x: tuple, y: tuple, arrays: list) -
     middle, behind = before + len(shape), before + count
     indices = [np.broadcast_to(i, shape) for i, _ in arrays]
     if len(collapse(shape, tuple([i.strides for i in indices]), ())[0]) != 1:
-        arrays = [program.table.expanded(i, value, shape) for i, value in arrays]
+        arrays = [program.table.expand(i, value, shape) for i, value in arrays]
         indices = [i for i, _ in arrays]
     if len(collapse(shape, (b.strides[before:middle],), ())[0]) != 1:
-        b, value = program.table.expanded(b, y[1], full)
+        b, value = program.table.expand(b, y[1], full)
         y = (b, value)
     groups = [
         collapse(a.shape[:before], (a.strides[:before], b.strides[:before]), ()),

@@ -177,7 +177,7 @@ class Table:
         self.write(array, value, self.memory.at[o], o, False, extents, strides)
         return True
 
-    def expanded(self, array: np.ndarray, i: int | None, shape: tuple) -> tuple[np.ndarray, int | None]:
+    def expand(self, array: np.ndarray, i: int | None, shape: tuple) -> tuple[np.ndarray, int | None]:
         """Return an array, value i if it is one, broadcast to a shape in memory without gaps."""
         if i is None or i in self.graph.constants:
             return np.ascontiguousarray(np.broadcast_to(array, shape)), None

@@ -109,7 +109,7 @@ def _operand(program: Program, value: int, out: np.ndarray) -> tuple[np.ndarray,
     if array.size == out.size:
         value = program.table.contiguous(value)
     elif array.size > 1:
-        return *program.table.expanded(array, value, out.shape), True
+        return *program.table.expand(array, value, out.shape), True
     return program.memory.at[value], value, array.size > 1
 
 

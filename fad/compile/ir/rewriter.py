@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type, type_of
-from fad.core.primitive import REGISTRY
+from fad.core.primitive import REGISTRY, Primitive
 
 
 class Rewriting:
     """A graph that is being rewritten. It begins with the values of the old one, which keep their numbers."""
+
+    place: Any = None  # the user's line that new equations belong to
 
     def __init__(self, graph: Graph):
         self.graph = graph
@@ -20,11 +22,21 @@ class Rewriting:
         self.constants = dict(graph.constants)
         self.equations: list[Equation] = []
 
-    def new(self, prim: str, ins: tuple, params: dict, shape: tuple, dtype: Any) -> int:
-        """Apply an operation to values, and return the number of its result."""
-        self.types.append(Type(tuple(shape), np.dtype(dtype), ARRAY if shape else SCALAR))
-        self.equations.append(Equation(REGISTRY[prim], ins, params, (len(self.types) - 1,)))
+    def add_value(self, t: Type) -> int:
+        """Return the number of a new value, which is the result of no equation so far."""
+        self.types.append(t)
         return len(self.types) - 1
+
+    def apply(self, prim: Primitive | str, ins: tuple, params: dict, t: Type) -> int:
+        """Apply an operation to values, and return the number of its result, which is of type t."""
+        out = self.add_value(t)
+        prim = REGISTRY[prim] if isinstance(prim, str) else prim
+        self.equations.append(Equation(prim, ins, params, (out,), self.place))
+        return out
+
+    def new(self, prim: Primitive | str, ins: tuple, params: dict, shape: tuple, dtype: Any) -> int:
+        """Apply an operation whose result is an array of this shape, or a scalar where it has no axes."""
+        return self.apply(prim, ins, params, Type(tuple(shape), np.dtype(dtype), ARRAY if shape else SCALAR))
 
     def end(self, eq: Equation, prim: str, ins: tuple, params: dict) -> bool:
         """Apply the operation that gives the results of an old one."""
@@ -33,14 +45,15 @@ class Rewriting:
 
     def constant(self, value: Any, kind: str = ARRAY) -> int:
         """Return the number of a constant, an array or a NumPy scalar."""
-        self.types.append(Type(value.shape, value.dtype, kind))
-        self.constants[len(self.types) - 1] = value
-        return len(self.types) - 1
+        i = self.add_value(Type(value.shape, value.dtype, kind))
+        self.constants[i] = value
+        return i
 
     def number(self, value: float, dtype: np.dtype) -> int:
         return self.constant(dtype.type(value), SCALAR)
 
-    def written(self) -> Graph:
+    def finish(self) -> Graph:
+        """Return the graph as it is written by now."""
         return self.graph.replace(types=self.types, equations=self.equations, constants=self.constants)
 
 

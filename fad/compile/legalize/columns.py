@@ -70,7 +70,7 @@ class _Rewriter(Rewriting):
                 )
             self.equations.append(eq)
         outputs = [alias.get(i, i) for i in self.graph.outputs]
-        return self.written().replace(outputs=outputs)
+        return self.finish().replace(outputs=outputs)
 
     def rewritten(self, eq: Equation) -> int | None:
         """Return a vector that has the elements of an equation's result, if there is one."""

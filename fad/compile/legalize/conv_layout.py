@@ -15,9 +15,10 @@ import numpy as np
 
 from fad.compile.ir.expressions import template
 from fad.compile.ir.lowered_ops import FORWARD, INPUT, KERNEL
+from fad.compile.ir.rewriter import Rewriting
 from fad.compile.ir.slice_writes import as_slices
 from fad.compile.machine.cpu import register_bytes
-from fad.core.graph import ARRAY, Equation, Graph, Type
+from fad.core.graph import Equation, Graph
 from fad.core.primitive import REGISTRY, Primitive
 from fad.ops.windows import margins
 
@@ -33,20 +34,18 @@ def lay_examples_last(graph: Graph) -> Graph:
     """Write convolutions as operations with kernels, and what stands around them in the same order of axes."""
     if not any(eq.prim.name in _CONVOLUTIONS for eq in graph.equations):
         return graph
-    work = _Layer(graph)
+    work = _Rewriter(graph)
     for eq in graph.equations:
         work.equation(eq)
     for o in graph.outputs:
         work.plain(o)
-    return graph.replace(types=work.types, equations=work.equations)
+    return work.finish()
 
 
-class _Layer:
+class _Rewriter(Rewriting):
     def __init__(self, graph: Graph):
-        self.graph = graph
-        self.types = list(graph.types)
+        super().__init__(graph)
         self.outputs = set(graph.outputs)
-        self.equations: list[Equation] = []
         self.turned: dict[int, tuple[tuple, int]] = {}  # value -> (axes, another that permuted by these is it)
         self.missing: set[int] = set()  # values that exist only turned
         self.known: dict[tuple, int] = {}
@@ -62,13 +61,8 @@ class _Layer:
                 self.plain(i)
             self.equations.append(eq)
 
-    def new(self, prim: Primitive, ins: tuple, params: dict, shape: tuple, dtype: Any) -> int:
-        self.types.append(Type(tuple(shape), dtype, ARRAY))
-        self.equations.append(Equation(prim, ins, params, (len(self.types) - 1,)))
-        return len(self.types) - 1
-
     def plain(self, i: int) -> int:
-        """See to it that a value exists in its own order."""
+        """Materialise a value in its original layout, and return it."""
         if i in self.missing:
             self.missing.discard(i)
             axes, j = self.turned[i]
@@ -136,7 +130,7 @@ def _turn(parts: Any, axes: tuple) -> tuple:
 # --- convolutions ----------------------------------------------------------------------------------------------------
 
 
-def _convolution(work: _Layer, eq: Equation) -> bool:
+def _convolution(work: _Rewriter, eq: Equation) -> bool:
     types, p = work.types, eq.params
     x, name, rank = types[eq.ins[0]], eq.prim.name, len(types[eq.ins[0]].shape)
     last = (rank - 1, *range(rank - 1))
@@ -163,7 +157,7 @@ def _convolution(work: _Layer, eq: Equation) -> bool:
     return work.result(eq, INPUT, ins, options, axes)
 
 
-def _by_channel(work: _Layer, w: int, groups: int) -> int:
+def _by_channel(work: _Rewriter, w: int, groups: int) -> int:
     """Return weights of shape (O, C / groups, *kernel) copied to (groups, C / groups, O / groups, *kernel)."""
     key = (w, groups, "by channel")
     if key not in work.known:
@@ -181,7 +175,7 @@ def _is_pointwise(p: dict, kernel: tuple) -> bool:
     return {*kernel, *p["stride"], p["groups"]} == {1} and not any(lo or hi for lo, hi in p["padding"])
 
 
-def _pointwise(work: _Layer, eq: Equation, last: tuple) -> bool:
+def _pointwise(work: _Rewriter, eq: Equation, last: tuple) -> bool:
     """Write a convolution with windows of one place as a matrix product: of all places, or for each example."""
     types, name, o = work.types, eq.prim.name, eq.outs[0]
     together = any(i in work.turned and work.axes(i) == last for i in eq.ins)
@@ -199,7 +193,7 @@ def _pointwise(work: _Layer, eq: Equation, last: tuple) -> bool:
     return work.result(eq, REGISTRY["reshape_to"], (z,), {"shape": _turn(types[o].shape, axes)}, axes)
 
 
-def _matrix(work: _Layer, i: int, together: bool) -> int:
+def _matrix(work: _Rewriter, i: int, together: bool) -> int:
     """Return a value as one matrix, or as one for each of the first axis."""
     shape, dtype = work.types[i].shape, work.types[i].dtype
     kept = 1 if together else 2
@@ -207,19 +201,19 @@ def _matrix(work: _Layer, i: int, together: bool) -> int:
     return work.new(REGISTRY["reshape_to"], (i,), {"shape": shape}, shape, dtype)
 
 
-def _transpose(work: _Layer, i: int) -> int:
+def _transpose(work: _Rewriter, i: int) -> int:
     t = work.types[i]
     rank = len(t.shape)
     axes = (*range(rank - 2), rank - 1, rank - 2)
     return work.new(REGISTRY["permute"], (i,), {"axes": axes}, tuple([t.shape[a] for a in axes]), t.dtype)
 
 
-def _product(work: _Layer, x: int, y: int) -> int:
+def _product(work: _Rewriter, x: int, y: int) -> int:
     a, b = work.types[x], work.types[y]
     return work.new(REGISTRY["matmul"], (x, y), {}, (*b.shape[:-2], a.shape[-2], b.shape[-1]), a.dtype)
 
 
-def _pad(work: _Layer, i: int, axes: tuple, padding: Any = ()) -> int:
+def _pad(work: _Rewriter, i: int, axes: tuple, padding: Any = ()) -> int:
     """Return a value turned and with zeros around its spatial axes, in memory of its own unless it is there already."""
     key = (i, axes, tuple(map(tuple, padding)), "padded")
     if key not in work.known:
@@ -240,7 +234,7 @@ def _pad(work: _Layer, i: int, axes: tuple, padding: Any = ()) -> int:
 # --- what stands around them -----------------------------------------------------------------------------------------
 
 
-def _elementwise(work: _Layer, eq: Equation) -> bool:
+def _elementwise(work: _Rewriter, eq: Equation) -> bool:
     shape = work.types[eq.outs[0]].shape
     axes = next((work.axes(i) for i in eq.ins if i in work.turned and work.types[i].shape == shape), None)
     if axes is None:
@@ -249,7 +243,7 @@ def _elementwise(work: _Layer, eq: Equation) -> bool:
     return work.result(eq, eq.prim, tuple(ins), eq.params, axes)
 
 
-def _reduction(work: _Layer, eq: Equation) -> bool:
+def _reduction(work: _Rewriter, eq: Equation) -> bool:
     axes, p = work.axes(eq.ins[0]), eq.params
     gone = tuple(sorted(axes[d] for d in p["axis"]))
     ins = (work.like(eq.ins[0], axes),)
@@ -260,7 +254,7 @@ def _reduction(work: _Layer, eq: Equation) -> bool:
     return work.result(eq, eq.prim, ins, {"axis": gone, "keepdims": False}, rest)
 
 
-def _getitem(work: _Layer, eq: Equation) -> bool:
+def _getitem(work: _Rewriter, eq: Equation) -> bool:
     axes = work.axes(eq.ins[0])
     index = as_slices(eq.params["template"], len(axes))
     if index is None or len(eq.ins) > 1:
@@ -268,7 +262,7 @@ def _getitem(work: _Layer, eq: Equation) -> bool:
     return work.result(eq, eq.prim, (work.like(eq.ins[0], axes),), {"template": _turn(index, axes)}, axes)
 
 
-def _scatter(work: _Layer, eq: Equation) -> bool:
+def _scatter(work: _Rewriter, eq: Equation) -> bool:
     axes = next(work.axes(i) for i in eq.ins if i in work.turned)
     shape = eq.params["shape"]
     indices = [as_slices(index, len(shape)) for index in eq.params["indices"]]
@@ -278,13 +272,13 @@ def _scatter(work: _Layer, eq: Equation) -> bool:
     return work.result(eq, eq.prim, tuple([work.like(i, axes) for i in eq.ins]), params, axes)
 
 
-def _join(work: _Layer, eq: Equation) -> bool:
+def _join(work: _Rewriter, eq: Equation) -> bool:
     axes = next(work.axes(i) for i in eq.ins if i in work.turned)
     ins = tuple([work.like(i, axes) for i in eq.ins])
     return work.result(eq, eq.prim, ins, {"axis": axes[eq.params["axis"]]}, axes)
 
 
-def _permute(work: _Layer, eq: Equation) -> bool:
+def _permute(work: _Rewriter, eq: Equation) -> bool:
     axes, j = work.turned[eq.ins[0]]
     work.turned[eq.outs[0]] = (tuple([axes[a] for a in eq.params["axes"]]), j)
     work.missing.add(eq.outs[0])

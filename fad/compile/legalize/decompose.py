@@ -36,7 +36,7 @@ def compose(graph: Graph) -> Graph:
         rule = _RULES.get(eq.prim.name)
         if rule is None or len(eq.outs) != 1 or not rule(work, eq):
             work.equations.append(_with_bodies(eq))
-    return work.written()
+    return work.finish()
 
 
 def _with_bodies(eq: Equation) -> Equation:
@@ -141,9 +141,7 @@ def _power(work: _Writer, eq: Equation) -> bool:
         return False
     checked = work.number(0, out.dtype)
     if known is None and t.dtype != _TRUTH:
-        checked = len(work.types)
-        work.types.append(Type((), t.dtype, SCALAR))
-        work.equations.append(Equation(NOT_NEGATIVE, (n,), {"of": eq.outs[0]}, (checked,)))
+        checked = work.apply(NOT_NEGATIVE, (n,), {"of": eq.outs[0]}, Type((), t.dtype, SCALAR))
     work.equations.append(Equation(_integer_power, (eq.ins[0], n, checked), {}, eq.outs, eq.place))
     return True
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fad.compile.ir.rewriter import Rewriting
 from fad.compile.passes.constants import as_uniform
 from fad.compile.passes.dce import drop_dead
-from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type
-from fad.core.primitive import REGISTRY
+from fad.core.graph import ARRAY, Equation, Graph, Type
 
 
 def narrow_choices(graph: Graph) -> Graph:
@@ -19,31 +19,24 @@ def narrow_choices(graph: Graph) -> Graph:
     made = {eq.outs[0]: eq for eq in graph.equations if eq.prim.name == "where_select"}
     if not made or not any(_fits(graph, eq, made) for eq in graph.equations):
         return graph
-    types, constants = list(graph.types), dict(graph.constants)
-    equations: list[Equation] = []
+    work = Rewriting(graph)
 
-    def new(t: Type) -> int:
-        types.append(t)
-        return len(types) - 1
-
-    def narrow(i: int, dtype: np.dtype, out: int = -1) -> int:
+    def narrow(i: int, dtype: np.dtype) -> int:
         if i not in made:
-            number = new(Type((), dtype, SCALAR))
             with np.errstate(over="ignore"):
-                constants[number] = dtype.type(as_uniform(constants[i]))
-            return number
-        truth, *both = made[i].ins
-        ins = (truth, *[narrow(x, dtype) for x in both])
-        out = new(Type(graph.types[i].shape, dtype, ARRAY)) if out < 0 else out
-        equations.append(Equation(REGISTRY["where_select"], ins, {}, (out,)))
-        return out
+                return work.number(as_uniform(graph.constants[i]), dtype)
+        return work.apply("where_select", operands(i, dtype), {}, Type(graph.types[i].shape, dtype, ARRAY))
+
+    def operands(i: int, dtype: np.dtype) -> tuple[int, ...]:
+        condition, *both = made[i].ins
+        return (condition, *[narrow(x, dtype) for x in both])
 
     for eq in graph.equations:
         if _fits(graph, eq, made):
-            narrow(eq.ins[0], np.dtype(eq.params["dtype"]), eq.outs[0])
+            work.end(eq, "where_select", operands(eq.ins[0], np.dtype(eq.params["dtype"])), {})
         else:
-            equations.append(eq)
-    return drop_dead(graph.replace(types=types, equations=equations, constants=constants))
+            work.equations.append(eq)
+    return drop_dead(work.finish())
 
 
 def _fits(graph: Graph, eq: Equation, made: dict) -> bool:

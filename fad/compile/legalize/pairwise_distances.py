@@ -105,9 +105,7 @@ class _Grid:
         for first, second in ((self.x, self.y), (self.y, self.x)):
             ins = (first, second, *self.factors, *others)
             shape = np.broadcast_shapes(*[work.type(i).shape for i in ins])
-            work.types.append(Type(shape, self.dtype, ARRAY))
-            found.append(len(work.types) - 1)
-            work.equations.append(Equation(with_p, ins, {}, (found[-1],)))
+            found.append(work.apply(with_p, ins, {}, Type(shape, self.dtype, ARRAY)))
         return found[0], found[1]
 
     def terms(self) -> tuple[int, int | None]:
@@ -144,11 +142,11 @@ class _Grid:
         if kernel == "absolute":
             return self.of("sign_real" if n else "absolute", d)
         size = self.of("absolute", d)
-        power = self.raised(size, self.params["p"] - n)
+        power = self.raise_to(size, self.params["p"] - n)
         value = self.of("where_select", self.compare("equal", size, self.number(0.0)), self.number(0.0), power)
         return self.of("multiply", value, self.of("sign_real", d)) if n % 2 else value
 
-    def raised(self, x: int, exponent: float) -> int:
+    def raise_to(self, x: int, exponent: float) -> int:
         if exponent not in (1.0, 2.0, 3.0, 4.0):
             return self.of("power", x, self.number(exponent))
         y = x
@@ -164,9 +162,9 @@ class _Grid:
             share = self.of("divide", self.of("absolute", d), total)
             return self.of("where_select", self.compare("equal", total, zero), zero, share)
         total, k, n = self.of("add", x, y), order[1], sum(order)
-        slope = self.of("divide", self.of("multiply", y, self.number(math.factorial(n))), self.raised(total, n + 1.0))
+        slope = self.of("divide", self.of("multiply", y, self.number(math.factorial(n))), self.raise_to(total, n + 1.0))
         if k:
-            less = self.of("divide", self.number(k * math.factorial(n - 1)), self.raised(total, float(n)))
+            less = self.of("divide", self.number(k * math.factorial(n - 1)), self.raise_to(total, float(n)))
             slope = self.of("subtract", slope, less)
         signs = [self.of("sign_real", i) for i in (x, y, d)]
         alike = self.compare("greater", self.of("multiply", signs[0], signs[1]), zero)

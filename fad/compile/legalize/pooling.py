@@ -15,8 +15,7 @@ import numpy as np
 
 from fad.compile.ir.rewriter import Rewriting
 from fad.compile.machine.cpu import SMALL_GATHERED, is_small
-from fad.core.graph import ARRAY, Equation, Graph, Type
-from fad.core.primitive import REGISTRY
+from fad.core.graph import Equation, Graph
 from fad.ops.windows import taps
 
 FEWEST_USES, LARGEST_TURNED = 4, 1 << 14  # of a transposed matrix that is copied, and its elements
@@ -35,7 +34,7 @@ def expand_pools(graph: Graph) -> Graph:
             _RULES[eq.prim.name](work, eq)
         else:
             work.equations.append(eq)
-    return work.written()
+    return work.finish()
 
 
 def lay_by_rows(graph: Graph) -> Graph:
@@ -58,19 +57,16 @@ def lay_by_rows(graph: Graph) -> Graph:
     chosen |= {i for i, n in uses.items() if n >= FEWEST_USES and types[i].size <= LARGEST_TURNED}
     if not chosen:
         return graph
-    types = list(graph.types)
+    work = Rewriting(graph)
     copies: dict[int, int] = {}
-    equations: list[Equation] = []
     for eq in graph.equations:
         if eq.prim.name == "matmul" and eq.ins[1] in copies:
-            eq = Equation(eq.prim, (eq.ins[0], copies[eq.ins[1]]), eq.params, eq.outs)
-        equations.append(eq)
+            eq = Equation(eq.prim, (eq.ins[0], copies[eq.ins[1]]), eq.params, eq.outs, eq.place)
+        work.equations.append(eq)
         if eq.outs and eq.outs[0] in chosen:
-            types.append(types[eq.outs[0]])
-            copies[eq.outs[0]] = len(types) - 1
-            params = {"dtype": types[-1].dtype}
-            equations.append(Equation(REGISTRY["convert"], (eq.outs[0],), params, (len(types) - 1,)))
-    return graph.replace(types=types, equations=equations)
+            t = types[eq.outs[0]]
+            copies[eq.outs[0]] = work.apply("convert", (eq.outs[0],), {"dtype": t.dtype}, t)
+    return work.finish()
 
 
 def _turns(axes: tuple) -> bool:
@@ -82,20 +78,18 @@ def split_sums(graph: Graph) -> Graph:
     """Write a sum over axes that are not neighbours as one over those at the end, and another of what is left."""
     if not any(_is_apart(graph.types, eq) for eq in graph.equations):
         return graph
-    types = list(graph.types)
-    equations: list[Equation] = []
+    work = Rewriting(graph)
     for eq in graph.equations:
-        while _is_apart(types, eq):
+        while _is_apart(work.types, eq):
             axis, keep = eq.params["axis"], eq.params["keepdims"]
             first = next(k for k in range(len(axis)) if _neighbours(axis[k:]))
-            shape = types[eq.ins[0]].shape
+            shape = work.types[eq.ins[0]].shape
             left = [1 if d in axis[first:] else n for d, n in enumerate(shape) if keep or d not in axis[first:]]
-            types.append(Type(tuple(left), types[eq.outs[0]].dtype, ARRAY))
-            part = (len(types) - 1,)
-            equations.append(Equation(eq.prim, eq.ins, {"axis": axis[first:], "keepdims": keep}, part))
-            eq = Equation(eq.prim, part, {"axis": axis[:first], "keepdims": keep}, eq.outs)
-        equations.append(eq)
-    return graph.replace(types=types, equations=equations)
+            params = {"axis": axis[first:], "keepdims": keep}
+            part = work.new(eq.prim, eq.ins, params, tuple(left), work.types[eq.outs[0]].dtype)
+            eq = Equation(eq.prim, (part,), {"axis": axis[:first], "keepdims": keep}, eq.outs, eq.place)
+        work.equations.append(eq)
+    return work.finish()
 
 
 def _neighbours(axis: tuple) -> bool:
@@ -135,7 +129,7 @@ class _Rewriter(Rewriting):
         t = self.types[x]
         return self.new(prim, ins, {}, t.shape, dtype or t.dtype)
 
-    def padded(self, x: int, padding: tuple, value: float) -> int:
+    def pad(self, x: int, padding: tuple, value: float) -> int:
         """Return value x with some number around its last axes."""
         key = (x, padding, value)
         if any(lo or hi for lo, hi in padding) and key not in self.known:
@@ -172,7 +166,7 @@ class _Rewriter(Rewriting):
             found = self.like(prim, (found, part), part)
         self.end(eq, prim, (found, rest[-1]), {}) if rest else self.end(eq, "positive", (found,), {})
 
-    def scattered(self, eq: Equation, indices: list, pieces: list) -> None:
+    def scatter(self, eq: Equation, indices: list, pieces: list) -> None:
         """Add pieces into slices of a result, which was padded."""
         t, padding = self.types[eq.outs[0]], eq.params["padding"]
         spatial = len(padding)
@@ -205,22 +199,22 @@ def _inner(size: tuple, padding: tuple) -> tuple:
 
 
 def _maximum(work: _Rewriter, eq: Equation) -> None:
-    x = work.padded(eq.ins[0], eq.params["padding"], -math.inf)
+    x = work.pad(eq.ins[0], eq.params["padding"], -math.inf)
     work.fold(eq, "maximum", work.places(eq, x, eq.outs[0])[1])
 
 
 def _spread(work: _Rewriter, eq: Equation) -> None:
     ct, x, y = eq.ins
-    indices, parts = work.places(eq, work.padded(x, eq.params["padding"], -math.inf), y)
+    indices, parts = work.places(eq, work.pad(x, eq.params["padding"], -math.inf), y)
     hits, count = work.hits(parts, y)
     share = work.like("divide", (ct, count), y)
-    work.scattered(eq, indices, [work.like("multiply", (share, hit), y) for hit in hits])
+    work.scatter(eq, indices, [work.like("multiply", (share, hit), y) for hit in hits])
 
 
 def _pick(work: _Rewriter, eq: Equation) -> None:
     t, x, y = eq.ins
-    _, parts = work.places(eq, work.padded(x, eq.params["padding"], -math.inf), y)
-    _, tangents = work.places(eq, work.padded(t, eq.params["padding"], 0.0), y)
+    _, parts = work.places(eq, work.pad(x, eq.params["padding"], -math.inf), y)
+    _, tangents = work.places(eq, work.pad(t, eq.params["padding"], 0.0), y)
     hits, count = work.hits(parts, y)
     found, *rest = [work.like("multiply", pair, y) for pair in zip(tangents, hits, strict=True)]
     for part in rest:
@@ -234,7 +228,7 @@ def _sum(work: _Rewriter, eq: Equation) -> None:
         axis = tuple(range(rank - len(eq.params["window"]), rank))
         work.end(eq, "sum_over", eq.ins, {"axis": axis, "keepdims": True})
         return
-    x = work.padded(eq.ins[0], eq.params["padding"], 0.0)
+    x = work.pad(eq.ins[0], eq.params["padding"], 0.0)
     work.fold(eq, "add", work.places(eq, x, eq.outs[0])[1])
 
 
@@ -244,7 +238,7 @@ def _sum_spread(work: _Rewriter, eq: Equation) -> None:
         work.end(eq, "broadcast", eq.ins, {"shape": work.types[eq.outs[0]].shape})
         return
     indices, _ = work.places(eq, -1, ct)
-    work.scattered(eq, indices, [ct] * len(indices))
+    work.scatter(eq, indices, [ct] * len(indices))
 
 
 _SUMS = ("sum_of_windows", "sum_of_windows_spread")

@@ -77,9 +77,8 @@ def _is_apart(graph: Graph, eq: Equation) -> bool:
 
 def _again(graph: Graph, cheap: set) -> Graph:
     """Compute cheap values once more where a later loop reads them, which else they would have to be stored for."""
-    types, level = list(graph.types), dict.fromkeys([*graph.inputs, *graph.constants], 0)
+    work, level = Rewriting(graph), dict.fromkeys([*graph.inputs, *graph.constants], 0)
     made = {o: eq for eq in graph.equations for o in eq.outs}
-    equations: list[Equation] = []
     known: dict[tuple, int] = {}
 
     def copy(i: int, at: int) -> int:
@@ -87,9 +86,7 @@ def _again(graph: Graph, cheap: set) -> Graph:
             return i
         if (i, at) not in known:
             ins = tuple([copy(x, at) for x in made[i].ins])
-            types.append(types[i])
-            known[i, at] = len(types) - 1
-            equations.append(Equation(made[i].prim, ins, made[i].params, (len(types) - 1,)))
+            known[i, at] = work.apply(made[i].prim, ins, made[i].params, work.types[i])
         return known[i, at]
 
     for eq in graph.equations:
@@ -98,8 +95,8 @@ def _again(graph: Graph, cheap: set) -> Graph:
         level.update(dict.fromkeys(eq.outs, at if fused or eq.prim.name in VIEWS else at + 1))
         if fused and eq.outs[0] not in cheap:
             eq = Equation(eq.prim, tuple([copy(i, at) for i in eq.ins]), eq.params, eq.outs, eq.place)
-        equations.append(eq)
-    return graph.replace(types=types, equations=equations)
+        work.equations.append(eq)
+    return work.finish()
 
 
 class _Rewriter(Rewriting):
@@ -118,7 +115,7 @@ class _Rewriter(Rewriting):
                 ins = tuple([self.alias.get(i, i) for i in eq.ins])
                 eq = Equation(eq.prim, ins, eq.params, eq.outs, eq.place) if eq.outs else _rename(eq, ins)
             self.made.update(dict.fromkeys(eq.outs, eq))
-            if not (self.slice_of(eq) or self.scaled(eq) or self.total(eq)):
+            if not (self.slice_of(eq) or self.scale(eq) or self.total(eq)):
                 self.equations.append(eq)
             if _is_apart(self.graph, eq):
                 shape = self.types[eq.outs[0]].shape
@@ -160,17 +157,16 @@ class _Rewriter(Rewriting):
             return self.new("getitem", (i,), {"template": index}, shape, t.dtype)
         budget[0] -= 1
         ins = tuple([self.slice(x, index, budget) for x in eq.ins])
-        self.types.append(Type(shape, t.dtype, ARRAY))
-        self.equations.append(Equation(eq.prim, ins, eq.params, (len(self.types) - 1,)))
-        self.cheap.add(len(self.types) - 1)
-        return len(self.types) - 1
+        out = self.apply(eq.prim, ins, eq.params, Type(shape, t.dtype, ARRAY))
+        self.cheap.add(out)
+        return out
 
     def is_cheap(self, eq: Equation) -> bool:
         return _is_cheap(Graph(self.types, [], self.constants, [], []), eq)
 
     # --- pieces that are scattered -----------------------------------------------------------------------------------
 
-    def scaled(self, eq: Equation) -> bool:
+    def scale(self, eq: Equation) -> bool:
         """Scale pieces before they are scattered, where that leaves the zeros between them zero."""
         place = next((k for k, i in enumerate(eq.ins) if i in self.scattered), None)
         if place is None or self.types[eq.outs[0]].shape != self.types[eq.ins[place]].shape:

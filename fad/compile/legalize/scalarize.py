@@ -101,7 +101,7 @@ class _Expansion:
         elif name == "join":
             self.numbers[o] = np.concatenate(arrays, eq.params["axis"])
         elif name in _COMBINE and eq.params["axis"] and arrays[0].size and t.dtype == graph.types[eq.ins[0]].dtype:
-            self.numbers[o] = self.reduced(eq, arrays[0], t)
+            self.numbers[o] = self.reduce(eq, arrays[0], t)
         elif name == "matmul" and all(
             graph.types[i].dtype == t.dtype and 0 < a.ndim <= 2 and a.size
             for i, a in zip(eq.ins, arrays, strict=True)
@@ -109,9 +109,9 @@ class _Expansion:
             x, y = arrays
             self.numbers[o] = self.product(x, y, t)
         elif name == "scatter" and all(is_basic(index) for index in eq.params["indices"]):
-            return self.scattered(eq, arrays, t)
+            return self.scatter(eq, arrays, t)
         elif name in ("index_set", "index_add") and is_basic(eq.params["template"]):
-            return self.updated(eq, arrays, t)
+            return self.update(eq, arrays, t)
         else:
             return False
         return True
@@ -130,7 +130,7 @@ class _Expansion:
             total = self.apply(REGISTRY[name], (total, x), {}, t)
         return total
 
-    def reduced(self, eq: Equation, x: np.ndarray, t: Type) -> np.ndarray:
+    def reduce(self, eq: Equation, x: np.ndarray, t: Type) -> np.ndarray:
         axis = eq.params["axis"]
         kept = [d for d in range(x.ndim) if d not in axis]
         rows = x.transpose(*kept, *axis).reshape(t.size, -1)
@@ -146,7 +146,7 @@ class _Expansion:
         ]
         return np.array(found, np.int64).reshape(t.shape)
 
-    def updated(self, eq: Equation, arrays: list, t: Type) -> bool:
+    def update(self, eq: Equation, arrays: list, t: Type) -> bool:
         target, values = arrays[0].copy(), arrays[1]
         if any(self.graph.types[i].dtype != t.dtype for i in eq.ins):
             return False
@@ -157,7 +157,7 @@ class _Expansion:
         self.numbers[eq.outs[0]] = target
         return True
 
-    def scattered(self, eq: Equation, arrays: list, t: Type) -> bool:
+    def scatter(self, eq: Equation, arrays: list, t: Type) -> bool:
         zero = self.new(t)
         self.constants[zero] = t.dtype.type(0)
         target = np.full(t.shape, zero, np.int64)

@@ -33,7 +33,7 @@ def gather_scatters(graph: Graph) -> Graph:
             work.scatter(eq)
         else:
             work.equations.append(eq)
-    return drop_dead(work.written())
+    return drop_dead(work.finish())
 
 
 def _fits(graph: Graph, eq: Equation) -> bool:
@@ -109,6 +109,4 @@ class _Rewriter(Rewriting):
             return self.new("getitem", (i,), {"template": index}, shape, t.dtype)
         budget[0] -= 1
         ins = tuple([self.slice(x, d, start, stop, len(t.shape), budget) for x in eq.ins])
-        self.types.append(Type(shape, t.dtype, ARRAY))
-        self.equations.append(Equation(eq.prim, ins, eq.params, (len(self.types) - 1,)))
-        return len(self.types) - 1
+        return self.apply(eq.prim, ins, eq.params, Type(shape, t.dtype, ARRAY))

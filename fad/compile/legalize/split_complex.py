@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.lowered_ops import COMPLEX
+from fad.compile.ir.rewriter import Rewriting
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type
 from fad.core.primitive import REGISTRY, Primitive
@@ -35,14 +36,12 @@ def split_complex(graph: Graph) -> Graph:
         work.equation(eq)
     for o in graph.outputs:
         work.whole(o)
-    return drop_dead(graph.replace(types=work.types, equations=work.equations, constants=work.constants))
+    return drop_dead(work.finish())
 
 
-class _Splitter:
+class _Splitter(Rewriting):
     def __init__(self, graph: Graph):
-        self.types = list(graph.types)
-        self.constants = dict(graph.constants)
-        self.equations: list[Equation] = []
+        super().__init__(graph)
         self.pairs: dict[int, Pair] = {}  # complex value -> its parts
         self.missing: set[int] = set()  # complex values that exist in parts only
 
@@ -56,22 +55,23 @@ class _Splitter:
         self.equations.append(eq)
 
     def whole(self, i: int) -> None:
-        """See to it that a complex value exists as an array."""
+        """Materialise a complex value as an array."""
         if i in self.missing:
             self.missing.discard(i)
             self.equations.append(Equation(COMPLEX, self.pairs[i], {}, (i,)))
 
-    def new(self, what: str | Primitive, ins: tuple, shape: tuple, dtype: np.dtype, params: dict | None = None) -> int:
-        self.types.append(Type(shape, dtype))
-        prim = REGISTRY[what] if isinstance(what, str) else what
-        self.equations.append(Equation(prim, ins, params or {}, (len(self.types) - 1,)))
-        return len(self.types) - 1
+    def do(self, what: str | Primitive, ins: tuple, shape: tuple, dtype: np.dtype, params: dict | None = None) -> int:
+        return self.apply(what, ins, params or {}, Type(shape, dtype))
 
-    def constant(self, value: Any, like: Type) -> int:
-        kind = NUMBER if like.kind == NUMBER else ARRAY
-        self.types.append(Type(np.shape(value), np.asarray(value).dtype, kind))
-        self.constants[len(self.types) - 1] = float(value) if kind == NUMBER else value
-        return len(self.types) - 1
+    def part(self, value: Any, like: Type) -> int:
+        """Return the number of a constant that is a part of one of some type."""
+        i = self.constant(np.asarray(value), NUMBER if like.kind == NUMBER else ARRAY)
+        if like.kind == NUMBER:
+            self.constants[i] = float(value)
+        return i
+
+    def python_number(self, value: float) -> int:
+        return self.part(np.asarray(value, float), Type((), np.dtype(float), NUMBER))
 
     def parts(self, i: int) -> Pair:
         """Return the real and imaginary part of a value; a real one has imaginary part zero, as in NumPy."""
@@ -79,13 +79,13 @@ class _Splitter:
         if found is None:
             t = self.types[i]
             if t.dtype.kind != "c":
-                found = (i, self.constant(np.zeros(()), Type((), np.dtype(float), NUMBER)))
+                found = (i, self.python_number(0.0))
             elif i in self.constants:
                 c = np.asarray(self.constants[i])
-                found = (self.constant(c.real, t), self.constant(c.imag, t))
+                found = (self.part(c.real, t), self.part(c.imag, t))
             else:
                 real = _REAL_OF[t.dtype]
-                found = (self.new("real_part", (i,), t.shape, real), self.new("imag_part", (i,), t.shape, real))
+                found = (self.do("real_part", (i,), t.shape, real), self.do("imag_part", (i,), t.shape, real))
             self.pairs[i] = found
         return found
 
@@ -105,7 +105,7 @@ class _Real:
         self.dtype = _REAL_OF.get(out.dtype, out.dtype)
 
     def __call__(self, what: str | Primitive, *ins: int) -> int:
-        return self.work.new(what, ins, self.shape, self.dtype)
+        return self.work.do(what, ins, self.shape, self.dtype)
 
 
 def _each(name: str) -> Callable:
@@ -138,9 +138,9 @@ def _divide(work: _Splitter, eq: Equation) -> bool:
     """Divide as NumPy does, by Smith's method: the smaller part of the divisor over the larger cannot overflow."""
     do, (ar, ai), (br, bi) = _Real(work, eq), work.parts(eq.ins[0]), work.parts(eq.ins[1])
     truth = np.dtype(bool)
-    steep = work.new("greater_equal", (do("absolute", br), do("absolute", bi)), do.shape, truth)
+    steep = work.do("greater_equal", (do("absolute", br), do("absolute", bi)), do.shape, truth)
     large, small = do("where_select", steep, br, bi), do("where_select", steep, bi, br)
-    zero = work.new("equal", (large, work.constant(np.zeros(()), Type((), do.dtype, NUMBER))), do.shape, truth)
+    zero = work.do("equal", (large, work.python_number(0.0)), do.shape, truth)
     ratio = do("divide", small, large)
     scale = do("reciprocal", do("add", large, do("multiply", small, ratio)))
     re = do("where_select", steep, do("add", ar, do("multiply", ai, ratio)), do("add", do("multiply", ar, ratio), ai))
@@ -164,16 +164,16 @@ def _exp(work: _Splitter, eq: Equation) -> bool:
     What is too large for the dtype alone may not be so times a cosine: it is multiplied after that, from e**shift.
     """
     do, (re, im) = _Real(work, eq), work.parts(eq.ins[0])
-    truth, zero = np.dtype(bool), work.constant(np.zeros(()), Type((), do.dtype, NUMBER))
-    finite = [work.new("isfinite", (part,), do.shape, truth) for part in (re, im)]
-    angle = do("where_select", work.new("logical_or", tuple(finite), do.shape, truth), im, zero)
+    truth, zero = np.dtype(bool), work.python_number(0.0)
+    finite = [work.do("isfinite", (part,), do.shape, truth) for part in (re, im)]
+    angle = do("where_select", work.do("logical_or", tuple(finite), do.shape, truth), im, zero)
     shift = 700.0 if do.dtype.itemsize == 8 else 80.0
-    number = lambda x: work.constant(np.asarray(x, float), Type((), do.dtype, NUMBER))
-    large = work.new("greater", (re, number(shift)), do.shape, truth)
+    number = work.python_number
+    large = work.do("greater", (re, number(shift)), do.shape, truth)
     size = do("exp", do("where_select", large, do("subtract", re, number(shift)), re))
     factor = do("where_select", large, number(np.exp(shift)), number(1.0))
     real, turned = (do("multiply", do("multiply", size, do(f, angle)), factor) for f in ("cos", "sin"))
-    is_real = work.new("equal", (im, zero), do.shape, truth)
+    is_real = work.do("equal", (im, zero), do.shape, truth)
     return work.keep(eq, real, do("where_select", is_real, im, turned))
 
 
@@ -210,9 +210,9 @@ def _convert(work: _Splitter, eq: Equation) -> bool:
     if out.dtype not in _REAL_OF:
         return False
     params = {"dtype": _REAL_OF[out.dtype]}
-    re, im = [work.new("convert", (p,), work.types[p].shape, params["dtype"], params) for p in work.parts(eq.ins[0])]
+    re, im = [work.do("convert", (p,), work.types[p].shape, params["dtype"], params) for p in work.parts(eq.ins[0])]
     if work.types[im].shape != out.shape:
-        im = work.new("broadcast", (im,), out.shape, params["dtype"], {"shape": out.shape})
+        im = work.do("broadcast", (im,), out.shape, params["dtype"], {"shape": out.shape})
     return work.keep(eq, re, im)
 
 
@@ -230,7 +230,7 @@ def _sum(work: _Splitter, eq: Equation) -> bool:
     sides = work.parts(eq.ins[0])
     if any(work.types[p].shape != ins.shape for p in sides):
         return False
-    re, im = [work.new(eq.prim.name, (p,), out.shape, _REAL_OF[out.dtype], eq.params) for p in sides]
+    re, im = [work.do(eq.prim.name, (p,), out.shape, _REAL_OF[out.dtype], eq.params) for p in sides]
     return work.keep(eq, re, im)
 
 

@@ -29,7 +29,7 @@ def join_thin_products(graph: Graph) -> Graph:
             _join(work, eq)
         else:
             work.equations.append(eq)
-    return work.written()
+    return work.finish()
 
 
 def _is_thin(graph: Graph, eq: Equation) -> bool:

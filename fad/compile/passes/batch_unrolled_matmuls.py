@@ -1,4 +1,4 @@
-"""What the steps of an unrolled loop do alike is done at once: the counterpart of `sums` for loops written in Python.
+"""Isomorphic iterations of an unrolled loop, batched: what `hoist_loop_matmuls` does, for loops written in Python.
 
 The reverse pass of a recurrent network adds a product to the gradient of each weight in each step. All of them
 together are one product of stacked matrices, whose parts are computed where they stand in the stack. And what the
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.ir.rewriter import Rewriting
 from fad.compile.ir.uses import use_counts
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type, has_effects
 from fad.core.primitive import REGISTRY
@@ -25,31 +26,25 @@ def merge_steps(graph: Graph) -> Graph:
     """Rewrite products of the slices of one array, and sums of products, as one product each."""
     if sum(eq.prim.name in ("matmul", "sum_over", "multiply") for eq in graph.equations) < FEWEST:
         return graph
-    return share_stacks(_Totals(graph).rewritten(_Slices(graph).rewritten()))
+    return share_stacks(_Totals(_Slices(graph).run()).run())
 
 
-class _Rewriting:
-    """Equations that are being replaced by others."""
+class _Rewriter(Rewriting):
+    """What both passes write: products of stacked matrices, and slices of what is stacked."""
 
     def __init__(self, graph: Graph):
-        self.start(graph)
-
-    def start(self, graph: Graph) -> None:
-        self.graph = graph
-        self.types = list(graph.types)
+        super().__init__(graph)
         self.made = {o: eq for eq in graph.equations for o in eq.outs}
 
-    def apply(self, into: list, name: str, ins: tuple, extents: tuple, **params: Any) -> int:
-        self.types.append(Type(extents, self.types[ins[0]].dtype, ARRAY))
-        into.append(Equation(REGISTRY[name], ins, params, (len(self.types) - 1,)))
-        return len(self.types) - 1
+    def do(self, name: str, ins: tuple, extents: tuple, **params: Any) -> int:
+        return self.new(name, ins, params, extents, self.types[ins[0]].dtype)
 
-    def shaped(self, into: list, x: int, shape: tuple) -> int:
-        return x if self.types[x].shape == shape else self.apply(into, "reshape_to", (x,), shape, shape=shape)
+    def reshape(self, x: int, shape: tuple) -> int:
+        return x if self.types[x].shape == shape else self.do("reshape_to", (x,), shape, shape=shape)
 
-    def flip(self, into: list, x: int) -> int:
+    def flip(self, x: int) -> int:
         rows, columns = self.types[x].shape
-        return self.apply(into, "permute", (x,), (columns, rows), axes=(1, 0))
+        return self.do("permute", (x,), (columns, rows), axes=(1, 0))
 
     def slice_of(self, x: int) -> tuple[int, int] | None:
         """Return the array of which a value is the k-th slice, and k."""
@@ -61,19 +56,19 @@ class _Rewriting:
             return None
         return eq.ins[0], template[0] % self.types[eq.ins[0]].shape[0]
 
-    def run_of(self, into: list, whole: int, ks: list[int]) -> int:
+    def run_of(self, whole: int, ks: list[int]) -> int:
         """Return the slices of an array from the first to the last as one array."""
         shape = self.types[whole].shape
         if len(ks) == shape[0]:
             return whole
         template = (slice(ks[0], ks[-1] + 1),)
-        return self.apply(into, "getitem", (whole,), (len(ks), *shape[1:]), template=template)
+        return self.do("getitem", (whole,), (len(ks), *shape[1:]), template=template)
 
 
-class _Slices(_Rewriting):
+class _Slices(_Rewriter):
     """Products of the slices of one array with one matrix."""
 
-    def rewritten(self) -> Graph:
+    def run(self) -> Graph:
         groups: dict[tuple, dict[int, Equation]] = {}
         for eq in self.graph.equations:
             if eq.prim.name == "matmul":
@@ -89,12 +84,11 @@ class _Slices(_Rewriting):
                 first[id(begin)] = (key, ks, found)
         if not first:
             return self.graph
-        equations: list[Equation] = []
         for eq in self.graph.equations:
             if id(eq) in first:
-                instead.update(self.product(equations, *first[id(eq)]))
-            equations.append(instead.get(id(eq), eq))
-        return self.graph.replace(types=self.types, equations=equations)
+                instead.update(self.product(*first[id(eq)]))
+            self.equations.append(instead.get(id(eq), eq))
+        return self.finish()
 
     def find(self, eq: Equation, groups: dict) -> None:
         x, y = [self.types[i] for i in eq.ins]
@@ -107,27 +101,29 @@ class _Slices(_Rewriting):
                 if place is not None and place[0] != eq.ins[left]:
                     groups.setdefault((place[0], eq.ins[left], left), {}).setdefault(place[1], eq)
 
-    def product(self, into: list, key: tuple, ks: list[int], found: dict) -> dict[int, Equation]:
+    def product(self, key: tuple, ks: list[int], found: dict) -> dict[int, Equation]:
         """Write one product, and return what each of those that it replaces becomes: a slice of it."""
         whole, w, left = key
-        x = self.run_of(into, whole, ks)
+        x = self.run_of(whole, ks)
         shape = self.types[x].shape
-        w = w if left else self.flip(into, w)
-        rows = self.shaped(into, x, (int(np.prod(shape[:-1])), shape[-1]))
-        y = self.apply(into, "matmul", (rows, w), (self.types[rows].shape[0], self.types[w].shape[1]))
-        y = self.shaped(into, y, (*shape[:-1], self.types[w].shape[1]))
+        w = w if left else self.flip(w)
+        rows = self.reshape(x, (int(np.prod(shape[:-1])), shape[-1]))
+        y = self.do("matmul", (rows, w), (self.types[rows].shape[0], self.types[w].shape[1]))
+        y = self.reshape(y, (*shape[:-1], self.types[w].shape[1]))
         take = REGISTRY["getitem"]
         return {id(eq): Equation(take, (y,), {"template": (k - ks[0],)}, eq.outs, eq.place) for k, eq in found.items()}
 
 
-class _Totals(_Rewriting):
+class _Totals(_Rewriter):
     """Sums of products, and of sums over rows."""
 
-    def rewritten(self, graph: Graph) -> Graph:
-        self.start(graph)
+    def __init__(self, graph: Graph):
+        super().__init__(graph)
         self.uses = use_counts(graph)
         self.stacks: dict[tuple, int] = {}
         self.added = {eq.outs[0]: eq for eq in graph.equations if eq.prim.name == "add" and self.is_sum(eq)}
+
+    def run(self) -> Graph:
         # additions whose result is part of a longer sum
         within = {i for eq in self.added.values() for i in eq.ins if self.is_part(i, eq)}
         roots = [eq for o, eq in self.added.items() if o not in within and not within.isdisjoint(eq.ins)]
@@ -135,11 +131,10 @@ class _Totals(_Rewriting):
         self.shared = {
             _set_of(some) for found in kinds.values() for kind, some in found.items() if self.pays(kind, some)
         }
-        equations: list[Equation] = []
-        for eq in graph.equations:
+        for eq in self.graph.equations:
             found = kinds.get(id(eq)) if eq.prim.name == "add" else None
-            equations.append(eq if found is None else self.total(equations, eq, found))
-        return graph.replace(types=self.types, equations=equations) if self.stacks else graph
+            self.equations.append(eq if found is None else self.total(eq, found))
+        return self.finish() if self.stacks else self.graph
 
     def is_sum(self, eq: Equation) -> bool:
         t = self.types[eq.outs[0]]
@@ -167,19 +162,19 @@ class _Totals(_Rewriting):
             found.setdefault(kind, []).append(factors or (i,))
         return found
 
-    def total(self, into: list, root: Equation, kinds: dict) -> Equation:
+    def total(self, root: Equation, kinds: dict) -> Equation:
         """Write a sum with its products merged; return what is its last addition, or the equation as it was."""
         shape = self.types[root.outs[0]].shape
         ready = [k for k, some in kinds.items() if self.pays(k, some) or (k == "rows" and _set_of(some) in self.shared)]
         if not ready:
             return root
         rest = [i for i in self.terms(root) if self.factors(i, self.types[root.outs[0]])[0] not in ready]
-        rest += [self.merged(into, kind, kinds[kind], shape) for kind in ready]
+        rest += [self.merge(kind, kinds[kind], shape) for kind in ready]
         while len(rest) > 2:
-            rest = [self.apply(into, "add", (rest[0], rest[1]), shape), *rest[2:]]
+            rest = [self.do("add", (rest[0], rest[1]), shape), *rest[2:]]
         if len(rest) == 2:
             return Equation(root.prim, tuple(rest), {}, root.outs, root.place)
-        last = into.pop()
+        last = self.equations.pop()
         return Equation(last.prim, last.ins, last.params, root.outs, root.place)
 
     def pays(self, kind: str, some: list[tuple]) -> bool:
@@ -200,50 +195,50 @@ class _Totals(_Rewriting):
         if eq.prim.name == "matmul":
             p = self.made.get(eq.ins[0])
             if p is not None and p.prim.name == "permute" and p.params["axes"] == (1, 0):
-                return self.checked("product", (p.ins[0], eq.ins[1]), t, 2)
+                return self.check("product", (p.ins[0], eq.ins[1]), t, 2)
         elif eq.prim.name == "multiply":
             for column, row in (eq.ins, eq.ins[::-1]):
                 p = self.made.get(column)
                 if p is not None and p.prim.name == "getitem" and p.params["template"] == (Ellipsis, None):
-                    return self.checked("outer", (p.ins[0], row), t, 1)
+                    return self.check("outer", (p.ins[0], row), t, 1)
         elif eq.prim.name == "sum_over" and eq.params["axis"] == (0,) and len(t.shape) == 1:
-            return self.checked("rows", (eq.ins[0],), t, 2)
+            return self.check("rows", (eq.ins[0],), t, 2)
         return "", ()
 
-    def checked(self, kind: str, factors: tuple, t: Type, rank: int) -> tuple[str, tuple]:
+    def check(self, kind: str, factors: tuple, t: Type, rank: int) -> tuple[str, tuple]:
         kinds = [self.types[f] for f in factors]
         good = all(len(x.shape) == rank and x.dtype == t.dtype and x.kind == ARRAY for x in kinds)
         return (kind, factors) if good and tuple(x.shape[-1] for x in kinds) == t.shape[-len(kinds) :] else ("", ())
 
-    def merged(self, into: list, kind: str, some: list, shape: tuple) -> int:
+    def merge(self, kind: str, some: list, shape: tuple) -> int:
         slices = [self.slice_of(f[0]) for f in some]
         ks = sorted(s[1] for s in slices if s is not None)
         if len({s and s[0] for s in slices}) == 1 and slices[0] and ks == list(range(ks[0], ks[0] + len(some))):
             some = [f for _, f in sorted(zip((s[1] for s in slices if s), some, strict=True))]
-            first = self.run_of(into, slices[0][0], ks)
+            first = self.run_of(slices[0][0], ks)
         else:  # what is computed last in a reverse pass belongs to the first step
             some = sorted(some, key=lambda f: -f[-1])
             first = -1
         matrix = kind != "outer"
         if first < 0:
-            first = self.stack(into, [f[0] for f in some], matrix)
-        first = self.shaped(into, first, (int(np.prod(self.types[first].shape[:-1])), self.types[first].shape[-1]))
+            first = self.stack([f[0] for f in some], matrix)
+        first = self.reshape(first, (int(np.prod(self.types[first].shape[:-1])), self.types[first].shape[-1]))
         if kind == "rows":
-            return self.apply(into, "sum_over", (first,), shape, axis=(0,), keepdims=False)
-        second = self.stack(into, [f[1] for f in some], matrix)
-        return self.apply(into, "matmul", (self.flip(into, first), second), shape)
+            return self.do("sum_over", (first,), shape, axis=(0,), keepdims=False)
+        second = self.stack([f[1] for f in some], matrix)
+        return self.do("matmul", (self.flip(first), second), shape)
 
-    def stack(self, into: list, values: list[int], matrix: bool) -> int:
+    def stack(self, values: list[int], matrix: bool) -> int:
         """Return matrices one below the other, or vectors as the rows of a matrix."""
         key = (tuple(values), matrix)
         if key not in self.stacks:
             shapes = [self.types[v].shape for v in values]
             rows, columns = sum(s[0] for s in shapes), shapes[0][-1]
             if matrix:
-                found = self.apply(into, "join", tuple(values), (rows, columns), axis=0)
+                found = self.do("join", tuple(values), (rows, columns), axis=0)
             else:
-                found = self.apply(into, "join", tuple(values), (rows,), axis=0)
-                found = self.shaped(into, found, (len(values), columns))
+                found = self.do("join", tuple(values), (rows,), axis=0)
+                found = self.reshape(found, (len(values), columns))
             self.stacks[key] = found
         return self.stacks[key]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fad.compile.ir.rewriter import Rewriting
 from fad.compile.passes.loop_bodies import Loop
 from fad.control_flow.split_pullback import find_needed
 from fad.core.graph import ARRAY, Equation, Graph, Type
@@ -24,30 +25,22 @@ def leave_loops(graph: Graph) -> Graph:
     """Rewrite the loops of a program; their bodies have been optimised before."""
     if not any(eq.prim.archetype == "loop" for eq in graph.equations):
         return graph
-    types = list(graph.types)
-    equations: list[Equation] = []
+    work = Rewriting(graph)
     for eq in graph.equations:
         if eq.prim.archetype == "loop" and eq.params["stop"] == "length" and eq.params["length"] >= FEWEST:
-            for step in (_Inputs, _Sums):
-                work = step(types, eq)
-                work.find()
-                equations += work.before
-                eq, after = work.rewritten()
-                if after:  # the products stand behind the loop, which is done then
-                    equations += [eq, *after]
-                    break
-            else:
-                equations.append(eq)
+            work.place = eq.place
+            _Sums(work, _Inputs(work, eq).rewrite()).rewrite()
         else:
-            equations.append(eq)
-    return graph.replace(types=types, equations=equations)
+            work.equations.append(eq)
+    return work.finish()
 
 
-class _Work:
-    """One loop that is being rewritten."""
+class _Rewriter:
+    """One loop that is being rewritten; what it writes into the program stands before or behind the loop."""
 
-    def __init__(self, types: list, eq: Equation):
-        self.types = types
+    def __init__(self, work: Rewriting, eq: Equation):
+        self.work = work
+        self.types = work.types
         self.eq = eq
         self.loop = Loop(eq)
         self.body = self.loop.body
@@ -56,16 +49,9 @@ class _Work:
         for i in (*self.body.outputs, *(i for e in self.body.equations for i in e.ins)):
             self.uses[i] = self.uses.get(i, 0) + 1
         self.budget = MOST
-        self.before: list[Equation] = []
 
-    def new(self, shape: tuple, dtype: Any) -> int:
-        self.types.append(Type(shape, dtype, ARRAY))
-        return len(self.types) - 1
-
-    def apply(self, into: list, name: str, ins: tuple, extents: tuple, **params: Any) -> int:
-        out = self.new(extents, self.types[ins[0]].dtype)
-        into.append(Equation(REGISTRY[name], ins, params, (out,), self.eq.place))
-        return out
+    def do(self, name: str, ins: tuple, extents: tuple, **params: Any) -> int:
+        return self.work.new(name, ins, params, extents, self.types[ins[0]].dtype)
 
     def takes(self, *values: int) -> bool:
         """Return whether stacks of these values of the body fit the budget, and charge it."""
@@ -75,23 +61,23 @@ class _Work:
         self.budget -= nbytes
         return True
 
-    def as_rows(self, into: list, stack: int, matrix: bool) -> int:
+    def as_rows(self, stack: int, matrix: bool) -> int:
         """Return a stack of rows, or of matrices, as one matrix."""
         if not matrix:
             return stack
         shape = self.types[stack].shape
         whole = (shape[0] * shape[1], shape[2])
-        return self.apply(into, "reshape_to", (stack,), whole, shape=whole)
+        return self.do("reshape_to", (stack,), whole, shape=whole)
 
 
-class _Inputs(_Work):
+class _Inputs(_Rewriter):
     """Products of an x with what is the same in every step, and conversions of integers."""
 
     def find(self) -> None:
+        self.replaced: dict[int, int] = {}  # value of the body -> its stack
+        self.fixed: dict[int, int] = {}  # value of the body that is loop-invariant -> what it is
         self.xs = dict(zip(self.loop.x_inputs, self.loop.xs, strict=True))
         consts = dict(zip(self.loop.const_inputs, self.loop.consts, strict=True))
-        self.replaced: dict[int, int] = {}  # value of the body -> its stack
-        self.fixed: dict[int, int] = {}  # value of the body that is the same in every step -> what it is
         for e in self.body.equations:
             if e.prim.name == "convert_to_integer" and self.body.types[e.ins[0]].dtype.kind in "iu":
                 if e.ins[0] in self.xs:
@@ -109,29 +95,31 @@ class _Inputs(_Work):
             elif e.ins[1] in self.xs and e.ins[0] in consts and ranks == [2, 1]:
                 w = consts[e.ins[0]]
                 rows, columns = self.types[w].shape
-                flipped = self.apply(self.before, "permute", (w,), (columns, rows), axes=(1, 0))
+                flipped = self.do("permute", (w,), (columns, rows), axes=(1, 0))
                 self._all(e, self.xs[e.ins[1]], flipped, False)
 
     def _all(self, e: Equation, stack: int, w: int, matrix: bool) -> None:
         if not self.takes(e.outs[0]):
             return
-        x = self.as_rows(self.before, stack, matrix)
+        x = self.as_rows(stack, matrix)
         shape = (self.types[x].shape[0], self.types[w].shape[1])
-        y = self.apply(self.before, "matmul", (x, w), shape)
+        y = self.do("matmul", (x, w), shape)
         if matrix:
             whole = (self.loop.length, *self.body.types[e.outs[0]].shape)
-            y = self.apply(self.before, "reshape_to", (y,), whole, shape=whole)
+            y = self.do("reshape_to", (y,), whole, shape=whole)
         self.replaced[e.outs[0]] = y
 
     def _convert(self, e: Equation, source: int, into: dict) -> None:
         dtype, shape = e.params["dtype"], self.types[source].shape
         if self.takes(e.outs[0]):
-            into[e.outs[0]] = self.new(shape, dtype)
-            self.before.append(Equation(e.prim, (source,), e.params, (into[e.outs[0]],), e.place))
+            into[e.outs[0]] = self.work.add_value(Type(shape, dtype, ARRAY))
+            self.work.equations.append(Equation(e.prim, (source,), e.params, (into[e.outs[0]],), e.place))
 
-    def rewritten(self) -> tuple[Equation, list]:
+    def rewrite(self) -> Equation:
+        """Write the products and conversions, and return the loop that reads them."""
+        self.find()
         if not self.replaced and not self.fixed:
-            return self.eq, []
+            return self.eq
         equations = [e for e in self.body.equations if e.outs[0] not in self.replaced and e.outs[0] not in self.fixed]
         equations = find_needed(equations, [*self.body.outputs, *unread_in_body(self.body, self.body.outputs)])
         used = {i for e in equations for i in e.ins} | set(self.body.outputs)
@@ -149,10 +137,10 @@ class _Inputs(_Work):
         ins = (*operands[0], *self.fixed.values(), *self.loop.carry, *operands[1], *self.replaced.values())
         body = self.body.replace(inputs=inputs, equations=equations)
         params = {**self.eq.params, "body": body, "consts": len(c) + len(self.fixed)}
-        return Equation(self.eq.prim, ins, params, self.eq.outs, self.eq.place), []
+        return Equation(self.eq.prim, ins, params, self.eq.outs, self.eq.place)
 
 
-class _Sums(_Work):
+class _Sums(_Rewriter):
     """Parts of the state to which each step only adds a product."""
 
     def find(self) -> None:
@@ -192,9 +180,12 @@ class _Sums(_Work):
             and not fixed.intersection(found[:2])
         )
 
-    def rewritten(self) -> tuple[Equation, list]:
+    def rewrite(self) -> None:
+        """Write the loop without these parts of its state, and the products that they are behind it."""
+        self.find()
         if not self.factors:
-            return self.eq, []
+            self.work.equations.append(self.eq)
+            return
         loop, m, eq = self.loop, len(self.loop.carry), self.eq
         kept = [k for k in range(m) if k not in self.factors]
         stacks = dict(zip(loop.x_inputs, loop.xs, strict=True))
@@ -204,7 +195,7 @@ class _Sums(_Work):
             for v in (p, q):
                 if v not in stacks:
                     t = self.body.types[v]
-                    stacks[v] = self.new((loop.length, *t.shape), t.dtype)
+                    stacks[v] = self.work.add_value(Type((loop.length, *t.shape), t.dtype, ARRAY))
                     ys.append(v)
                     outs.append(stacks[v])
         outputs = [*[loop.carry_outputs[k] for k in kept], *ys]
@@ -216,13 +207,13 @@ class _Sums(_Work):
         body = self.body.replace(inputs=inputs, outputs=outputs, equations=equations)
         ins = (*loop.consts, *[loop.carry[k] for k in kept], *loop.xs)
         params = {**eq.params, "body": body, "carries": len(kept)}
-        after: list[Equation] = []
+        outs = (*[eq.outs[k] for k in kept], *outs)
+        self.work.equations.append(Equation(eq.prim, ins, params, outs, eq.place))
         for k, (p, q, matrix) in self.factors.items():
-            left, right = (self.as_rows(after, stacks[v], matrix) for v in (p, q))
+            left, right = (self.as_rows(stacks[v], matrix) for v in (p, q))
             n, a = self.types[left].shape
-            flipped = self.apply(after, "permute", (left,), (a, n), axes=(1, 0))
+            flipped = self.do("permute", (left,), (a, n), axes=(1, 0))
             shape = self.types[eq.outs[k]].shape
-            product = self.apply(after, "matmul", (flipped, right), shape)
-            after.append(Equation(REGISTRY["add"], (loop.carry[k], product), {}, (eq.outs[k],), eq.place))
-        new = Equation(eq.prim, ins, params, (*[eq.outs[k] for k in kept], *outs), eq.place)
-        return new, after
+            product = self.do("matmul", (flipped, right), shape)
+            add = Equation(REGISTRY["add"], (loop.carry[k], product), {}, (eq.outs[k],), eq.place)
+            self.work.equations.append(add)

@@ -6,11 +6,9 @@ product is such a sum, of the product or of something linear in it.
 
 from __future__ import annotations
 
-from typing import Any
-
+from fad.compile.ir.rewriter import Rewriting
 from fad.compile.ir.uses import use_counts
-from fad.core.graph import ARRAY, Equation, Graph, Type
-from fad.core.primitive import REGISTRY
+from fad.core.graph import ARRAY, Equation, Graph
 
 _DEEPEST = 8  # operations between a sum and the product
 
@@ -20,32 +18,30 @@ def add_before_products(graph: Graph) -> Graph:
     names = {eq.prim.name for eq in graph.equations}
     if not {"matmul", "sum_over"} <= names:
         return graph
-    work = _Work(graph)
-    equations: list[Equation] = []
+    work = _Rewriter(graph)
     for eq in graph.equations:
-        equations += work.rewritten(eq) or [eq]
-    return graph.replace(types=work.types, equations=equations)
+        if not work.rewrite(eq):
+            work.equations.append(eq)
+    return work.finish()
 
 
-class _Work:
+class _Rewriter(Rewriting):
     def __init__(self, graph: Graph):
-        self.types = list(graph.types)
+        super().__init__(graph)
         self.counts = use_counts(graph)
         self.made = {eq.outs[0]: eq for eq in graph.equations if len(eq.outs) == 1}
-        self.equations: list[Equation] = []
-        self.place: Any = None
 
-    def rewritten(self, eq: Equation) -> list[Equation] | None:
-        """Return what computes a sum in a cheaper way, if there is one."""
+    def rewrite(self, eq: Equation) -> bool:
+        """Compute a sum in a cheaper way, if there is one."""
         if eq.prim.name != "sum_over" or not eq.params["axis"]:
-            return None
+            return False
         (x,), (o,) = eq.ins, eq.outs
         t = self.types[x]
         if t.dtype.kind != "f" or self.types[o].dtype != t.dtype or not t.size or not self.has_product(x, eq, 0):
-            return None
-        self.equations, self.place = [], eq.place
-        y = self.summed(x, eq.params["axis"], 0)
-        return [*self.equations, Equation(REGISTRY["reshape_to"], (y,), {"shape": self.types[o].shape}, (o,), eq.place)]
+            return False
+        self.place = eq.place
+        y = self.sum(x, eq.params["axis"], 0)
+        return self.end(eq, "reshape_to", (y,), {"shape": self.types[o].shape})
 
     def has_product(self, x: int, eq: Equation, depth: int) -> bool:
         """Return whether a value is linear in a product whose rows or columns are added up."""
@@ -92,17 +88,17 @@ class _Work:
             return 0
         return None
 
-    def summed(self, x: int, axes: tuple, depth: int) -> int:
+    def sum(self, x: int, axes: tuple, depth: int) -> int:
         """Return the sum of a value along axes, which are kept with length one."""
         linear = self.linear(x, axes, depth)
         shape = tuple([1 if d in axes else n for d, n in enumerate(self.types[x].shape)])
         if linear is None:
-            return self.new("sum_over", (x,), shape, x, axis=axes, keepdims=True)
+            return self.new("sum_over", (x,), {"axis": axes, "keepdims": True}, shape, self.types[x].dtype)
         eq = self.made[x]
         if eq.prim.name == "matmul":
             return self.of_factor(eq, axes, shape)
-        ins = tuple([self.summed(i, axes, depth + 1) if i in linear[1] else i for i in eq.ins])
-        return self.new(eq.prim.name, ins, shape, x)
+        ins = tuple([self.sum(i, axes, depth + 1) if i in linear[1] else i for i in eq.ins])
+        return self.new(eq.prim, ins, {}, shape, self.types[x].dtype)
 
     def of_factor(self, eq: Equation, axes: tuple, shape: tuple) -> int:
         k = self.factor(eq, axes)
@@ -112,11 +108,5 @@ class _Work:
         own = tuple([a - ndim + len(given) for a in axes])
         less = tuple([1 if d in own else n for d, n in enumerate(given)])
         ins = [*eq.ins]
-        ins[k] = self.new("sum_over", (i,), less, i, axis=own, keepdims=True)
-        return self.new("matmul", tuple(ins), shape, eq.outs[0])
-
-    def new(self, name: str, ins: tuple, shape: tuple, like: int, **params: Any) -> int:
-        out = len(self.types)
-        self.types.append(Type(shape, self.types[like].dtype, ARRAY))
-        self.equations.append(Equation(REGISTRY[name], ins, params, (out,), self.place))
-        return out
+        ins[k] = self.new("sum_over", (i,), {"axis": own, "keepdims": True}, less, self.types[i].dtype)
+        return self.new("matmul", tuple(ins), {}, shape, self.types[eq.outs[0]].dtype)

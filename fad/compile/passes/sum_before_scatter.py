@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.ir.rewriter import Rewriting
 from fad.core.cotangent import is_basic
 from fad.core.graph import ARRAY, Equation, Graph, Type, hashable
-from fad.core.primitive import REGISTRY
 
 
 def add_before_scatter(graph: Graph) -> Graph:
     """Add up what a scatter puts into one place beforehand, where the sum can be fused with what computes its terms."""
-    types = list(graph.types)
-    equations: list[Equation] = []
-    add = REGISTRY["add"]
+    work = Rewriting(graph)
+    types = work.types
     for eq in graph.equations:
         if eq.prim.name == "scatter" and len(eq.ins) > 1:
             sums: dict[Any, tuple] = {}
@@ -24,11 +23,9 @@ def add_before_scatter(graph: Graph) -> Graph:
                 if key in sums:
                     first = sums[key][0]
                     dtype = np.result_type(types[first].dtype, types[i].dtype)
-                    types.append(Type(types[first].shape, dtype, ARRAY))
-                    equations.append(Equation(add, (first, i), {}, (len(types) - 1,)))
-                    i = len(types) - 1
+                    i = work.apply("add", (first, i), {}, Type(types[first].shape, dtype, ARRAY))
                 sums[key] = (i, index)
             ins, indices = zip(*sums.values(), strict=True)
             eq = Equation(eq.prim, ins, {**eq.params, "indices": indices}, eq.outs, eq.place)
-        equations.append(eq)
-    return graph.replace(types=types, equations=equations)
+        work.equations.append(eq)
+    return work.finish()

@@ -42,7 +42,7 @@ class DeviceProgram(NumPyProgram):
         kernels, calls = self.writer.kernels, self.writer.calls
         fused = sum(len(k.equations) for k in kernels)
         found = [f"kernels: {len(kernels)}, which compute {fused} operations"]
-        found += [f"  {k.described()}" for k in kernels]
+        found += [f"  {k.describe()}" for k in kernels]
         called = ", ".join(f"{n} {name}" for name, n in sorted(calls.items()))
         return [*found, f"calls of the array library: {called or 'none'}"]
 

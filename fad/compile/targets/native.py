@@ -23,7 +23,7 @@ from fad.compile.schedule.donation import find_reused
 from fad.compile.targets.numpy_program import NumPyProgram
 from fad.core.errstate import calm, is_strict, state
 from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask, has_effects
-from fad.core.journal import from_the_start, journaled
+from fad.core.journal import from_the_start, with_journal
 
 _FEW = 16  # addresses that are written one by one sooner than all at once
 _REMEMBERED = 2  # large results kept for another call
@@ -60,7 +60,7 @@ class NativeProgram:
         self.reused = find_reused(program, donated) if donated else {}
         self.run = _entry_point(program, graph, self.reused)
         if any(map(has_effects, graph.equations)):
-            self.run = journaled(self.run)
+            self.run = with_journal(self.run)
 
     def __call__(self, xs: Any) -> list:
         return self.run(xs)

@@ -15,7 +15,7 @@ from fad.compile.passes.loop_bodies import Loop, is_control
 from fad.compile.runtime.failures import EQUATIONS, FILE
 from fad.compile.schedule.numpy_buffers import Plan, plan_memory
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, GuardFailed, Type, ask, has_effects, same_outcome
-from fad.core.journal import journaled
+from fad.core.journal import with_journal
 
 _MARK = "  # "
 _VIEWS = ("reshape_to", "permute", "broadcast", "getitem", "real_part", "imag_part")
@@ -36,7 +36,7 @@ class NumPyProgram:
         exec(compile(self.text, FILE, "exec"), space)
         self.function = space["program"]
         if any(map(has_effects, graph.equations)):
-            self.function = journaled(self.function)
+            self.function = with_journal(self.function)
 
     def __call__(self, xs: list) -> list:
         try:
@@ -69,7 +69,7 @@ class Writer:
         self.called: list[Equation] = []  # a line that calls an operation ends with its number here
 
     def program(self, graph: Graph) -> str:
-        names, plan = self.named(graph)
+        names, plan = self.name_values(graph)
         lines = self.lines(graph, names, plan)
         head = ["def program(xs, buffers):"]
         if graph.inputs:
@@ -89,7 +89,7 @@ class Writer:
         ends = [line.rpartition(_MARK) for line in text.splitlines()]
         return {n: self.called[int(number)] for n, (_, mark, number) in enumerate(ends, 1) if mark}
 
-    def named(self, graph: Graph) -> tuple[dict[int, str], Plan]:
+    def name_values(self, graph: Graph) -> tuple[dict[int, str], Plan]:
         """Name the values of a graph: variables, buffers and constants."""
         n, self.bodies = self.bodies, self.bodies + 1
         start = len(self.specs)
@@ -151,7 +151,7 @@ class Writer:
     def loop(self, eq: Equation, names: dict[int, str]) -> list[str]:
         loop = Loop(eq)
         body = loop.body
-        inner, plan = self.named(body)
+        inner, plan = self.name_values(body)
         inner.update((i, names[o]) for i, o in zip(loop.const_inputs, loop.consts, strict=True))
         outs = [names[o] for o in eq.outs]
         before = [f"{inner[i]} = {names[o]}" for i, o in zip(loop.carry_inputs, loop.carry, strict=True)]
@@ -192,7 +192,7 @@ class Writer:
         branches = eq.params["branches"]
         last = len(branches) - 1
         for k, graph in enumerate(branches):
-            inner, plan = self.named(graph)
+            inner, plan = self.name_values(graph)
             inner.update((i, names[o]) for i, o in zip(graph.inputs, eq.ins[1:], strict=True))
             steps = self.lines(graph, inner, plan)
             steps += [f"{names[o]} = {inner[v]}" for o, v in zip(eq.outs, graph.outputs, strict=True)]

@@ -79,7 +79,7 @@ def _operations(graph: Graph) -> float:
     return total
 
 
-def _known(graph: Graph, operands: Any) -> tuple[Graph, list]:
+def _fix_known(graph: Graph, operands: Any) -> tuple[Graph, list]:
     """Let integers, and arrays of zeros, be constants of a program that runs once: what is known of them helps."""
     constants: dict[int, Any] = {}
     rest: list[tuple[int, Any]] = []
@@ -103,7 +103,7 @@ def _run_loop(operands: Any, params: dict) -> tuple:
     if found is None:
         graph, once = alone(operands, params), is_recording()
         if once:  # it is not run again
-            graph, operands = _known(graph, operands)
+            graph, operands = _fix_known(graph, operands)
         graph = optimise(graph)
         few = home_of(graph) is None and _operations(graph) < _FEW
         found = (body, NumPyProgram(graph) if few else lower(graph))

@@ -236,7 +236,7 @@ class Sweep:
             if _changed and kind > LEAF:
                 check_unchanged(rec)
             if type(g) is Indexed:
-                g = g.gathered()
+                g = g.gather()
             p = None
             if kind == BOTH:
                 _, _, _, _, _, _, p, q, px, py, z, x, y, to_x, to_y = rec
@@ -317,7 +317,7 @@ class Sweep:
             pairs = self._watch(watcher, rec, g, lifted) if watcher is not None else self.pull(rec, g, lifted)
             for p, c in pairs:
                 j = p[BIRTH]
-                c = c.gathered() if type(c) is Indexed else c
+                c = c.gather() if type(c) is Indexed else c
                 if j in self.cts:
                     self.cts[j] = self.cts[j] + c
                 else:

@@ -159,7 +159,7 @@ class Module:
     def modules(self) -> Iterator[Module]:
         return (m for _, m in self.named_modules())
 
-    def _named(self, table: str, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
+    def _iterate_named(self, table: str, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
         seen: dict[int, Any] = {}  # keeps what was yielded alive, so that an id stays its own
         for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
             for name, x in (module._own_buffers() if table == "_buffers" else module._tables()[table]).items():
@@ -169,14 +169,14 @@ class Module:
 
     def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Parameter]]:
         """Yield ``(name, parameter)``; a shared one once, under its first name."""
-        return self._named("_parameters", prefix, recurse)
+        return self._iterate_named("_parameters", prefix, recurse)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Yield each parameter once: of this module and all below, or of this one alone."""
         return (p for _, p in self.named_parameters(recurse=recurse))
 
     def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
-        return self._named("_buffers", prefix, recurse)
+        return self._iterate_named("_buffers", prefix, recurse)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         return (b for _, b in self.named_buffers(recurse=recurse))

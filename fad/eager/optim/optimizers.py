@@ -114,13 +114,13 @@ class Ruled(Optimizer):
         self._cores: list[list[tuple[Any, list[int]]]] = []
         super().__init__(params, {**usual, **dict(zip(usual, settings, strict=False)), **options})
         for i in range(len(self.param_groups)):
-            self._made(i, [])  # so that a wrong setting is an error here and not in the first step
+            self._make(i, [])  # so that a wrong setting is an error here and not in the first step
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         super().add_param_group(param_group)
         self._cores.append([])
 
-    def _made(self, i: int, members: list[int]) -> Any:
+    def _make(self, i: int, members: list[int]) -> Any:
         """Return an optimiser of `fad.optim` for some parameters of a group."""
         group = self.param_groups[i]
         return self.rule([_array(group["params"][k]) for k in members], **self._settings(group))
@@ -143,7 +143,7 @@ class Ruled(Optimizer):
                 cores.append((core, members))
         late = [k for k in ready if not any(k in members for _, members in cores)]
         if late:
-            cores.append((self._made(i, late), late))
+            cores.append((self._make(i, late), late))
         self._cores[i] = cores
         return [(core, members) for core, members in cores if members[0] in ready]
 
@@ -188,7 +188,7 @@ class Ruled(Optimizer):
                 members = [int(k) for k in part["members"]]
                 if max(members) >= len(self.param_groups[i]["params"]):
                     raise ValueError("this optimiser state belongs to a model with more parameters")
-                core = self._made(i, members)
+                core = self._make(i, members)
                 core.load_state_dict(part["state"])
                 found[i].append((core, members))
         self._cores = found
@@ -252,7 +252,7 @@ class LBFGS(Ruled):
         self.tolerance_grad, self.tolerance_change = tolerance_grad, tolerance_change
         self.line_search_fn = line_search_fn
         everything = list(range(len(self.param_groups[0]["params"])))
-        self._cores = [[(self._made(0, everything), everything)]]
+        self._cores = [[(self._make(0, everything), everything)]]
 
     def _gradient(self) -> np.ndarray:
         params = self.param_groups[0]["params"]

@@ -54,7 +54,7 @@ class _Vectors:
         self.load, self.store = f"@llvm.masked.load.{suffix}.p0", f"@llvm.masked.store.{suffix}.p0"
         self.fma, self.sum = f"@llvm.fma.{suffix}", f"@llvm.vector.reduce.fadd.{suffix}"
 
-    def declared(self) -> list[str]:
+    def declare(self) -> list[str]:
         v, m = self.v, self.m
         return [
             f"declare {v} {self.load}(ptr, i32, {m}, {v})", f"declare void {self.store}({v}, ptr, i32, {m})",
@@ -82,7 +82,7 @@ class _Vectors:
             f"  %{name} = shufflevector {self.v} %{name}e, {self.v} poison, {zero}",
         ]
 
-    def multiplied(self, name: str, a: str, b: str, total: str) -> str:
+    def multiply(self, name: str, a: str, b: str, total: str) -> str:
         return f"  %{name} = call {self.v} {self.fma}({self.v} %{a}, {self.v} %{b}, {self.v} %{total})"
 
 
@@ -130,7 +130,7 @@ def product_module(t: str, rows: int, columns: int) -> Module:
             f"  %a{r} = load {t}, ptr %Ak{r}",
             *x.spread(f"x{r}", f"a{r}"),
         ]
-        lines += [x.multiplied(f"n{r}_{c}", f"x{r}", f"b{c}", f"s{r}_{c}") for c in range(columns)]
+        lines += [x.multiply(f"n{r}_{c}", f"x{r}", f"b{c}", f"s{r}_{c}") for c in range(columns)]
     lines += [*_next("ik", "ik1", "K", "k", "store"), "store:"]
     lines += [f"  %t{r}_{c} = phi {x.v} [zeroinitializer, %m], [%n{r}_{c}, %k]" for r, c in block]
     for r, c in block:
@@ -139,7 +139,7 @@ def product_module(t: str, rows: int, columns: int) -> Module:
             f"  call void {x.store}({x.v} %t{r}_{c}, ptr %C{r}_{c}, i32 {x.size}, {x.m} %mask{c})",
         ]
     lines += [*_next("im", "im1", "M", "m", "ve", rows), "ve:", *_next("iv", "iv1", "V", "v", "qe", columns * x.n)]
-    lines += ["qe:", *_next("iq", "iq1", "Q", "q", "done"), "done:", "  ret i32 0", "}", *x.declared(), ""]
+    lines += ["qe:", *_next("iq", "iq1", "Q", "q", "done"), "done:", "  ret i32 0", "}", *x.declare(), ""]
     return Module("\n".join(lines))
 
 
@@ -179,7 +179,7 @@ def dots_module(t: str, rows: int, columns: int) -> Module:
         lines += [_offset_pointer(f"Bv{c}", f"Bj{c}", "ob"), x.read(f"b{c}", f"Bv{c}", "")]
     for r in range(rows):
         lines += [_offset_pointer(f"Av{r}", f"Am{r}", "oa"), x.read(f"a{r}", f"Av{r}", "")]
-        lines += [x.multiplied(f"n{r}_{c}", f"a{r}", f"b{c}", f"s{r}_{c}") for c in range(columns)]
+        lines += [x.multiply(f"n{r}_{c}", f"a{r}", f"b{c}", f"s{r}_{c}") for c in range(columns)]
     lines += [*_next("iv", "iv1", "V", "v", "qe", x.n), "qe:", *_next("iq", "iq1", "Q", "q", "sums"), "sums:"]
     for k, (r, c) in enumerate(block):
         lines += [
@@ -196,5 +196,5 @@ def dots_module(t: str, rows: int, columns: int) -> Module:
         "  br i1 %it1q, label %t, label %je", "je:",
     ]  # fmt: skip
     lines += [*_next("ij", "ij1", "J", "j", "me", columns), "me:", *_next("im", "im1", "M", "m", "ge", rows)]
-    lines += ["ge:", *_next("ig", "ig1", "G", "g", "done"), "done:", "  ret i32 0", "}", *x.declared(), ""]
+    lines += ["ge:", *_next("ig", "ig1", "G", "g", "done"), "done:", "  ret i32 0", "}", *x.declare(), ""]
     return Module("\n".join(lines))

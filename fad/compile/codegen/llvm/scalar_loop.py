@@ -122,7 +122,7 @@ class _Writer:
                     lines += self.load(kind, place, f"%s{k}_{n}")
                     named[i] = f"%s{k}_{n}", kind
 
-    def grown(self, carry: list[int]) -> list[str]:
+    def grow_stack(self, carry: list[int]) -> list[str]:
         """Return the instructions before a stretch of steps that make the memory of the stack large enough for it."""
         found = _stacks(self.body.graph)
         if not found:
@@ -165,10 +165,10 @@ class _Writer:
             named[inputs[c][0]] = (position, "i64")
         loads = self.elements(xs, inputs[start + m :], kind, named, position)
         body = self.step(graph, named)
-        stores = self.stacked(ys, outputs[m:], named, position)
+        stores = self.store_on_stacks(ys, outputs[m:], named, position)
         kinds = [kind[i] for i in carry]
         step = [*loads, *body, *stores]
-        lines = self.around(step, first, [named[v][0] for v in new], kinds, watch, self.grown(carry))
+        lines = self.around(step, first, [named[v][0] for v in new], kinds, watch, self.grow_stack(carry))
         at = 0
         for k, (some, end) in enumerate(zip(states, ends, strict=True)):
             values = [f"%c{at + n}" for n in range(len(some))]
@@ -238,7 +238,7 @@ class _Writer:
             place = self.element(lines, pointer, n, t, f"{name}{n}_p")
             lines += self.store(t, value, place, f"{name}{n}")
 
-    def stacked(self, ys: list[str], outputs: list, named: dict, position: str) -> list[str]:
+    def store_on_stacks(self, ys: list[str], outputs: list, named: dict, position: str) -> list[str]:
         """Return the instructions that store what a step adds to the stacks."""
         if not ys:
             return []

@@ -132,7 +132,7 @@ class Lanes:
         called = self.need(f"llvm.{self.w.k.how}.v{self.n}{_SUFFIX[t]}", v, f"{v}, {v}")
         return f"call {v} {called}({v} {a}, {v} {b})"
 
-    def reduced(self, t: str, a: str) -> str:
+    def reduce(self, t: str, a: str) -> str:
         """Combine the lanes of a vector."""
         v, how = vector(t, self.n), self.w.k.how
         if how == "add" and t == I64:
@@ -242,7 +242,7 @@ def sum_loop(w: Any, tag: str, n: int, chunk: int, finish: Any) -> list[str]:
         f"  br i1 %jq{tag}, label %J{tag}, label %D{tag}", f"D{tag}:",
     ]  # fmt: skip
     for s, _, t in sums:
-        lines += [f"  %acc2{s} = {lanes.reduced(t, f'%next{s}')}", *finish(t, s)]
+        lines += [f"  %acc2{s} = {lanes.reduce(t, f'%next{s}')}", *finish(t, s)]
     lines += [
         f"  %cq{tag} = icmp ult i64 %to{tag}, %n_{lanes.inner}", f"  br i1 %cq{tag}, label %C{tag}, label %after{tag}",
         f"after{tag}:",

@@ -124,10 +124,10 @@ def _write_chains(graph: Graph) -> Graph:
             continue
         chain = chains.get(eq.outs[0]) if eq.outs else None
         if chain is None:
-            work.equations.append(work.renamed(eq))
+            work.equations.append(work.rename(eq))
         else:
             work.write(chain)
-    return work.written().replace(outputs=[work.alias.get(i, i) for i in graph.outputs])
+    return work.finish().replace(outputs=[work.alias.get(i, i) for i in graph.outputs])
 
 
 def _chains(graph: Graph) -> dict[int, list[Equation]]:
@@ -155,7 +155,7 @@ class _Rewriter(Rewriting):
         self.made = {o: eq for eq in graph.equations for o in eq.outs}
         self.alias: dict[int, int] = {}
 
-    def renamed(self, eq: Equation) -> Equation:
+    def rename(self, eq: Equation) -> Equation:
         return Equation(eq.prim, tuple([self.alias.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
 
     def write(self, chain: list[Equation]) -> None:

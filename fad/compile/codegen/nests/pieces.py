@@ -88,7 +88,7 @@ class _Rows:
             for d in self.outer:
                 first, last = min(p.box[d][0] for p in self.pieces), max(p.box[d][1] for p in self.pieces)
                 at[d] = w.plus(stack.enter_context(w.loop(last - first)), first)
-            reached = [self._reached(p, at) for p in self.pieces]
+            reached = [self._reaches(p, at) for p in self.pieces]
             every = self._every(reached)
             if every is None:
                 self._write_whole_row(at, low, high)
@@ -106,7 +106,7 @@ class _Rows:
             w.do(f"br label %{on}")
             w.begin(on)
 
-    def _reached(self, piece: Piece, at: list[Index]) -> str | None:
+    def _reaches(self, piece: Piece, at: list[Index]) -> str | None:
         """Return the condition that a piece reaches a row; None if it reaches all."""
         w, found = self.w, None
         for d in self.outer:

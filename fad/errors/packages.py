@@ -1,0 +1,62 @@
+"""Errors about backends, and packages that are not installed."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from fad.errors.base import FadError
+
+
+class BackendMismatchError(FadError, TypeError):
+    """Arrays of two backends (NumPy on the host, CuPy on the GPU) met in one operation.
+
+    Wrong::
+
+        np.ones(3) * cupy.ones(3)
+
+    Right::
+
+        fad.device_put(np.ones(3), "cupy") * cupy.ones(3)
+    """
+
+
+class BackendFunctionError(FadError, TypeError):
+    """A function was called on arrays of a device that the device's library does not have, nor fad by other means.
+
+    Wrong::
+
+        scipy.special.airy(fad.device_put(np.ones(3), "cupy"))      # CuPy has no airy
+
+    Right::
+
+        fad.device_put(scipy.special.airy(np.ones(3)), "cupy")      # on the host, and back
+    """
+
+
+class BackendNotFoundError(FadError, ImportError):
+    """A backend was requested whose package is not installed, or which finds no device that works.
+
+    Right::
+
+        pip install 'cupy-cuda12x[ctk]'      # then, with an NVIDIA GPU and its driver, fad.backends.use("cupy")
+    """
+
+
+class ExtraNotInstalledError(FadError, ImportError):
+    """A part of fad was requested that needs a package which is not installed.
+
+    Right::
+
+        pip install 'fad[scipy]'
+    """
+
+
+def load_with_scipy(name: str) -> Any:
+    """Return a module of fad that needs SciPy; raise an error that says what to install where there is none."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "scipy":
+            raise
+        raise ExtraNotInstalledError(f"{name} needs SciPy: pip install 'fad[scipy]'") from None
