@@ -104,9 +104,9 @@ def _masks_in(values: tuple) -> list[Computed]:
 
 
 @contextmanager
-def along(w: Writer, stretch: Stretch) -> Iterator[Index]:
+def along(w: Writer, stretch: Stretch, chains: int = 1) -> Iterator[Index]:
     """Write a loop over a stretch; give the position along the axis."""
-    with w.loop(stretch.length) as j:
+    with w.loop(stretch.length, chains=chains) as j:
         i = w.plus(j, stretch.start)
         before = w.assumed
         w.assumed = {**before, **{(m, (i,)): known for m, known in stretch.masks.items()}}
