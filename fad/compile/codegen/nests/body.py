@@ -108,7 +108,9 @@ class Order:
     """A body in an order that lets updates be in place, with all that is known of its values beforehand."""
 
     def __init__(self, graph: Graph, carried: list[tuple[int, int]], sums: frozenset = frozenset()):
-        self.graph, updates = schedule_updates(add_into(graph, sums), lambda graph, eq: "pieces", carried)
+        graph = add_into(graph, sums)
+        free = frozenset([i for i, _ in carried if i not in graph.outputs])  # a state that no later step reads
+        self.graph, updates = schedule_updates(graph, lambda graph, eq: "pieces", carried, free)
         self.sums = sums_of(self.graph, sums)
         self.over = updates.over
         self.last: dict[int, int] = {}
