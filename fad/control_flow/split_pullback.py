@@ -29,15 +29,6 @@ class Halves(NamedTuple):
     nbytes: int
 
 
-def find_dependent(graph: Graph, inputs: list[bool], derivative: bool = True) -> list[bool]:
-    """Tell which outputs depend on the inputs that are marked; as far as derivatives go, or at all."""
-    alive = {i for i, mark in zip(graph.inputs, inputs, strict=True) if mark}
-    for eq in graph.equations:
-        if any(i in alive for i in eq.ins) and not (derivative and eq.prim.flat):
-            alive.update(o for o in eq.outs if not derivative or graph.types[o].dtype.kind in "fc")
-    return [o in alive for o in graph.outputs]
-
-
 def find_needed(equations: list[Equation], outputs: Any) -> list[Equation]:
     """Return the equations that some outputs need, in their order."""
     alive = set(outputs)
