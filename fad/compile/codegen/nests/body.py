@@ -15,6 +15,7 @@ import numpy as np
 from fad.compile.codegen.llvm.builder import constant
 from fad.compile.codegen.nests.added_pieces import ON_STACK, add_into, sums_of
 from fad.compile.codegen.nests.arrays import put
+from fad.compile.codegen.nests.masks import still_masked
 from fad.compile.codegen.nests.values import (
     Buffer,
     Computed,
@@ -144,6 +145,7 @@ class Body:
         self.values = dict(given)
         self.places = places
         self.owned: set[Buffer] = owned  # memory that this body may overwrite
+        self.homes: dict[int, Stored] = {}  # where outputs lie of which a mask says what they are
         self.position = 0
         for i, c in self.graph.constants.items():
             if i not in self.values and i in order.last:
@@ -158,7 +160,7 @@ class Body:
             self.position = position
             emit(self, eq)
         self.position = len(self.graph.equations)
-        return [self.values[i] for i in self.graph.outputs]
+        return [self.homes.get(i, self.values[i]) for i in self.graph.outputs]
 
     def type(self, i: int) -> str:
         return llvm_type(self.graph.types[i].dtype)
@@ -184,7 +186,11 @@ class Body:
         if isinstance(value, Computed):
             often = self.order.uses[o] > 1 and (value.weight > _FREE or math.prod(value.shape) <= 16)
             if o in self.places or often or value.weight > _HEAVY:
-                value = self.stored(value, self.place(o))
+                stored = self.stored(value, self.place(o))
+                kept = o in self.graph.outputs and value.choice is not None
+                if kept:
+                    self.homes[o] = stored
+                value = still_masked(value, stored) if kept else stored
         self.values[o] = value
 
     def stored(self, value: Value, place: Stored | None = None) -> Stored:
