@@ -53,6 +53,7 @@ LAYERS = [
         "control_flow.compose_views", "control_flow.traced_length",
         "control_flow.padded", "control_flow.padded_functions", "control_flow.traced_masks",
         "control_flow.traced_slices", "control_flow.split_pullback", "control_flow.interpreter",
+        "control_flow.dependence",
         "control_flow.stack", "control_flow.chunks",
         "control_flow.pullback", "control_flow.scan", "control_flow.record_loop", "control_flow.cond",
     ],

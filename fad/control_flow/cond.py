@@ -14,7 +14,7 @@ import numpy as np
 from fad import tree
 from fad.control_flow.compose_views import compose_views
 from fad.control_flow.record_loop import attempt
-from fad.control_flow.split_pullback import find_dependent
+from fad.control_flow.dependence import find_chosen
 from fad.control_flow.subgraph import (
     Body,
     BodyTrace,
@@ -139,11 +139,6 @@ def _differentiate(index: Any, *args: Any, branches: tuple) -> tuple:
         return _run(index, *args, branches=branches)
 
 
-def _marks(branches: tuple, active: list[bool]) -> list[bool]:
-    """Mark the outputs that depend on marked operands in any branch."""
-    return [any(column) for column in zip(*[find_dependent(g, active) for g in branches], strict=True)]
-
-
 def _some(graph: Graph, xs: Any, active: list[bool], raw: list) -> Callable:
     """Return a function of the marked inputs of a graph; it leaves the outputs as they were in `raw`."""
 
@@ -159,7 +154,7 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
     values = [trace.lower(x) for x in args]
     parents = [x.info if x is not v else -1 for x, v in zip(args, values, strict=True)]
     active = [p >= 0 for p in parents]
-    marks = _marks(branches, active)
+    marks = find_chosen(branches, active)
     ys = list(bind(cond_p, index, *values, branches=branches))
     values = trace.keep(values, parents)
     n = len(values)
@@ -188,7 +183,7 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
 def _push(index: Any, values: list, tangents: list, branches: tuple) -> tuple[list, list]:
     tangents = [densify(t) for t in tangents]
     active = [t is not None for t in tangents]
-    marks = _marks(branches, active)
+    marks = find_chosen(branches, active)
     n = len(values)
 
     def push(graph: Graph) -> Callable:

@@ -23,9 +23,10 @@ import numpy as np
 
 from fad.backends import like
 from fad.control_flow.chunks import chunk_sizes, run_in_chunks
+from fad.control_flow.dependence import find_active
 from fad.control_flow.interpreter import Parts, example_step, first_step, parts_of, run, step_by_step
 from fad.control_flow.pullback import active_operands, pullback_p
-from fad.control_flow.split_pullback import accumulate_outputs, find_dependent, halves, record_pullback, without
+from fad.control_flow.split_pullback import accumulate_outputs, halves, record_pullback, without
 from fad.control_flow.subgraph import Unrecordable, example, record_flat
 from fad.core.cotangent import densify
 from fad.core.graph import Graph, type_of
@@ -56,19 +57,6 @@ def _differentiate(*args: Any, **params: Any) -> tuple:
         return step_by_step(args, params)
 
 
-def _active(args: Any, marks: list[bool], params: dict, derivative: bool = True) -> tuple[list[bool], list[bool]]:
-    """Mark the carry that depends on marked operands in any step; return the marks of the body's inputs and outputs."""
-    parts = Parts(marks, **params)
-    inputs = [*parts.consts, *([False] if params["index"] else []), *parts.carry, *parts.xs]
-    start = params["consts"] + params["index"]
-    while True:
-        outs = find_dependent(params["body"], inputs, derivative)
-        carry = [a or b for a, b in zip(inputs[start:], outs[: params["carries"]], strict=False)]
-        if carry == inputs[start : start + params["carries"]]:
-            return inputs, [*carry, *outs[params["carries"] :]]
-        inputs[start : start + params["carries"]] = carry
-
-
 def _select_marked(items: Any, marks: list[bool]) -> list:
     return [x for x, m in zip(items, marks, strict=True) if m]
 
@@ -92,7 +80,7 @@ def _push(values: list, tangents: list, params: dict) -> tuple[list, list]:
     tangents = [densify(t) for t in tangents]
     body = params["body"]
     parts = Parts(values, **params)
-    inputs, outputs = _active(values, [t is not None for t in tangents], params)
+    inputs, outputs = find_active([t is not None for t in tangents], params)
     n = len(body.inputs)
 
     def fun(*flat: Any) -> list:
@@ -155,7 +143,7 @@ def _step_tangents(filled: list, params: dict) -> list:
 def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
     values = [trace.lower(x) for x in args]
     parents = [x.info if x is not v else -1 for x, v in zip(args, values, strict=True)]
-    inputs, outputs = _active(values, [p >= 0 for p in parents], params)
+    inputs, outputs = find_active([p >= 0 for p in parents], params)
     cut = _cut(values, inputs, outputs, params)
     if params["stop"] == "length":
         sizes = chunk_sizes(params["length"], params["save"], *_bytes(cut, values, inputs, params))
@@ -296,7 +284,7 @@ def _over_batch(size: int, batched: tuple, values: list, params: dict) -> list:
     body, m = params["body"], params["carries"]
     parts, marks = Parts(values, **params), Parts(batched, **params)
     lanes_stop = bool(marks.count)
-    inputs, outputs = _active(values, list(batched), params, derivative=False)
+    inputs, outputs = find_active(list(batched), params, derivative=False)
     if params["stop"] == "cond" and outputs[0]:
         lanes_stop = True
     if lanes_stop:  # every batch element's state is its own

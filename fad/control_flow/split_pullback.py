@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,15 +28,6 @@ class Halves(NamedTuple):
     backward: Graph
     kept: int
     nbytes: int
-
-
-def find_dependent(graph: Graph, inputs: list[bool], derivative: bool = True) -> list[bool]:
-    """Tell which outputs depend on the inputs that are marked; as far as derivatives go, or at all."""
-    alive = {i for i, mark in zip(graph.inputs, inputs, strict=True) if mark}
-    for eq in graph.equations:
-        if any(i in alive for i in eq.ins) and not (derivative and eq.prim.flat):
-            alive.update(o for o in eq.outs if not derivative or graph.types[o].dtype.kind in "fc")
-    return [o in alive for o in graph.outputs]
 
 
 def find_needed(equations: list[Equation], outputs: Any) -> list[Equation]:
@@ -101,21 +93,11 @@ def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bo
         if any(i in moving for i in eq.ins):
             moving.update(eq.outs)
         producer.update(dict.fromkeys(eq.outs, eq))
-    kept: list[int] = []
-    seen: set[int] = set()
-    chosen: set[int] = set()
-    waiting = list(dict.fromkeys(grads))
-    while waiting:
-        v = waiting.pop()
-        if v in seen:
-            continue
-        seen.add(v)
-        eq = producer.get(v)
-        if v in state or (eq is not None and v not in late and _is_kept(eq, joint, everything, moving)):
-            kept.append(v)
-        elif eq is not None:
-            chosen.add(id(eq))
-            waiting += eq.ins
+    is_kept = lambda v: v in state or (v in producer and v not in late and _is_kept(producer[v], joint, everything, moving))
+    kept, seen, chosen = _trace_back(grads, producer, is_kept)
+    masked = _find_masked(kept, [eq for eq in joint.equations if id(eq) in chosen], joint, state | late)
+    if masked:
+        kept, seen, chosen = _trace_back(grads, producer, lambda v: v in masked or is_kept(v))
     again = _read_again(kept, producer, seen)
     chosen.update([id(producer[v]) for v in again])
     kept = sorted(v for v in kept if v not in again)
@@ -132,6 +114,46 @@ def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bo
     others = [i for k, i in enumerate(joint.inputs[:inputs]) if k not in carry]
     backward.inputs = [*others, *given, *joint.inputs[inputs:]]
     return Halves(forward, backward, len(kept), sum(types[v].nbytes for v in kept))
+
+
+def _trace_back(grads: list[int], producer: dict, is_kept: Callable) -> tuple[list[int], set[int], set[int]]:
+    """Return the values that are kept for some cotangents, all that are met, and the equations that run backward."""
+    kept: list[int] = []
+    seen: set[int] = set()
+    chosen: set[int] = set()
+    waiting = list(dict.fromkeys(grads))
+    while waiting:
+        v = waiting.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        eq = producer.get(v)
+        if is_kept(v):
+            kept.append(v)
+        elif eq is not None:
+            chosen.add(id(eq))
+            waiting += eq.ins
+    return kept, seen, chosen
+
+
+def _find_masked(kept: list[int], equations: list[Equation], graph: Graph, late: set[int]) -> set[int]:
+    """Return what is kept instead of values of which the backward pass reads what a mask chooses alone.
+
+    A slice whose length depends on a counter is a whole axis and a mask: most of it need not be looked up.
+    """
+    readers: dict[int, list[Equation]] = {}
+    for eq in equations:
+        for i in eq.ins:
+            readers.setdefault(i, []).append(eq)
+    found: set[int] = set()
+    for v in kept:
+        some = readers.get(v, ())
+        if v in late or len(some) != 1 or some[0].prim.name != "where_select" or some[0].ins[1] != v:
+            continue
+        (o,) = some[0].outs
+        if late.isdisjoint((o, *some[0].ins)) and graph.types[o] == graph.types[v] and graph.types[v].shape:
+            found.add(o)
+    return found
 
 
 def _read_again(kept: list[int], producer: dict[int, Equation], known: set[int]) -> set[int]:

@@ -29,19 +29,22 @@ class Updates(NamedTuple):
 
 
 def schedule_updates(
-    graph: Graph, kind_of: Callable[[Graph, Equation], str], carried: Iterable[tuple[int, int]] = ()
+    graph: Graph,
+    kind_of: Callable[[Graph, Equation], str],
+    carried: Iterable[tuple[int, int]] = (),
+    free: frozenset = frozenset(),
 ) -> tuple[Graph, Updates]:
     """Return a program in an order that lets updates be in place, and which of them are.
 
     ``kind_of(graph, eq)`` says what an operation becomes. `carried` are the inputs that this program
-    may overwrite, each with the output that must then be in its memory.
+    may overwrite, each with the output that must then be in its memory, unless the input is among the `free`.
     """
     if not any(eq.prim.name in UPDATES or eq.prim.archetype == "loop" for eq in graph.equations):
         return graph, Updates({}, {})
     work = _Schedule(graph, kind_of)
     work.order()
     work.choose({i for i, _ in carried})
-    work.keep_apart(carried)
+    work.keep_apart(carried, free)
     return work.graph.replace(types=work.types, equations=work.equations, outputs=work.outputs), work.found
 
 
@@ -161,8 +164,11 @@ class _Schedule:
         self.equations = equations
         self.outputs = [copies.get(i, i) for i in self.outputs]
 
-    def keep_apart(self, carried: Iterable[tuple[int, int]]) -> None:
-        """Let results have whole arrays of their own, and overwrite no input whose own output is another array."""
+    def keep_apart(self, carried: Iterable[tuple[int, int]], free: frozenset) -> None:
+        """Let results have whole arrays of their own, and overwrite no input whose own output is another array.
+
+        The memory of the `free` is not read again, wherever their outputs are.
+        """
         over, version = self.found
         root: dict[int, int] = {}
         for o in self.outputs:
@@ -175,6 +181,6 @@ class _Schedule:
             root[o] = i
         taken = {i for i, o in carried if root.get(o) == i}
         for i, _ in carried:
-            if i not in taken:
+            if i not in taken and i not in free:
                 for o in [o for o, x in over.items() if version.get(x, x) == i]:
                     del over[o]

@@ -16,6 +16,7 @@ import numpy as np
 from fad.compile.codegen.program import Program
 from fad.compile.ir.slice_writes import view_of
 from fad.compile.legalize.integer_overflow import Beyond
+from fad.compile.passes.constants import as_uniform
 from fad.compile.pipeline import compile_native
 from fad.compile.runtime.entry_point import Shut, builtin, gate, in_turn
 from fad.compile.runtime.failures import EQUATIONS, FILE
@@ -173,10 +174,19 @@ def _output(program: Program, space: dict, i: int) -> str:
     base = program.memory.places.get(program.memory.base[i])
     if base is not None and base.outside:
         return f"at[{i}].copy()"
+    if t.kind == ARRAY and _is_zeros(graph.constants.get(i)):
+        space[f"o{i}"] = functools.partial(np.zeros, t.shape, t.dtype)  # the system has pages of zeros
+        return f"o{i}()"
     space[f"o{i}"] = program.memory.at[i]
     if t.kind == ARRAY:
         return f"o{i}.copy()"
     return f"o{i}.item()" if t.kind == NUMBER else f"o{i}[()]"
+
+
+def _is_zeros(c: Any) -> bool:
+    """Return whether a constant is positive zeros."""
+    number = None if c is None else as_uniform(np.asarray(c))
+    return number is not None and not any(number.tobytes())
 
 
 def _failer(program: Program) -> Callable:

@@ -106,6 +106,11 @@ class _Write(NamedTuple):
     adds: bool
     template: tuple
     piece: int
+    at: tuple[int, ...] = ()  # the positions along the axes that the template leaves open
+
+    @property
+    def place(self) -> tuple:
+        return repr(self.template), self.at
 
     @property
     def is_box(self) -> bool:
@@ -143,10 +148,11 @@ def _chains(graph: Graph) -> dict[int, list[Equation]]:
 
 
 def _is_link(graph: Graph, eq: Equation) -> bool:
-    if eq.prim.name not in ("index_add", "index_set") or len(eq.ins) != 2:
+    if eq.prim.name not in ("index_add", "index_set"):
         return False
-    x, o = graph.types[eq.ins[0]], graph.types[eq.outs[0]]
-    return x == o and x.size > 0 and is_basic(eq.params["template"]) and None not in eq.params["template"]
+    x, o, template = graph.types[eq.ins[0]], graph.types[eq.outs[0]], eq.params["template"]
+    known = is_basic(tuple([0 if type(p) is str else p for p in template])) and None not in template
+    return x == o and x.size > 0 and known and not any(graph.types[i].shape for i in eq.ins[2:])
 
 
 class _Rewriter(Rewriting):
@@ -163,7 +169,7 @@ class _Rewriter(Rewriting):
         first, last = chain[0].ins[0], chain[-1].outs[0]
         writes: list[_Write] = []
         for eq in chain:
-            self.extend(writes, _Write(eq.prim.name == "index_add", eq.params["template"], eq.ins[1]))
+            self.extend(writes, _Write(eq.prim.name == "index_add", eq.params["template"], eq.ins[1], eq.ins[2:]))
         if writes and not writes[0].adds and self.is_there(writes[0], first):
             del writes[0]
         version = self.alias.get(first, first)
@@ -174,7 +180,7 @@ class _Rewriter(Rewriting):
         for k, run in enumerate(runs):
             self.types.append(self.types[last])
             end = last if k == len(runs) - 1 else len(self.types) - 1
-            pieces = tuple([self.alias.get(w.piece, w.piece) for w in run])
+            pieces = tuple([self.alias.get(i, i) for w in run for i in (w.piece, *w.at)])
             prim, params = _operation(run)
             self.equations.append(Equation(prim, (version, *pieces), params, (end,), chain[-1].place))
             version = end
@@ -183,7 +189,7 @@ class _Rewriter(Rewriting):
         """Put an update behind others: into that of the same place, if there is one."""
         if new.adds and self.is_zero(new.piece):
             return
-        same = next((k for k, w in enumerate(writes) if repr(w.template) == repr(new.template)), None)
+        same = next((k for k, w in enumerate(writes) if w.place == new.place), None)
         if same is None:
             writes.append(new)
         elif not new.adds:
@@ -194,11 +200,29 @@ class _Rewriter(Rewriting):
         else:
             old = writes[same]
             piece = new.piece if self.is_zero(old.piece) else self.sum(old.piece, new.piece)
-            writes[same] = _Write(old.adds, old.template, piece)
+            writes[same] = old._replace(piece=piece)
 
     def sum(self, x: int, y: int) -> int:
+        parts = self.part(x), self.part(y)
+        if parts[0] and parts[1] and parts[0][:2] == parts[1][:2] and parts[0][2] != parts[1][2]:
+            return parts[0][0]  # what a mask chooses and what it leaves are the whole
         t = self.types[x]
         return self.new("add", (self.alias.get(x, x), self.alias.get(y, y)), {}, t.shape, t.dtype)
+
+    def part(self, i: int) -> tuple[int, int, bool] | None:
+        """Return the array of which a mask chooses the elements of another, zero elsewhere; the mask, and if it is."""
+        eq = self.made.get(i)
+        if eq is None or eq.prim.name != "where_select" or not self.is_zero(eq.ins[2]):
+            return None
+        mask, x, _ = eq.ins
+        chosen = True
+        while mask in self.made and self.made[mask].prim.name in ("logical_not", "logical_and"):
+            found = self.made[mask]
+            if len(set(found.ins)) > 1:
+                break
+            chosen, mask = chosen != (found.prim.name == "logical_not"), found.ins[0]
+        same = self.types[x] == self.types[i] and self.types[mask].shape == self.types[i].shape
+        return (x, mask, chosen) if same else None
 
     def is_zero(self, i: int) -> bool:
         c: Any = self.constants.get(i)
@@ -208,7 +232,7 @@ class _Rewriter(Rewriting):
     def is_there(self, write: _Write, x: int) -> bool:
         """Return whether what is written is what an array has there."""
         eq = self.made.get(write.piece)
-        same = eq is not None and eq.prim.name == "getitem" and eq.ins == (x,)
+        same = eq is not None and eq.prim.name == "getitem" and eq.ins == (x, *write.at)
         return same and repr(eq.params["template"]) == repr(write.template)  # type: ignore[union-attr]
 
 

@@ -16,6 +16,8 @@ from fad.compile.ir.types import BYTES, F32, F64
 
 UNROLLED = 16  # elements up to which there is no loop: LLVM keeps them in registers
 CHUNK = 1024  # elements that a sum adds up before the partial sums are added with compensation
+# An addition takes as long as four: partial sums wait for each other less. What is left over is added one by one.
+_CHAINS = ((512, 4), (64, 2))
 _COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
@@ -122,14 +124,14 @@ def reduce_axes(w: Writer, how: str, t: str, value: Value, axes: tuple, at: Call
             if how == "add" and stretch.is_zero(value):
                 continue
             if n <= CHUNK or not exact:
-                part = _row(w, t, how, combine, stretch, lambda i: at((*ahead, i)))
+                part = _row(w, t, how, combine, stretch, lambda i: at((*ahead, i)), n)
                 _finish(w, t, total_slot, part, combination(w, how, t), lost if exact else None)
                 continue
             with w.loop(_over(w, w.plus(stretch.length, CHUNK - 1), CHUNK)) as chunk:
                 start = w.times(chunk, CHUNK)
                 count = w.least(w.minus(stretch.length, start), CHUNK)
                 piece = Stretch(w.plus(start, stretch.start), count, stretch.masks)
-                part = _row(w, t, how, combine, piece, lambda i: at((*ahead, i)))
+                part = _row(w, t, how, combine, piece, lambda i: at((*ahead, i)), CHUNK)
                 _finish(w, t, total_slot, part, combination(w, how, t), lost)
     return Number(w.fresh(f"load {t}, ptr {total_slot}"), t)
 
@@ -139,10 +141,15 @@ def _over(w: Writer, i: Index, n: int) -> Index:
     return i // n if type(i) is int else w.new(f"udiv i64 {i}, {n}")
 
 
-def _row(w: Writer, t: str, how: str, combine: Callable, stretch: Stretch, at: Callable) -> Number:
+def chains_of(n: int) -> int:
+    """Return how many partial sums a loop over up to n elements has."""
+    return next((chains for least, chains in _CHAINS if n >= least), 1)
+
+
+def _row(w: Writer, t: str, how: str, combine: Callable, stretch: Stretch, at: Callable, longest: int) -> Number:
     acc = w.slot(t)
     w.do(f"store {t} {neutral(how, t)}, ptr {acc}")
-    with along(w, stretch) as i:
+    with along(w, stretch, chains_of(longest)) as i:
         x = at(i)
         old = Number(w.fresh(f"load {t}, ptr {acc}"), t)
         w.do(f"store {t} {combine(old, x).name}, ptr {acc}")
@@ -230,7 +237,7 @@ def product_into(w: Writer, t: str, x: Value, y: Value, place: Stored | None) ->
         for stretch in [Stretch(0, n, {})] if rows or columns else stretches(w, n, x, y):
             if stretch.is_zero(x) or stretch.is_zero(y):
                 continue
-            with along(w, stretch) as k:
+            with along(w, stretch, chains_of(n)) as k:
                 a, b = element(w, x, (*i, k)), element(w, y, (k, *j))
                 old = w.fresh(f"load {t}, ptr {slot}")
                 times = w.fresh(f"fmul reassoc contract {t} {a.name}, {b.name}")

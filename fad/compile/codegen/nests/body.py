@@ -15,6 +15,7 @@ import numpy as np
 from fad.compile.codegen.llvm.builder import constant
 from fad.compile.codegen.nests.added_pieces import ON_STACK, add_into, sums_of
 from fad.compile.codegen.nests.arrays import put
+from fad.compile.codegen.nests.masks import still_masked
 from fad.compile.codegen.nests.values import (
     Buffer,
     Computed,
@@ -108,7 +109,9 @@ class Order:
     """A body in an order that lets updates be in place, with all that is known of its values beforehand."""
 
     def __init__(self, graph: Graph, carried: list[tuple[int, int]], sums: frozenset = frozenset()):
-        self.graph, updates = schedule_updates(add_into(graph, sums), lambda graph, eq: "pieces", carried)
+        graph = add_into(graph, sums)
+        free = frozenset([i for i, _ in carried if i not in graph.outputs])  # a state that no later step reads
+        self.graph, updates = schedule_updates(graph, lambda graph, eq: "pieces", carried, free)
         self.sums = sums_of(self.graph, sums)
         self.over = updates.over
         self.last: dict[int, int] = {}
@@ -142,6 +145,7 @@ class Body:
         self.values = dict(given)
         self.places = places
         self.owned: set[Buffer] = owned  # memory that this body may overwrite
+        self.homes: dict[int, Stored] = {}  # where outputs lie of which a mask says what they are
         self.position = 0
         for i, c in self.graph.constants.items():
             if i not in self.values and i in order.last:
@@ -156,7 +160,7 @@ class Body:
             self.position = position
             emit(self, eq)
         self.position = len(self.graph.equations)
-        return [self.values[i] for i in self.graph.outputs]
+        return [self.homes.get(i, self.values[i]) for i in self.graph.outputs]
 
     def type(self, i: int) -> str:
         return llvm_type(self.graph.types[i].dtype)
@@ -182,7 +186,11 @@ class Body:
         if isinstance(value, Computed):
             often = self.order.uses[o] > 1 and (value.weight > _FREE or math.prod(value.shape) <= 16)
             if o in self.places or often or value.weight > _HEAVY:
-                value = self.stored(value, self.place(o))
+                stored = self.stored(value, self.place(o))
+                kept = o in self.graph.outputs and value.choice is not None
+                if kept:
+                    self.homes[o] = stored
+                value = still_masked(value, stored) if kept else stored
         self.values[o] = value
 
     def stored(self, value: Value, place: Stored | None = None) -> Stored:

@@ -1,7 +1,7 @@
 """Loops and branches within a nest: what a loop carries is a number in a register, or an array in memory.
 
-An array that a step changes in place has one place. Another one has two, which are read and written by turns; a small
-one is copied back at the end of a step, so that it may stay in registers.
+An array that a step changes in place has one place. Another one has two, which are read and written by turns, or lies in
+the rows of the stack that keeps it; a small one is copied back at the end of a step, so that it may stay in registers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fad.compile.codegen.nests.added_pieces import ON_STACK, sums_of
 from fad.compile.codegen.nests.body import Body, Order
 from fad.compile.codegen.nests.emitters import emit_operation
 from fad.compile.codegen.nests.values import Buffer, Computed, Stored, Value, contiguous, make_view, shape_of
-from fad.compile.codegen.nests.writer import Index, Number, TooMuch
+from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.types import BOOL, BYTES, I64
 from fad.compile.passes.loop_bodies import GUESSED, Loop
 from fad.core.graph import Equation, Graph, has_effects
@@ -54,7 +54,7 @@ def work(graph: Graph) -> int:
 class _Carried(NamedTuple):
     """One array that a loop carries: where a step finds it, and where it puts the next one, if that is elsewhere."""
 
-    kind: str  # "same": not changed; "number"; "in place"; "copied" back; "by turns" in two places
+    kind: str  # "same": not changed; "number"; "in place"; "copied" back; "by turns" in two places; "in rows" of a stack
     value: Any  # the first state; or the slot of a number
     slots: tuple = ()
 
@@ -82,16 +82,18 @@ class _Loop:
         self.ends = list(zip(loop.carry_inputs, self.graph.outputs[: self.m], strict=True))
         self.owned: set[Buffer] = set()
         self.targets: dict[int, list[Stored]] = {}  # of a state that has two places: where it is, and where to put it
+        self.rows: dict[int, Stored] = {}  # of a state that each step keeps: the stack in whose rows it lies
 
     def write(self) -> None:
         loop, outer, w = self.loop, self.outer, self.w
         limit = self._limit()
         self._keep_readable()
+        stacks = [outer.place(o) for o in self.eq.outs[self.m : self.m + len(loop.ys)]]
+        self._find_rows(stacks)
         states = [self._state(k) for k in range(self.m)]
         pairs = zip(loop.const_inputs, loop.consts, strict=True)
         given: dict[int, Value] = {inner: outer.in_memory(i) for inner, i in pairs}
         rows = [outer.in_memory(i) for i in loop.xs]
-        stacks = [outer.place(o) for o in self.eq.outs[self.m : self.m + len(loop.ys)]]
         flag = states[0].value if loop.stop == "cond" else None
         if loop.stop == "cond" and states[0].kind != "number":
             raise TooMuch("a loop does not change whether it goes on")
@@ -102,7 +104,7 @@ class _Loop:
                 given[loop.index_input] = at
             places: dict[int, Stored] = {}
             for k, state in enumerate(states):
-                self._begin(k, state, given, places)
+                self._begin(k, state, given, places, at)
             for x, inner in zip(rows, loop.x_inputs, strict=True):
                 shape = shape_of(x)[1:]
                 steps = [("at", at.index), *[("axis", d, 0, 1) for d in range(len(shape))]]
@@ -181,7 +183,12 @@ class _Loop:
             place = outer.memory.new(shape, t)
             outer.put(outer.values[i], place)
             return _Carried("copied", place, (outer.memory.new(shape, t),))
-        place, other = outer.place(o), outer.memory.new(shape, t)
+        place = outer.place(o)
+        if k in self.rows:
+            first = self.loop.length - 1 if self.loop.reverse else 0
+            outer.put(outer.values[i], _row_of(self.w, self.rows[k], first))
+            return _Carried("in rows", place)
+        other = outer.memory.new(shape, t)
         outer.put(outer.values[i], place)
         slots = (self.w.slot("ptr"), self.w.slot("ptr"))
         zero = (0,) * len(shape)
@@ -189,7 +196,15 @@ class _Loop:
             self.w.do(f"store ptr {where.address(self.w, zero)}, ptr {slot}")
         return _Carried("by turns", (place, other), slots)
 
-    def _begin(self, k: int, state: _Carried, given: dict, places: dict) -> None:
+    def _find_rows(self, stacks: list[Stored]) -> None:
+        """Find the states that every step keeps: each is computed in the row where the next step keeps it."""
+        if self.loop.stop == "length" and self.loop.length:
+            starts = {start: k for k, (start, _) in enumerate(self.ends)}
+            for v, stack in zip(self.graph.outputs[self.m :], stacks, strict=True):
+                if v in starts:
+                    self.rows.setdefault(starts[v], stack)
+
+    def _begin(self, k: int, state: _Carried, given: dict, places: dict, at: Number) -> None:
         """Say where a step finds its state, and where it puts the next one."""
         start, end = self.ends[k]
         if state.kind == "number":
@@ -203,12 +218,28 @@ class _Loop:
                 buffers = frozenset((Buffer(pointer),))
                 found.append(Stored(buffers, pointer, 0, place.shape, contiguous(place.shape, place.t), place.t))
             given[start] = found[0]
+            self.owned |= found[0].buffers  # the step after the next one writes there
             places.setdefault(end, found[1])
             self.targets[k] = found
+        elif state.kind == "in rows":
+            given[start], target = self._two_rows(self.rows[k], at, state.value)
+            places.setdefault(end, target)
+            self.targets[k] = [target]
         else:
             given[start] = state.value
             if state.kind == "copied":
                 places.setdefault(end, state.slots[0])
+
+    def _two_rows(self, stack: Stored, at: Number, final: Stored) -> tuple[Stored, Stored]:
+        """Return the row in which a step finds its state, and where the next one belongs."""
+        w, last, zero = self.w, self.loop.length - 1, (0,) * len(final.shape)
+        end, step = (0, -1) if self.loop.reverse else (last, 1)
+        done = w.new(f"icmp eq i64 {at.index}, {end}")
+        there = _row_of(w, stack, w.plus(at.index, step)).address(w, zero)
+        here = _row_of(w, stack, at.index).address(w, zero)
+        pointers = here, w.new(f"select i1 {done}, ptr {final.address(w, zero)}, ptr {there}")
+        rows = [Stored(frozenset((Buffer(p),)), p, 0, final.shape, final.strides, final.t) for p in pointers]
+        return rows[0], rows[1]
 
     def _row_places(self, stacks: list[Stored], at: Number, places: dict, states: list[_Carried]) -> list:
         """Return where a step puts what it adds to the stacks; arrays are computed there."""
@@ -223,19 +254,21 @@ class _Loop:
         elsewhere.update(self.loop.carry_inputs)
         found = []
         for v, stack in zip(self.graph.outputs[self.m :], stacks, strict=True):
-            shape = stack.shape[1:]
-            offset = w.plus(stack.offset, w.times(row, stack.strides[0]))
-            place = Stored(stack.buffers, stack.pointer, offset, shape, stack.strides[1:], stack.t)
+            place = _row_of(w, stack, row)
             found.append(place)
-            if shape and v not in elsewhere:
+            if place.shape and v not in elsewhere:
                 places.setdefault(v, place)
         return found
 
     def _end(self, inside: Body, states: list[_Carried], found: list[Value], ends: list[Stored]) -> None:
         """Put the next state, and what is stacked, where they belong."""
         w = self.w
-        for value, place in zip(found[self.m :], ends, strict=True):
-            inside.put(value, place)
+        there = {self.ends[k][0] for k, state in enumerate(states) if state.kind == "in rows"}
+        for v, value, place in zip(self.graph.outputs[self.m :], found[self.m :], ends, strict=True):
+            if v in there:
+                there.discard(v)  # it lies in one stack, of those that keep it
+            else:
+                inside.put(value, place)
         numbers = [(s, v) for s, v in zip(states, found, strict=False) if s.kind == "number"]
         for state, value in numbers:
             assert isinstance(value, Number)
@@ -253,6 +286,8 @@ class _Loop:
                 inside.put(value, then)
                 w.do(f"store ptr {then.pointer}, ptr {state.slots[0]}")
                 w.do(f"store ptr {now.pointer}, ptr {state.slots[1]}")
+            elif state.kind == "in rows":
+                inside.put(value, *self.targets[k])
         for value, place in back:
             inside.put(value, place)
 
@@ -294,6 +329,12 @@ class _Loop:
         w.begin(on)
         w.loaded = {}
         return place
+
+
+def _row_of(w: Writer, stack: Stored, row: Index) -> Stored:
+    """Return a row of a stack."""
+    offset = w.plus(stack.offset, w.times(row, stack.strides[0]))
+    return Stored(stack.buffers, stack.pointer, offset, stack.shape[1:], stack.strides[1:], stack.t)
 
 
 # --- branches ---------------------------------------------------------------------------------------------------------

@@ -62,7 +62,8 @@ def lookup_of(body: Body, eq: Equation, first: int, shape: tuple) -> Lookup | No
     bounds = [part.indices(size) if type(part) is slice else (0, 0, 1) for part, size in zip(parts, shape, strict=True)]
     ranges = [(a, step, len(range(a, b, step))) for a, b, step in bounds]
     ranges[axis] = (0, 1, n)
-    inside = None if _are_inside(places, shape[axis]) else kept_within(body.w, places, shape[axis])
+    counted = _are_inside(places, shape[axis]) and bounds_of(places)[0] >= 0  # type: ignore[operator]  # all from the start
+    inside = None if counted else kept_within(body.w, places, shape[axis])
     places = places if inside is None else inside
     return Lookup(axis, places, tuple(ranges), _are_inside(places, shape[axis]))
 

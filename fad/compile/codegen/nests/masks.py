@@ -104,9 +104,9 @@ def _masks_in(values: tuple) -> list[Computed]:
 
 
 @contextmanager
-def along(w: Writer, stretch: Stretch) -> Iterator[Index]:
+def along(w: Writer, stretch: Stretch, chains: int = 1) -> Iterator[Index]:
     """Write a loop over a stretch; give the position along the axis."""
-    with w.loop(stretch.length) as j:
+    with w.loop(stretch.length, chains=chains) as j:
         i = w.plus(j, stretch.start)
         before = w.assumed
         w.assumed = {**before, **{(m, (i,)): known for m, known in stretch.masks.items()}}
@@ -121,3 +121,16 @@ def choose(w: Writer, choice: tuple, index: tuple, otherwise: Callable) -> Numbe
     mask, x, y = choice
     known = w.assumed.get((mask, index))
     return otherwise(w, index) if known is None else (x if known else y).at(w, index)
+
+
+def still_masked(value: Computed, stored: Stored) -> Computed:
+    """Return an array in memory of which a mask chooses elements, so that loops over it are split as before."""
+    mask, x, y = value.choice  # type: ignore[misc]
+    number = isinstance(y, Computed) and y.number is not None
+    choice = (mask, stored, y if number else stored)
+    found = Computed(
+        value.shape, value.t, lambda w, index: choose(w, choice, index, stored.at), [stored], 0, stored.bounds,
+        (mask, *choice[1:]),
+    )  # fmt: skip
+    found.choice = choice
+    return found

@@ -16,6 +16,7 @@ from fad.compile.ir.types import BOOL, I64
 
 MOST_LINES = 12_000  # of a function: LLVM takes some 20 microseconds for each
 _FEW = 64  # steps between two looks at the clock below which it is measured how long they take
+_METADATA = 100  # the first number of metadata
 Index = int | str  # a position along an axis: known, or a value of the function
 
 
@@ -48,6 +49,7 @@ class Writer(Emitter):
         self.fresh_names = 0
         self.loaded: dict = {}  # elements that are at hand in this run of a loop over elements
         self.assumed: dict = {}  # what masks are known to be at an index: in a stretch of a loop that they split
+        self.metadata: list[str] = []
         self.fails = False  # whether an index or a number may have no answer
 
     # --- names and blocks ---------------------------------------------------------------------------------------------
@@ -158,8 +160,12 @@ class Writer(Emitter):
     # --- loops --------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def loop(self, limit: Index, stretch: int = 0, going: str | None = None) -> Iterator[str]:
+    def loop(
+        self, limit: Index, stretch: int = 0, going: str | None = None, chains: int = 1
+    ) -> Iterator[str]:
         """Write a loop around what is written meanwhile; gives the number of the step.
+
+        `chains` is how many partial results a loop that adds up may have: one waits for each addition.
 
         With `stretch` it looks at the clock after so many steps; if these are few, it finds out how many take little
         time, for steps may do less than their arrays' sizes say. `going` is a slot that says whether to go on. What
@@ -190,7 +196,7 @@ class Writer(Emitter):
         with self.block():
             yield t
         self.do(f"store i64 {self.fresh(f'add nuw nsw i64 {t}, 1')}, ptr {counter}")
-        self.do(f"br label %{test}")
+        self.do(f"br label %{test}{self._interleaved(chains)}")
         self.begin(done)
         self.counted = t
         if stretch:
@@ -205,6 +211,15 @@ class Writer(Emitter):
             quiet = self.fresh(f"icmp eq i32 {signal}, 0")
             self.do(f"br i1 {quiet}, label %{far}, label %halt")
             self.begin(out)
+
+    def _interleaved(self, chains: int) -> str:
+        """Return what tells LLVM to let several steps of a loop run beside each other."""
+        if chains == 1:
+            return ""
+        count, loop = _METADATA + chains, _METADATA + 10 + len(self.metadata)
+        self.metadata.append(f"!{loop} = distinct !{{!{loop}, !{count}}}")
+        self.needs.add(f'!{count} = !{{!"llvm.loop.interleave.count", i32 {chains}}}')
+        return f", !llvm.loop !{loop}"
 
     def _pace(self, steps: int) -> str:
         """Return memory for what a look at the clock leaves for the next one: the steps until then come first."""
@@ -226,7 +241,7 @@ class Writer(Emitter):
             given.append(f"ptr %p{k}")
         params = ", ".join(["ptr %watch", *[f"ptr noalias {p}" for p in pointers]])
         return "\n".join([
-            *sorted(self.needs),
+            *sorted(self.needs), *self.metadata,
             "define i32 @NAME(ptr noalias %W) {", "entry:", *take,
             f"  %code = call i32 @NAME_inner({', '.join(given)})", "  ret i32 %code", "}",
             f"define internal i32 @NAME_inner({params}) noinline {{", "entry:", *self.slots, "  br label %start",
