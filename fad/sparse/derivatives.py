@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,31 @@ from fad.transforms.mutation import recording
 from fad.transforms.vjp import vjp
 from fad.transforms.vmap import BatchTrace, vmap
 
-_SEARCHED = 4  # products of which each is searched for its entries, and then dropped; more are kept and read together
-_CACHED = 1 << 17  # numbers of an array that one core's cache holds, beside others
+_CACHED = 1 << 15  # numbers of an array that one core's cache holds, beside others
 
 
 class _OtherSize(Exception):
     """The output has not the size that it had at another point."""
+
+
+@dataclass(eq=False)
+class Seeds:
+    """Vectors to multiply with: the members of each group as ones, and behind them one drawn at random, if any."""
+
+    groups: Any  # a row of booleans for each
+    drawn: Any = None
+
+    def __len__(self) -> int:
+        return len(self.groups) + (self.drawn is not None)
+
+    @property
+    def length(self) -> int:
+        return self.groups.shape[1]
+
+    def rows(self, start: int, stop: int) -> Any:
+        """Return some of the vectors as rows."""
+        rows = self.groups[start:stop]
+        return rows if stop <= len(self.groups) else np.concatenate([rows, self.drawn[None]])
 
 
 class VectorMap:
@@ -44,8 +64,8 @@ class VectorMap:
         self.fun, self.xs, self.name = fun, xs, name
         self.inputs = sum(x.size for x in xs)
 
-    def push(self, seeds: Any, chunk_size: Any) -> Iterator[Any]:
-        """Multiply the matrix by each row of `seeds`; yield the products as rows, some at a time."""
+    def push(self, seeds: Seeds, chunk_size: Any) -> Iterator[Any]:
+        """Multiply the matrix by each of `seeds`; yield the products as rows, some at a time."""
         if len(_cut_into_chunks(len(seeds), self.inputs, chunk_size, self.xs)) > 1 and not _is_traced(self.xs):
             out, push = linearize(self.fun, *self.xs)
             self._check_output(out)
@@ -62,8 +82,8 @@ class VectorMap:
 
         return self._map_chunks(pushed, seeds, self.xs, chunk_size)
 
-    def pull(self, seeds: Any, chunk_size: Any) -> Iterator[Any]:
-        """Multiply each row of `seeds` by the matrix; yield the products as `push` does."""
+    def pull(self, seeds: Seeds, chunk_size: Any) -> Iterator[Any]:
+        """Multiply each of `seeds` by the matrix; yield the products as `push` does."""
         out, pullback = vjp(self.fun, *self.xs)
         self._check_output(out)
         leaves, out_tree = tree.flatten(tree.map(as_value, out))
@@ -78,12 +98,12 @@ class VectorMap:
         refuse_integers(ys, self.name)
         check_kinds(ys, False, self.name, "output")
 
-    def _map_chunks(self, run: Callable, seeds: Any, leaves: list, chunk_size: Any) -> Iterator[Any]:
+    def _map_chunks(self, run: Callable, seeds: Seeds, leaves: list, chunk_size: Any) -> Iterator[Any]:
         bounds = np.cumsum([0, *[x.size for x in leaves]])
-        if bounds[-1] != seeds.shape[1]:
+        if bounds[-1] != seeds.length:
             raise _OtherSize
-        for start, stop in _cut_into_chunks(len(seeds), max(self.inputs, seeds.shape[1]), chunk_size, leaves):
-            cut = np.split(seeds[start:stop], bounds[1:-1], axis=1)
+        for start, stop in _cut_into_chunks(len(seeds), max(self.inputs, seeds.length), chunk_size, leaves):
+            cut = np.split(seeds.rows(start, stop), bounds[1:-1], axis=1)
             stacked = [
                 like(x, c.reshape(stop - start, *x.shape).astype(x.dtype)) for c, x in zip(cut, leaves, strict=True)
             ]
@@ -143,15 +163,15 @@ class Point:
     def pattern_between(self, cut: Cut) -> Any:
         """Return which outputs depend on which elements of the inputs directly, and on which that are gathered."""
         xs = self._plain()
-        return dependences(self._between(cut, range(len(xs)), xs), (*xs, *no_shifts(cut)))
+        return dependences(self._between(cut, range(len(xs)), xs, False), (*xs, *no_shifts(cut)))
 
-    def between(self, cut: Cut, direct: Any) -> VectorMap:
+    def between(self, cut: Cut, direct: Any, check: bool) -> VectorMap:
         """Return the function as a map of the leaves that it uses directly, and of what it gathers."""
-        fun = self._between(cut, direct, self.xs)
+        fun = self._between(cut, direct, self.xs, check)
         return VectorMap(fun, [*[self.xs[i] for i in direct], *no_shifts(cut)], self.name)
 
-    def _between(self, cut: Cut, direct: Any, outer: list) -> Callable:
-        shifted = cut_gathers(cut, self.scalar or self.fun, self.in_tree, outer)
+    def _between(self, cut: Cut, direct: Any, outer: list, check: bool) -> Callable:
+        shifted = cut_gathers(cut, self.scalar or self.fun, self.in_tree, outer, check)
 
         def fun(*leaves):
             xs = list(outer)
@@ -176,16 +196,16 @@ def plan_passes(point: Point, plan: Callable, pattern: Any = None) -> Plan:
     kept = np.ones(wide.shape[1], bool)
     kept[: bounds[-1]] = np.repeat(np.isin(range(len(point.xs)), direct), np.diff(bounds))
     symmetric = point.scalar is not None
-    wide = _take(wide, kept, symmetric)
-    inner = plan(wide)
+    inner = plan(_take(wide, kept, symmetric))
     del wide
-    sources = np.concatenate([np.arange(bounds[-1]), cut.sources])[kept]
-    found = compose(inner, sources, point.inputs, symmetric)
+    origins = np.concatenate([np.arange(bounds[-1], dtype=cut.sources.dtype), cut.sources])[kept]
+    cut.sources = origins[origins.size - cut.sources.size :]
+    found = compose(inner, origins, point.inputs, symmetric)
     if bound_cost(found.pattern, symmetric) <= cost(inner):
         other = plan(found.pattern)
         if cost(other) <= cost(inner):
             return other
-    found.cut, found.direct = cut, direct
+    found.cut, found.direct, found.origins, found.symmetric = cut, direct, origins, symmetric
     return found
 
 
@@ -208,85 +228,103 @@ def entries(point: Point, plan: Plan, check: bool, chunk_size: Any) -> tuple[Any
     That is looked for in one product with a vector drawn at random. Of traced entries the answer is a question to the
     transform: `jit` records it as a guard.
     """
-    right, left, drawn = plan.seeds
     check = check or not (plan.pushes or plan.pulls)  # the function is run at least once
-    run = whole = point.whole()
+    run = point.whole() if plan.cut is None else point.between(plan.cut, plan.direct, check)
+    drawn = plan.drawn_between if check else None
+    rows, columns = plan.pulled.size, plan.pushed.size
+    products: list = []
     seen: Any = None
-    found = _Entries(plan)
     try:
-        if plan.cut is not None:
-            run = point.between(plan.cut, plan.direct)
-            seen = next(whole.push(drawn[None], chunk_size)) if check else None
-        elif check:
-            right, left = (np.vstack([right, drawn]), left) if plan.forward else (right, np.vstack([left, drawn]))
-        for seeds, groups, multiply in ((right, plan.pushes, run.push), (left, plan.pulls, run.pull)):
-            done = 0
-            for products in multiply(seeds, chunk_size) if len(seeds) else ():
-                if products.shape[1] != (plan.pulled if multiply == run.push else plan.pushed).size:
-                    raise _OtherSize
-                found.read(products[: groups - done])
-                seen = products[groups - done :] if groups < len(seeds) else seen
-                done += len(products)
+        if plan.pushes or plan.forward:
+            seeds = Seeds(plan.members[0], drawn if plan.forward else None)
+            products, seen = _multiply(run.push, seeds, rows, chunk_size)
+        if plan.pulls or not plan.forward:
+            seeds = Seeds(plan.members[1], None if plan.forward else drawn)
+            pulled, last = _multiply(run.pull, seeds, columns, chunk_size)
+            products, seen = products + pulled, seen if plan.forward else last
     except CutChanged:
         return None, "gathers otherwise"
     except _OtherSize:
         return None, f"has {plan.pattern.shape[0]} rows, but the output has another number of elements"
-    data = found.result()
-    return data, _find_unexplained(plan, data, seen[0]) if check else ""
+    data = _read(plan, products)
+    return data, _find_unexplained(plan, data, _add_up_origins(plan, seen)) if check else ""
 
 
-class _Entries:
-    """The entries of a matrix, read off the products that tell them as these come."""
+def _multiply(multiply: Callable, seeds: Seeds, length: int, chunk_size: Any) -> tuple[list, Any]:
+    """Return the products with the groups, each some rows, and the one with the vector drawn at random."""
+    products = list(multiply(seeds, chunk_size))
+    if any(rows.shape[1] != length for rows in products):
+        raise _OtherSize
+    if seeds.drawn is None:
+        return products, None
+    *first, last = products
+    return [*first, last[:-1]], last[-1]
 
-    def __init__(self, plan: Plan):
-        self.plan = plan
-        self.size = plan.pushes * plan.pulled.size + plan.pulls * plan.pushed.size  # of all products together
-        self.position = 0
-        self.data: Any = None
-        self.parts: list = []
 
-    def read(self, products: Any) -> None:
-        if self.parts and not len(products):
-            return
-        start, self.position = self.position, self.position + products.size
-        few = self.plan.pushes + self.plan.pulls <= _SEARCHED
-        if type(products) is not np.ndarray or products.size == self.size or not few:
-            self.parts.append(products.reshape(-1))
-            return
-        take = self.plan.take
-        if self.data is None:
-            self.data = np.zeros(take.size, products.dtype)
-        here = np.flatnonzero((take >= start) & (take < self.position))
-        self.data[here] = products.reshape(-1)[take[here] - start]
+def _read(plan: Plan, products: list) -> Any:
+    """Return the entries of the matrix, read off all products; these are dropped."""
+    parts = [rows.reshape(-1) for rows in products if rows.size] or [products[0].reshape(-1)]
+    products.clear()
+    whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    del parts
+    if plan.sums is None:
+        return np.take(whole, like(whole, plan.take))
+    if type(whole) is np.ndarray:
+        return _add_up(plan.take, plan.sums, whole)
+    data = np.take(whole, like(whole, plan.take))
+    return at(np.zeros_like(data, shape=(plan.sums.size,)))[plan.entry_of].add(data)
 
-    def result(self) -> Any:
-        """Return the entries; those that several elements of the products make up are added up."""
-        data, sums = self.data, self.plan.sums
-        if data is None:
-            whole = self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
-            data = np.take(whole, like(whole, self.plan.take))
-        if sums is None:
-            return data
-        if type(data) is np.ndarray:
-            return np.add.reduceat(data, sums)
-        return at(np.zeros_like(data, shape=(sums.size,)))[self.plan.entry_of].add(data)
+
+def _add_up(take: Any, sums: Any, whole: Any) -> Any:
+    """Return the sums of consecutive elements of ``whole[take]``, some at a time, without that array.
+
+    SciPy's product with a vector of ones takes half the time of ``np.add.reduceat``.
+    """
+    found = np.empty(sums.size, whole.dtype)
+    for a in range(0, sums.size, _CACHED):
+        b = min(a + _CACHED, sums.size)
+        end = take.size if b == sums.size else sums[b]
+        starts = np.append(sums[a:b], sums.dtype.type(end)) - sums[a]
+        terms = np.ones(starts[-1], whole.dtype), take[sums[a] : end], starts
+        found[a:b] = scipy.sparse.csr_array(terms, shape=(b - a, whole.size)) @ whole
+    return found
+
+
+def _add_up_origins(plan: Plan, seen: Any) -> Any:
+    """Return a product with the matrix from one with that of the function between its gathers."""
+    if plan.cut is None or (plan.forward and not plan.symmetric):
+        return seen
+    if type(seen) is np.ndarray:
+        return np.bincount(plan.origins, seen, plan.pattern.shape[1]).astype(seen.dtype, copy=False)
+    return at(np.zeros_like(seen, shape=(plan.pattern.shape[1],)))[plan.origins].add(seen)
 
 
 def _find_unexplained(plan: Plan, data: Any, seen: Any) -> str:
     """Compare a product with what was seen, up to rounding."""
-    drawn = plan.seeds[2].astype(data.dtype)
+    drawn = plan.drawn.astype(data.dtype)
+    close = float(np.sqrt(np.finfo(seen.dtype).eps))
     if type(data) is np.ndarray:
-        wholes = [_plain_matrix(plan, entries) for entries in (data, np.abs(data))]
-        product, size = [(whole if plan.forward else whole.T) @ drawn for whole in wholes]
+        product = _multiply_plain(plan, data, drawn)
+        if not np.any(_are_far(product, seen, np.abs(product), close)):  # which are at most those of absolute values
+            return ""
+        size = _multiply_plain(plan, np.abs(data), drawn)
     else:
         rows, columns = plan.places if plan.forward else plan.places[::-1]
         terms, zero = data * like(data, drawn[columns]), np.zeros_like(seen)
         product, size = at(zero)[rows].add(terms), at(zero)[rows].add(np.abs(terms))
-    close = float(np.sqrt(np.finfo(seen.dtype).eps))
-    far = np.abs(product - seen) > close * (size + close * np.max(size)) if size.size else size > 0
+    far = _are_far(product, seen, size, close)
     if not np.any(far):
         return ""
     return f"lacks places in {'row' if plan.forward else 'column'} {int(np.argmax(stop_gradient(far)))}"
+
+
+def _are_far(product: Any, seen: Any, size: Any, close: float) -> Any:
+    return np.abs(product - seen) > close * (size + close * np.max(size)) if size.size else size > 0
+
+
+def _multiply_plain(plan: Plan, data: Any, drawn: Any) -> Any:
+    whole = _plain_matrix(plan, data)
+    return (whole if plan.forward else whole.T) @ drawn
 
 
 def _plain_matrix(plan: Plan, data: Any) -> Any:
