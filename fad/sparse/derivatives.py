@@ -26,8 +26,8 @@ from fad.transforms.grad import grad, refuse_integers, split_arguments
 from fad.transforms.jacobian import check_kinds, chunks
 from fad.transforms.jvp import jvp
 from fad.transforms.linearize import linearize
-from fad.transforms.mutation import recording
-from fad.transforms.vjp import vjp
+from fad.transforms.mutation import check_own, own, recording
+from fad.transforms.vjp import Tape
 from fad.transforms.vmap import BatchTrace, vmap
 
 _CACHED = 1 << 15  # numbers of an array that one core's cache holds, beside others
@@ -39,7 +39,7 @@ class _OtherSize(Exception):
 
 @dataclass(eq=False)
 class Seeds:
-    """Vectors to multiply with: the members of each group as ones, and behind them one drawn at random, if any."""
+    """Vectors to multiply with: one drawn at random, if any, and behind it the members of each group as ones."""
 
     groups: Any  # a row of booleans for each
     drawn: Any = None
@@ -53,48 +53,56 @@ class Seeds:
 
     def rows(self, start: int, stop: int) -> Any:
         """Return some of the vectors as rows."""
-        rows = self.groups[start:stop]
-        return rows if stop <= len(self.groups) else np.concatenate([rows, self.drawn[None]])
+        if self.drawn is None:
+            return self.groups[start:stop]
+        rows = self.groups[max(0, start - 1) : stop - 1]
+        return rows if start else np.concatenate([self.drawn[None], rows])
 
 
 class VectorMap:
-    """A function of a list of arrays, at these arrays, as a map from one long vector to another."""
+    """A function of a list of arrays, at these arrays, as a map from one long vector to another.
 
-    def __init__(self, fun: Callable, xs: list, name: str):
-        self.fun, self.xs, self.name = fun, xs, name
+    The last `own` arrays are held by nobody else.
+    """
+
+    def __init__(self, fun: Callable, xs: list, name: str, own: int = 0):
+        self.fun, self.xs, self.name, self.own = fun, xs, name, own
         self.inputs = sum(x.size for x in xs)
 
     def push(self, seeds: Seeds, chunk_size: Any) -> Iterator[Any]:
-        """Multiply the matrix by each of `seeds`; yield the products as rows, some at a time."""
+        """Multiply the matrix by each of `seeds`; yield the products, some at a time, as rows of each leaf."""
         if len(_cut_into_chunks(len(seeds), self.inputs, chunk_size, self.xs)) > 1 and not _is_traced(self.xs):
             out, push = linearize(self.fun, *self.xs)
-            self._check_output(out)
+            self._check_output(tree.leaves(tree.map(as_value, out)))
 
-            def pushed(*tangents):
-                return _long(tree.leaves(push(*tangents)))
+            def pushed(tangents, keep):
+                return _flatten(push(*tangents))
 
         else:
 
-            def pushed(*tangents):
+            def pushed(tangents, keep):
                 out, t = jvp(self.fun, tuple(self.xs), tangents)
-                self._check_output(out)
-                return _long(tree.leaves(t))
+                self._check_output(tree.leaves(tree.map(as_value, out)))
+                return _flatten(t)
 
         return self._map_chunks(pushed, seeds, self.xs, chunk_size)
 
     def pull(self, seeds: Seeds, chunk_size: Any) -> Iterator[Any]:
         """Multiply each of `seeds` by the matrix; yield the products as `push` does."""
-        out, pullback = vjp(self.fun, *self.xs)
-        self._check_output(out)
-        leaves, out_tree = tree.flatten(tree.map(as_value, out))
+        others = self.xs[: len(self.xs) - self.own]
+        copies = own(others)
+        leaves, structure = tree.flatten((*copies, *self.xs[len(others) :]))
+        tape = Tape(self.fun, structure, leaves, False, own=True)
+        check_own(copies, others)
+        values = tape.values()
+        self._check_output(values)
 
-        def pulled(*cts):
-            return _long(tree.leaves(pullback(tree.unflatten(out_tree, list(cts)))))
+        def pulled(cts, keep):
+            return _flatten(tape.pull(list(cts), keep))
 
-        return self._map_chunks(pulled, seeds, leaves, chunk_size)
+        return self._map_chunks(pulled, seeds, values, chunk_size)
 
-    def _check_output(self, out: Any) -> None:
-        ys = tree.leaves(tree.map(as_value, out))
+    def _check_output(self, ys: list) -> None:
         refuse_integers(ys, self.name)
         check_kinds(ys, False, self.name, "output")
 
@@ -107,7 +115,10 @@ class VectorMap:
             stacked = [
                 like(x, c.reshape(stop - start, *x.shape).astype(x.dtype)) for c, x in zip(cut, leaves, strict=True)
             ]
-            yield vmap(run)(*stacked) if stop - start > 1 else run(*[x[0] for x in stacked])[None]
+            if stop - start > 1:
+                yield vmap(lambda *rows: run(rows, True))(*stacked)
+            else:  # what only the last product needs is dropped as it is read
+                yield [y[None] for y in run(tuple([x[0] for x in stacked]), stop < len(seeds))]
 
 
 def _cut_into_chunks(n: int, width: int, chunk_size: Any, leaves: list) -> list:
@@ -168,7 +179,7 @@ class Point:
     def between(self, cut: Cut, direct: Any, check: bool) -> VectorMap:
         """Return the function as a map of the leaves that it uses directly, and of what it gathers."""
         fun = self._between(cut, direct, self.xs, check)
-        return VectorMap(fun, [*[self.xs[i] for i in direct], *no_shifts(cut)], self.name)
+        return VectorMap(fun, [*[self.xs[i] for i in direct], *no_shifts(cut)], self.name, len(cut.shapes))
 
     def _between(self, cut: Cut, direct: Any, outer: list, check: bool) -> Callable:
         shifted = cut_gathers(cut, self.scalar or self.fun, self.in_tree, outer, check)
@@ -216,10 +227,8 @@ def _take(pattern: Any, kept: Any, rows_too: bool) -> Any:
     return type(pattern)((pattern.data, numbers[pattern.indices], indptr), shape=(indptr.size - 1, int(kept.sum())))
 
 
-def _long(leaves: list) -> Any:
-    """Return all numbers of some arrays in one vector."""
-    parts = [x.reshape(-1) for x in leaves]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+def _flatten(found: Any) -> list:
+    return [x.reshape(-1) for x in tree.leaves(found)]
 
 
 def entries(point: Point, plan: Plan, check: bool, chunk_size: Any) -> tuple[Any, str]:
@@ -231,48 +240,71 @@ def entries(point: Point, plan: Plan, check: bool, chunk_size: Any) -> tuple[Any
     check = check or not (plan.pushes or plan.pulls)  # the function is run at least once
     run = point.whole() if plan.cut is None else point.between(plan.cut, plan.direct, check)
     drawn = plan.drawn_between if check else None
-    rows, columns = plan.pulled.size, plan.pushed.size
     products: list = []
     seen: Any = None
     try:
-        if plan.pushes or plan.forward:
-            seeds = Seeds(plan.members[0], drawn if plan.forward else None)
-            products, seen = _multiply(run.push, seeds, rows, chunk_size)
-        if plan.pulls or not plan.forward:
+        if plan.forward:
+            seen = _multiply(run.push, Seeds(plan.members[0], drawn), plan, chunk_size, products)
+        if plan.pulls:
             seeds = Seeds(plan.members[1], None if plan.forward else drawn)
-            pulled, last = _multiply(run.pull, seeds, columns, chunk_size)
-            products, seen = products + pulled, seen if plan.forward else last
+            last = _multiply(run.pull, seeds, plan, chunk_size, products)
+            seen = seen if plan.forward else last
     except CutChanged:
         return None, "gathers otherwise"
     except _OtherSize:
         return None, f"has {plan.pattern.shape[0]} rows, but the output has another number of elements"
-    data = _read(plan, products)
-    return data, _find_unexplained(plan, data, _add_up_origins(plan, seen)) if check else ""
+    data = _read(plan, _join(products))
+    return data, _find_unexplained(plan, data, seen) if check else ""
 
 
-def _multiply(multiply: Callable, seeds: Seeds, length: int, chunk_size: Any) -> tuple[list, Any]:
-    """Return the products with the groups, each some rows, and the one with the vector drawn at random."""
-    products = list(multiply(seeds, chunk_size))
-    if any(rows.shape[1] != length for rows in products):
-        raise _OtherSize
-    if seeds.drawn is None:
-        return products, None
-    *first, last = products
-    return [*first, last[:-1]], last[-1]
+def _multiply(multiply: Callable, seeds: Seeds, plan: Plan, chunk_size: Any, products: list) -> Any:
+    """Add the products with the groups to a list, as rows of leaves; return that with the vector drawn at random."""
+    seen: Any = None
+    length = plan.pushed.size + plan.pulled.size - seeds.length
+    for leaves in multiply(seeds, chunk_size):
+        if sum(rows.shape[1] for rows in leaves) != length:
+            raise _OtherSize
+        if seeds.drawn is not None and seen is None:
+            seen = _add_up_origins(plan, _join([[rows[:1] for rows in leaves]]))
+            leaves = [rows[1:] for rows in leaves]
+        products.append(leaves)
+    return seen
 
 
-def _read(plan: Plan, products: list) -> Any:
-    """Return the entries of the matrix, read off all products; these are dropped."""
-    parts = [rows.reshape(-1) for rows in products if rows.size] or [products[0].reshape(-1)]
-    products.clear()
-    whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    del parts
-    if plan.sums is None:
-        return np.take(whole, like(whole, plan.take))
+def _join(products: list) -> Any:
+    """Return all numbers of rows of leaves in one vector; the list is emptied as they are copied."""
+    if any(_is_traced(leaves) for leaves in products):
+        return np.concatenate([np.concatenate(leaves, axis=1).reshape(-1) for leaves in products])
+    if len(products) == 1 and len(products[0]) == 1:
+        return products.pop()[0].reshape(-1)
+    kind = np.result_type(*[rows.dtype for leaves in products for rows in leaves])
+    whole, start = np.empty(sum(rows.size for leaves in products for rows in leaves), kind), 0
+    products.reverse()
+    while products:
+        leaves = products.pop()
+        count, width = len(leaves[0]), sum(rows.shape[1] for rows in leaves)
+        stop = start + count * width
+        np.concatenate(leaves, axis=1, out=whole[start:stop].reshape(count, width))
+        start = stop
+    return whole
+
+
+def _read(plan: Plan, whole: Any) -> Any:
+    """Return the entries of the matrix, read off the numbers of all products."""
     if type(whole) is np.ndarray:
-        return _add_up(plan.take, plan.sums, whole)
+        return _take_elements(whole, plan.take) if plan.sums is None else _add_up(plan.take, plan.sums, whole)
     data = np.take(whole, like(whole, plan.take))
+    if plan.sums is None:
+        return data
     return at(np.zeros_like(data, shape=(plan.sums.size,)))[plan.entry_of].add(data)
+
+
+def _take_elements(whole: Any, take: Any) -> Any:
+    """Return ``whole[take]``, some at a time: NumPy takes by numbers of eight bytes, and makes them."""
+    found = np.empty(take.size, whole.dtype)
+    for a in range(0, take.size, _CACHED):
+        np.take(whole, take[a : a + _CACHED], out=found[a : a + _CACHED], mode="clip")
+    return found
 
 
 def _add_up(take: Any, sums: Any, whole: Any) -> Any:
