@@ -42,6 +42,8 @@ class Plan:
     sums: Any = None  # None: each entry is one element
     cut: Any = None  # a `fad.sparse.gathers.Cut`
     direct: Any = ()  # numbers of the leaves of the input that a function with cut gathers uses otherwise, too
+    origins: Any = None  # the input that each column of the function between the gathers belongs to
+    symmetric: bool = False  # whether its rows belong to the same
 
     @cached_property
     def pushes(self) -> int:
@@ -52,14 +54,19 @@ class Plan:
         return int(self.pulled.max(initial=-1)) + 1
 
     @cached_property
-    def seeds(self) -> tuple[Any, Any, Any]:
-        """The vectors to push and those to pull, as rows, and one vector drawn at random for the check.
+    def members(self) -> tuple[Any, Any]:
+        """The vectors to push and those to pull, as rows of booleans."""
+        return _members(self.pushed, self.pushes), _members(self.pulled, self.pulls)
 
-        That is pushed, or pulled where none is pushed.
-        """
-        right, left = _members(self.pushed, self.pushes), _members(self.pulled, self.pulls)
-        drawn = np.random.default_rng(0).uniform(0.5, 1.5, self.pattern.shape[1 if self.forward else 0])
-        return right, left, drawn
+    @cached_property
+    def drawn(self) -> Any:
+        """One vector drawn at random for the check: that is pushed, or pulled where none is pushed."""
+        return np.random.default_rng(0).uniform(0.5, 1.5, self.pattern.shape[1 if self.forward else 0])
+
+    @property
+    def drawn_between(self) -> Any:
+        """The same for the function between the gathers."""
+        return self.drawn if self.cut is None or not self.forward else self.drawn[self.origins]
 
     @cached_property
     def places(self) -> tuple[Any, Any]:
@@ -68,8 +75,8 @@ class Plan:
 
     @property
     def forward(self) -> bool:
-        """Whether the check is a product from the right: of a function with cut gathers it is one of its own."""
-        return self.cut is not None or self.pushes > 0 or self.pulls == 0
+        """Whether the check is a product from the right."""
+        return self.pushes > 0 or self.pulls == 0
 
     @cached_property
     def entry_of(self) -> Any:
@@ -147,20 +154,24 @@ def _greedy(rows: Any, order: Any) -> Any:
 
 def plan_passes(pattern: Any, mode: str) -> Plan:
     """Return the plan with the fewest passes: forward ("fwd"), in reverse ("rev"), or whichever is cheaper ("auto")."""
-    forward, reverse = pattern.T.tocsr(), pattern
+    m, n = pattern.shape
     if mode == "fwd":
-        return _compress(pattern, colour(forward), _no_group(pattern.shape[0]))
+        return _compress(pattern, colour(pattern.T.tocsr()), _no_group(m))
     if mode == "rev":
-        return _compress(pattern, _no_group(pattern.shape[1]), colour(reverse))
-    bound, rows = _heavy(pattern, REVERSE)
-    other_bound, columns = _heavy(forward, 1 / REVERSE)
-    plans = []
+        return _compress(pattern, _no_group(n), colour(pattern))
+    bound, rows = _heavy(_count_in_rows(pattern), REVERSE)
+    other_bound, columns = _heavy(_count_in_columns(pattern), 1 / REVERSE)
+    groups = []
     if bound <= REVERSE * other_bound:
-        plans.append(_forward(pattern, rows))
-    if not plans or cost(plans[0]) > REVERSE * other_bound:
-        turned = _forward(forward, columns)
-        plans.append(_compress(pattern, turned.pulled, turned.pushed))
-    return min(plans, key=cost)
+        groups.append((colour(without(pattern, rows).T.tocsr()), _number(rows, m)))
+    if not groups or _cost_of_groups(groups[0]) > REVERSE * other_bound:
+        groups.append((_number(columns, n), colour(_without_columns(pattern, columns))))
+    return _compress(pattern, *min(groups, key=_cost_of_groups))
+
+
+def _cost_of_groups(groups: tuple) -> int:
+    pushed, pulled = groups
+    return int(pushed.max(initial=-1)) + 1 + REVERSE * (int(pulled.max(initial=-1)) + 1)
 
 
 def cost(plan: Plan) -> int:
@@ -170,26 +181,38 @@ def cost(plan: Plan) -> int:
 
 def bound_cost(pattern: Any, symmetric: bool) -> float:
     """Return what a plan for a pattern costs at least."""
+    rows = _count_in_rows(pattern)
     if symmetric:
-        return _heavy(pattern, 1.0)[0]
-    return min(_heavy(pattern, REVERSE)[0], REVERSE * _heavy(pattern.T.tocsr(), 1 / REVERSE)[0])
+        return _heavy(rows, 1.0)[0]
+    return min(_heavy(rows, REVERSE)[0], REVERSE * _heavy(_count_in_columns(pattern), 1 / REVERSE)[0])
 
 
-def _heavy(pattern: Any, price: float) -> tuple[float, Any]:
-    """Return which rows had better be computed alone, at a price each, and a lower bound of the cost then."""
-    counts = np.diff(pattern.indptr)
+def _count_in_rows(pattern: Any) -> Any:
+    return np.diff(pattern.indptr)
+
+
+def _count_in_columns(pattern: Any) -> Any:
+    return np.bincount(pattern.indices, minlength=pattern.shape[1])
+
+
+def _heavy(counts: Any, price: float) -> tuple[float, Any]:
+    """Return which rows, of so many places each, had better be computed alone, and a lower bound of the cost then.
+
+    One alone costs `price`.
+    """
     order = np.argsort(-counts, kind="stable")
     costs = np.append(counts[order], 0) + price * np.arange(counts.size + 1)
     k = int(np.argmin(costs))
     return float(costs[k]), order[:k]
 
 
-def _forward(pattern: Any, heavy: Any) -> Plan:
-    pulled = _no_group(pattern.shape[0])
-    if len(heavy):
-        pulled = pulled.copy()
-        pulled[heavy] = np.arange(len(heavy))
-    return _compress(pattern, colour(without(pattern, heavy).T.tocsr()), pulled)
+def _number(chosen: Any, size: int) -> Any:
+    """Return the groups of so many rows or columns where each of the chosen is one by itself."""
+    groups = _no_group(size)
+    if len(chosen):
+        groups = groups.copy()
+        groups[chosen] = np.arange(len(chosen))
+    return groups
 
 
 def without(pattern: Any, heavy: Any) -> Any:
@@ -201,6 +224,17 @@ def without(pattern: Any, heavy: Any) -> Any:
     counts = np.diff(pattern.indptr)
     some = np.repeat(kept, counts)
     indptr = np.concatenate([[0], np.cumsum(np.where(kept, counts, 0))])
+    return type(pattern)((pattern.data[some], pattern.indices[some], indptr), shape=pattern.shape)
+
+
+def _without_columns(pattern: Any, heavy: Any) -> Any:
+    """Return a CSR matrix with some columns emptied."""
+    if not len(heavy):
+        return pattern
+    kept = np.ones(pattern.shape[1], bool)
+    kept[heavy] = False
+    some = kept[pattern.indices]
+    indptr = np.concatenate([[0], np.cumsum(some)])[pattern.indptr]
     return type(pattern)((pattern.data[some], pattern.indices[some], indptr), shape=pattern.shape)
 
 
@@ -231,7 +265,7 @@ def plan_symmetric(pattern: Any) -> Plan:
         raise ShapeMismatchError(f"the pattern of a Hessian is square, but it has shape {pattern.shape}")
     pattern = (pattern + pattern.T).tocsr()  # one triangle will do
     pattern.sort_indices()
-    _, heavy = _heavy(pattern, 1.0)
+    _, heavy = _heavy(_count_in_rows(pattern), 1.0)
     rest = without(without(pattern, heavy).T.tocsr(), heavy)
     pushed = colour(rest)
     first = int(pushed.max(initial=-1)) + 1
@@ -256,21 +290,23 @@ def compose(plan: Plan, sources: Any, inputs: int, symmetric: bool) -> Plan:
 
     Column j of that one's matrix, and row j of a symmetric one's, belongs to input number ``sources[j]``.
     """
-    inner, take = plan.pattern, plan.take
+    inner, make = plan.pattern, type(plan.pattern)
     kind = inner.indices.dtype
     m, indptr = inner.shape[0], inner.indptr
-    ordered = type(inner)((take, sources.astype(kind)[inner.indices], indptr), shape=(m, inputs))
+    ordered = make((plan.take, sources.astype(kind)[inner.indices], indptr), shape=(m, inputs))
     if symmetric:  # rows of one input lie one after the other, and are one
         ordered = ordered[np.argsort(sources, kind="stable")]
         m, counts = inputs, np.bincount(sources, np.diff(indptr), inputs)
         indptr = np.concatenate([[0], np.cumsum(counts.astype(kind))]).astype(kind)
-        ordered = type(inner)((ordered.data, ordered.indices, indptr), shape=(m, inputs))
+        ordered = make((ordered.data, ordered.indices, indptr), shape=(m, inputs))
     ordered.sort_indices()  # its elements along with it
     take, columns = ordered.data, ordered.indices
     first = np.ones(columns.size, bool)  # of the elements of each entry
-    first[1:] = columns[1:] != columns[:-1]
+    np.not_equal(columns[1:], columns[:-1], out=first[1:])
     first[indptr[:-1][np.diff(indptr) > 0]] = True
-    starts, kind = np.flatnonzero(first), kind_of_index(max(columns.size, m, inputs))
-    columns, indptr = columns[first].astype(kind, copy=False), np.searchsorted(starts, indptr).astype(kind)
-    pattern = type(inner)((np.ones(starts.size, bool), columns, indptr), shape=(m, inputs))
-    return Plan(pattern, plan.pushed, plan.pulled, take, None if starts.size == take.size else starts)
+    starts, kind = None, kind_of_index(max(columns.size, m, inputs))
+    if not first.all():
+        starts = np.flatnonzero(first).astype(kind)
+        columns, indptr = columns[first], np.searchsorted(starts, indptr)
+    places = np.ones(columns.size, bool), columns.astype(kind, copy=False), indptr.astype(kind, copy=False)
+    return Plan(make(places, shape=(m, inputs)), plan.pushed, plan.pulled, take, starts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,69 +26,99 @@ from fad.transforms.grad import grad, refuse_integers, split_arguments
 from fad.transforms.jacobian import check_kinds, chunks
 from fad.transforms.jvp import jvp
 from fad.transforms.linearize import linearize
-from fad.transforms.mutation import recording
-from fad.transforms.vjp import vjp
+from fad.transforms.mutation import check_own, own, recording
+from fad.transforms.vjp import Tape
 from fad.transforms.vmap import BatchTrace, vmap
 
-_SEARCHED = 4  # products of which each is searched for its entries, and then dropped; more are kept and read together
-_CACHED = 1 << 17  # numbers of an array that one core's cache holds, beside others
+_CACHED = 1 << 15  # numbers of an array that one core's cache holds, beside others
 
 
 class _OtherSize(Exception):
     """The output has not the size that it had at another point."""
 
 
-class VectorMap:
-    """A function of a list of arrays, at these arrays, as a map from one long vector to another."""
+@dataclass(eq=False)
+class Seeds:
+    """Vectors to multiply with: one drawn at random, if any, and behind it the members of each group as ones."""
 
-    def __init__(self, fun: Callable, xs: list, name: str):
-        self.fun, self.xs, self.name = fun, xs, name
+    groups: Any  # a row of booleans for each
+    drawn: Any = None
+
+    def __len__(self) -> int:
+        return len(self.groups) + (self.drawn is not None)
+
+    @property
+    def length(self) -> int:
+        return self.groups.shape[1]
+
+    def rows(self, start: int, stop: int) -> Any:
+        """Return some of the vectors as rows."""
+        if self.drawn is None:
+            return self.groups[start:stop]
+        rows = self.groups[max(0, start - 1) : stop - 1]
+        return rows if start else np.concatenate([self.drawn[None], rows])
+
+
+class VectorMap:
+    """A function of a list of arrays, at these arrays, as a map from one long vector to another.
+
+    The last `own` arrays are held by nobody else.
+    """
+
+    def __init__(self, fun: Callable, xs: list, name: str, own: int = 0):
+        self.fun, self.xs, self.name, self.own = fun, xs, name, own
         self.inputs = sum(x.size for x in xs)
 
-    def push(self, seeds: Any, chunk_size: Any) -> Iterator[Any]:
-        """Multiply the matrix by each row of `seeds`; yield the products as rows, some at a time."""
+    def push(self, seeds: Seeds, chunk_size: Any) -> Iterator[Any]:
+        """Multiply the matrix by each of `seeds`; yield the products, some at a time, as rows of each leaf."""
         if len(_cut_into_chunks(len(seeds), self.inputs, chunk_size, self.xs)) > 1 and not _is_traced(self.xs):
             out, push = linearize(self.fun, *self.xs)
-            self._check_output(out)
+            self._check_output(tree.leaves(tree.map(as_value, out)))
 
-            def pushed(*tangents):
-                return _long(tree.leaves(push(*tangents)))
+            def pushed(tangents, keep):
+                return _flatten(push(*tangents))
 
         else:
 
-            def pushed(*tangents):
+            def pushed(tangents, keep):
                 out, t = jvp(self.fun, tuple(self.xs), tangents)
-                self._check_output(out)
-                return _long(tree.leaves(t))
+                self._check_output(tree.leaves(tree.map(as_value, out)))
+                return _flatten(t)
 
         return self._map_chunks(pushed, seeds, self.xs, chunk_size)
 
-    def pull(self, seeds: Any, chunk_size: Any) -> Iterator[Any]:
-        """Multiply each row of `seeds` by the matrix; yield the products as `push` does."""
-        out, pullback = vjp(self.fun, *self.xs)
-        self._check_output(out)
-        leaves, out_tree = tree.flatten(tree.map(as_value, out))
+    def pull(self, seeds: Seeds, chunk_size: Any) -> Iterator[Any]:
+        """Multiply each of `seeds` by the matrix; yield the products as `push` does."""
+        others = self.xs[: len(self.xs) - self.own]
+        copies = own(others)
+        leaves, structure = tree.flatten((*copies, *self.xs[len(others) :]))
+        tape = Tape(self.fun, structure, leaves, False, own=True)
+        check_own(copies, others)
+        values = tape.values()
+        self._check_output(values)
 
-        def pulled(*cts):
-            return _long(tree.leaves(pullback(tree.unflatten(out_tree, list(cts)))))
+        def pulled(cts, keep):
+            return _flatten(tape.pull(list(cts), keep))
 
-        return self._map_chunks(pulled, seeds, leaves, chunk_size)
+        return self._map_chunks(pulled, seeds, values, chunk_size)
 
-    def _check_output(self, out: Any) -> None:
-        ys = tree.leaves(tree.map(as_value, out))
+    def _check_output(self, ys: list) -> None:
         refuse_integers(ys, self.name)
         check_kinds(ys, False, self.name, "output")
 
-    def _map_chunks(self, run: Callable, seeds: Any, leaves: list, chunk_size: Any) -> Iterator[Any]:
+    def _map_chunks(self, run: Callable, seeds: Seeds, leaves: list, chunk_size: Any) -> Iterator[Any]:
         bounds = np.cumsum([0, *[x.size for x in leaves]])
-        if bounds[-1] != seeds.shape[1]:
+        if bounds[-1] != seeds.length:
             raise _OtherSize
-        for start, stop in _cut_into_chunks(len(seeds), max(self.inputs, seeds.shape[1]), chunk_size, leaves):
-            cut = np.split(seeds[start:stop], bounds[1:-1], axis=1)
+        for start, stop in _cut_into_chunks(len(seeds), max(self.inputs, seeds.length), chunk_size, leaves):
+            cut = np.split(seeds.rows(start, stop), bounds[1:-1], axis=1)
             stacked = [
                 like(x, c.reshape(stop - start, *x.shape).astype(x.dtype)) for c, x in zip(cut, leaves, strict=True)
             ]
-            yield vmap(run)(*stacked) if stop - start > 1 else run(*[x[0] for x in stacked])[None]
+            if stop - start > 1:
+                yield vmap(lambda *rows: run(rows, True))(*stacked)
+            else:  # what only the last product needs is dropped as it is read
+                yield [y[None] for y in run(tuple([x[0] for x in stacked]), stop < len(seeds))]
 
 
 def _cut_into_chunks(n: int, width: int, chunk_size: Any, leaves: list) -> list:
@@ -143,15 +174,15 @@ class Point:
     def pattern_between(self, cut: Cut) -> Any:
         """Return which outputs depend on which elements of the inputs directly, and on which that are gathered."""
         xs = self._plain()
-        return dependences(self._between(cut, range(len(xs)), xs), (*xs, *no_shifts(cut)))
+        return dependences(self._between(cut, range(len(xs)), xs, False), (*xs, *no_shifts(cut)))
 
-    def between(self, cut: Cut, direct: Any) -> VectorMap:
+    def between(self, cut: Cut, direct: Any, check: bool) -> VectorMap:
         """Return the function as a map of the leaves that it uses directly, and of what it gathers."""
-        fun = self._between(cut, direct, self.xs)
-        return VectorMap(fun, [*[self.xs[i] for i in direct], *no_shifts(cut)], self.name)
+        fun = self._between(cut, direct, self.xs, check)
+        return VectorMap(fun, [*[self.xs[i] for i in direct], *no_shifts(cut)], self.name, len(cut.shapes))
 
-    def _between(self, cut: Cut, direct: Any, outer: list) -> Callable:
-        shifted = cut_gathers(cut, self.scalar or self.fun, self.in_tree, outer)
+    def _between(self, cut: Cut, direct: Any, outer: list, check: bool) -> Callable:
+        shifted = cut_gathers(cut, self.scalar or self.fun, self.in_tree, outer, check)
 
         def fun(*leaves):
             xs = list(outer)
@@ -176,16 +207,16 @@ def plan_passes(point: Point, plan: Callable, pattern: Any = None) -> Plan:
     kept = np.ones(wide.shape[1], bool)
     kept[: bounds[-1]] = np.repeat(np.isin(range(len(point.xs)), direct), np.diff(bounds))
     symmetric = point.scalar is not None
-    wide = _take(wide, kept, symmetric)
-    inner = plan(wide)
+    inner = plan(_take(wide, kept, symmetric))
     del wide
-    sources = np.concatenate([np.arange(bounds[-1]), cut.sources])[kept]
-    found = compose(inner, sources, point.inputs, symmetric)
+    origins = np.concatenate([np.arange(bounds[-1], dtype=cut.sources.dtype), cut.sources])[kept]
+    cut.sources = origins[origins.size - cut.sources.size :]
+    found = compose(inner, origins, point.inputs, symmetric)
     if bound_cost(found.pattern, symmetric) <= cost(inner):
         other = plan(found.pattern)
         if cost(other) <= cost(inner):
             return other
-    found.cut, found.direct = cut, direct
+    found.cut, found.direct, found.origins, found.symmetric = cut, direct, origins, symmetric
     return found
 
 
@@ -196,10 +227,8 @@ def _take(pattern: Any, kept: Any, rows_too: bool) -> Any:
     return type(pattern)((pattern.data, numbers[pattern.indices], indptr), shape=(indptr.size - 1, int(kept.sum())))
 
 
-def _long(leaves: list) -> Any:
-    """Return all numbers of some arrays in one vector."""
-    parts = [x.reshape(-1) for x in leaves]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+def _flatten(found: Any) -> list:
+    return [x.reshape(-1) for x in tree.leaves(found)]
 
 
 def entries(point: Point, plan: Plan, check: bool, chunk_size: Any) -> tuple[Any, str]:
@@ -208,85 +237,126 @@ def entries(point: Point, plan: Plan, check: bool, chunk_size: Any) -> tuple[Any
     That is looked for in one product with a vector drawn at random. Of traced entries the answer is a question to the
     transform: `jit` records it as a guard.
     """
-    right, left, drawn = plan.seeds
     check = check or not (plan.pushes or plan.pulls)  # the function is run at least once
-    run = whole = point.whole()
+    run = point.whole() if plan.cut is None else point.between(plan.cut, plan.direct, check)
+    drawn = plan.drawn_between if check else None
+    products: list = []
     seen: Any = None
-    found = _Entries(plan)
     try:
-        if plan.cut is not None:
-            run = point.between(plan.cut, plan.direct)
-            seen = next(whole.push(drawn[None], chunk_size)) if check else None
-        elif check:
-            right, left = (np.vstack([right, drawn]), left) if plan.forward else (right, np.vstack([left, drawn]))
-        for seeds, groups, multiply in ((right, plan.pushes, run.push), (left, plan.pulls, run.pull)):
-            done = 0
-            for products in multiply(seeds, chunk_size) if len(seeds) else ():
-                if products.shape[1] != (plan.pulled if multiply == run.push else plan.pushed).size:
-                    raise _OtherSize
-                found.read(products[: groups - done])
-                seen = products[groups - done :] if groups < len(seeds) else seen
-                done += len(products)
+        if plan.forward:
+            seen = _multiply(run.push, Seeds(plan.members[0], drawn), plan, chunk_size, products)
+        if plan.pulls:
+            seeds = Seeds(plan.members[1], None if plan.forward else drawn)
+            last = _multiply(run.pull, seeds, plan, chunk_size, products)
+            seen = seen if plan.forward else last
     except CutChanged:
         return None, "gathers otherwise"
     except _OtherSize:
         return None, f"has {plan.pattern.shape[0]} rows, but the output has another number of elements"
-    data = found.result()
-    return data, _find_unexplained(plan, data, seen[0]) if check else ""
+    data = _read(plan, _join(products))
+    return data, _find_unexplained(plan, data, seen) if check else ""
 
 
-class _Entries:
-    """The entries of a matrix, read off the products that tell them as these come."""
+def _multiply(multiply: Callable, seeds: Seeds, plan: Plan, chunk_size: Any, products: list) -> Any:
+    """Add the products with the groups to a list, as rows of leaves; return that with the vector drawn at random."""
+    seen: Any = None
+    length = plan.pushed.size + plan.pulled.size - seeds.length
+    for leaves in multiply(seeds, chunk_size):
+        if sum(rows.shape[1] for rows in leaves) != length:
+            raise _OtherSize
+        if seeds.drawn is not None and seen is None:
+            seen = _add_up_origins(plan, _join([[rows[:1] for rows in leaves]]))
+            leaves = [rows[1:] for rows in leaves]
+        products.append(leaves)
+    return seen
 
-    def __init__(self, plan: Plan):
-        self.plan = plan
-        self.size = plan.pushes * plan.pulled.size + plan.pulls * plan.pushed.size  # of all products together
-        self.position = 0
-        self.data: Any = None
-        self.parts: list = []
 
-    def read(self, products: Any) -> None:
-        if self.parts and not len(products):
-            return
-        start, self.position = self.position, self.position + products.size
-        few = self.plan.pushes + self.plan.pulls <= _SEARCHED
-        if type(products) is not np.ndarray or products.size == self.size or not few:
-            self.parts.append(products.reshape(-1))
-            return
-        take = self.plan.take
-        if self.data is None:
-            self.data = np.zeros(take.size, products.dtype)
-        here = np.flatnonzero((take >= start) & (take < self.position))
-        self.data[here] = products.reshape(-1)[take[here] - start]
+def _join(products: list) -> Any:
+    """Return all numbers of rows of leaves in one vector; the list is emptied as they are copied."""
+    if any(_is_traced(leaves) for leaves in products):
+        return np.concatenate([np.concatenate(leaves, axis=1).reshape(-1) for leaves in products])
+    if len(products) == 1 and len(products[0]) == 1:
+        return products.pop()[0].reshape(-1)
+    kind = np.result_type(*[rows.dtype for leaves in products for rows in leaves])
+    whole, start = np.empty(sum(rows.size for leaves in products for rows in leaves), kind), 0
+    products.reverse()
+    while products:
+        leaves = products.pop()
+        count, width = len(leaves[0]), sum(rows.shape[1] for rows in leaves)
+        stop = start + count * width
+        np.concatenate(leaves, axis=1, out=whole[start:stop].reshape(count, width))
+        start = stop
+    return whole
 
-    def result(self) -> Any:
-        """Return the entries; those that several elements of the products make up are added up."""
-        data, sums = self.data, self.plan.sums
-        if data is None:
-            whole = self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
-            data = np.take(whole, like(whole, self.plan.take))
-        if sums is None:
-            return data
-        if type(data) is np.ndarray:
-            return np.add.reduceat(data, sums)
-        return at(np.zeros_like(data, shape=(sums.size,)))[self.plan.entry_of].add(data)
+
+def _read(plan: Plan, whole: Any) -> Any:
+    """Return the entries of the matrix, read off the numbers of all products."""
+    if type(whole) is np.ndarray:
+        return _take_elements(whole, plan.take) if plan.sums is None else _add_up(plan.take, plan.sums, whole)
+    data = np.take(whole, like(whole, plan.take))
+    if plan.sums is None:
+        return data
+    return at(np.zeros_like(data, shape=(plan.sums.size,)))[plan.entry_of].add(data)
+
+
+def _take_elements(whole: Any, take: Any) -> Any:
+    """Return ``whole[take]``, some at a time: NumPy takes by numbers of eight bytes, and makes them."""
+    found = np.empty(take.size, whole.dtype)
+    for a in range(0, take.size, _CACHED):
+        np.take(whole, take[a : a + _CACHED], out=found[a : a + _CACHED], mode="clip")
+    return found
+
+
+def _add_up(take: Any, sums: Any, whole: Any) -> Any:
+    """Return the sums of consecutive elements of ``whole[take]``, some at a time, without that array.
+
+    SciPy's product with a vector of ones takes half the time of ``np.add.reduceat``.
+    """
+    found = np.empty(sums.size, whole.dtype)
+    for a in range(0, sums.size, _CACHED):
+        b = min(a + _CACHED, sums.size)
+        end = take.size if b == sums.size else sums[b]
+        starts = np.append(sums[a:b], sums.dtype.type(end)) - sums[a]
+        terms = np.ones(starts[-1], whole.dtype), take[sums[a] : end], starts
+        found[a:b] = scipy.sparse.csr_array(terms, shape=(b - a, whole.size)) @ whole
+    return found
+
+
+def _add_up_origins(plan: Plan, seen: Any) -> Any:
+    """Return a product with the matrix from one with that of the function between its gathers."""
+    if plan.cut is None or (plan.forward and not plan.symmetric):
+        return seen
+    if type(seen) is np.ndarray:
+        return np.bincount(plan.origins, seen, plan.pattern.shape[1]).astype(seen.dtype, copy=False)
+    return at(np.zeros_like(seen, shape=(plan.pattern.shape[1],)))[plan.origins].add(seen)
 
 
 def _find_unexplained(plan: Plan, data: Any, seen: Any) -> str:
     """Compare a product with what was seen, up to rounding."""
-    drawn = plan.seeds[2].astype(data.dtype)
+    drawn = plan.drawn.astype(data.dtype)
+    close = float(np.sqrt(np.finfo(seen.dtype).eps))
     if type(data) is np.ndarray:
-        wholes = [_plain_matrix(plan, entries) for entries in (data, np.abs(data))]
-        product, size = [(whole if plan.forward else whole.T) @ drawn for whole in wholes]
+        product = _multiply_plain(plan, data, drawn)
+        if not np.any(_are_far(product, seen, np.abs(product), close)):  # which are at most those of absolute values
+            return ""
+        size = _multiply_plain(plan, np.abs(data), drawn)
     else:
         rows, columns = plan.places if plan.forward else plan.places[::-1]
         terms, zero = data * like(data, drawn[columns]), np.zeros_like(seen)
         product, size = at(zero)[rows].add(terms), at(zero)[rows].add(np.abs(terms))
-    close = float(np.sqrt(np.finfo(seen.dtype).eps))
-    far = np.abs(product - seen) > close * (size + close * np.max(size)) if size.size else size > 0
+    far = _are_far(product, seen, size, close)
     if not np.any(far):
         return ""
     return f"lacks places in {'row' if plan.forward else 'column'} {int(np.argmax(stop_gradient(far)))}"
+
+
+def _are_far(product: Any, seen: Any, size: Any, close: float) -> Any:
+    return np.abs(product - seen) > close * (size + close * np.max(size)) if size.size else size > 0
+
+
+def _multiply_plain(plan: Plan, data: Any, drawn: Any) -> Any:
+    whole = _plain_matrix(plan, data)
+    return (whole if plan.forward else whole.T) @ drawn
 
 
 def _plain_matrix(plan: Plan, data: Any) -> Any:

@@ -47,7 +47,10 @@ class Cut:
 
 
 class _GatherTrace(Trace):
-    """The trace of a run whose gathers are looked at; a tracer's `info` is the moved inputs, None if it is computed."""
+    """The trace of a run whose gathers are looked at.
+
+    A tracer's `info` is what it is as moved inputs, None if it is computed: a tuple of the same moves of several arrays.
+    """
 
     __slots__ = ("gathers",)
     kind = "fad.sparse"
@@ -81,7 +84,7 @@ class _GatherTrace(Trace):
         count = 1 if prim is getitem_p else len(values)
         if any(m is None for m in moved[:count]) or any(a.dtype.kind == "b" for a in values[count:]):
             return None
-        return bind(prim, *moved[:count], *values[count:], **params)
+        return tuple([bind(prim, *operands, *values[count:], **params) for operands in zip(*moved[:count], strict=True)])
 
     def _wrap(self, y: Any, moved: Any) -> Any:
         return tracer(y, self, moved) if y.dtype.kind in "fc" else y
@@ -121,48 +124,59 @@ def find_cut(fun: Callable, in_tree: Any, xs: list) -> Cut | None:
 
     def look(moved: Any, values: list, params: dict) -> tuple:
         y = bind(getitem_p, *values, **params)
-        numbers = bind(getitem_p, moved, *[constant(a) for a in values[1:]], **params)
+        numbers = bind(getitem_p, moved[0], *[constant(a) for a in values[1:]], **params)
         repeats = np.bincount(numbers.reshape(-1)).max(initial=0) > 1
         found.cut.append(repeats)
         if not repeats:
-            return y, numbers
+            return y, (numbers,)
         found.shapes.append(y.shape)
         found.dtypes.append(y.dtype)
         sources.append(numbers.reshape(-1))
         return y, None
 
-    bounds = np.cumsum([0, *[x.size for x in xs]])
-    numbered = [np.arange(a, a + x.size).reshape(np.shape(x)) for a, x in zip(bounds, xs, strict=False)]
-    _run(fun, in_tree, xs, numbered, look)
+    _run(fun, in_tree, xs, [(numbers,) for numbers in _number(xs)], look)
     if not sources or len(found.cut) > MANY:
         return None
-    found.sources = np.concatenate(sources).astype(kind_of_index(bounds[-1]))
+    found.sources = np.concatenate(sources)
     return found
 
 
-def cut_gathers(cut: Cut, fun: Callable, in_tree: Any, outer: list) -> Callable:
+def _number(xs: list) -> list:
+    """Return arrays like the inputs of the numbers of their elements."""
+    bounds = np.cumsum([0, *[x.size for x in xs]])
+    kind = kind_of_index(bounds[-1])
+    return [np.arange(a, a + x.size, dtype=kind).reshape(np.shape(x)) for a, x in zip(bounds, xs, strict=False)]
+
+
+def cut_gathers(cut: Cut, fun: Callable, in_tree: Any, outer: list, check: bool) -> Callable:
     """Return the function of the inputs' leaves and of shifts of what it gathers.
 
     `outer` holds the inputs as the transform around this one knows them. Gathers take from those, so that in the
     leaves the function has the derivatives of its direct uses alone. The shifts are zero: their derivatives count.
+    With `check` it raises `CutChanged` if it gathers other elements than the run that was cut.
     """
+    inputs = [(x, numbers) for x, numbers in zip(outer, _number(outer), strict=True)] if check else [(x,) for x in outer]
 
     def shifted(leaves: list, shifts: list) -> Any:
-        position, it = iter(cut.cut), iter(shifts)
+        position, it, sources = iter(cut.cut), iter(shifts), cut.sources
 
         def take(moved: Any, values: list, params: dict) -> tuple:
+            nonlocal sources
             repeats = next(position, None)
             if repeats is None:
                 raise CutChanged
-            gathered = bind(getitem_p, moved, *values[1:], **params)
+            gathered, *numbers = [bind(getitem_p, x, *values[1:], **params) for x in moved]
             if not repeats:
-                return bind(getitem_p, *values, **params), gathered
+                return bind(getitem_p, *values, **params), (gathered, *numbers)
             shift = next(it)
             if shift.shape != gathered.shape or shift.dtype != gathered.dtype:
                 raise CutChanged
+            if numbers and not np.array_equal(numbers[0].reshape(-1), sources[: shift.size]):
+                raise CutChanged
+            sources = sources[shift.size :]
             return gathered + shift, None
 
-        out = _run(fun, in_tree, leaves, outer, take)
+        out = _run(fun, in_tree, leaves, inputs, take)
         if next(position, None) is not None:
             raise CutChanged
         return out

@@ -124,7 +124,7 @@ def _patterns(draw, symmetric=False):
 def test_every_entry_of_any_matrix_is_read_off_the_products_of_its_plan(pattern, mode):
     entries = np.where(pattern, np.arange(1.0, pattern.size + 1).reshape(pattern.shape), 0.0)
     plan = plan_passes(scipy.sparse.csr_array(pattern), mode)
-    right, left, _ = plan.seeds
+    right, left = plan.members
     products = np.concatenate([(right @ entries.T).reshape(-1), (left @ entries).reshape(-1)])
     np.testing.assert_array_equal(products[plan.take], entries[plan.places])
     assert plan.pulls == 0 or mode != "fwd"
@@ -138,7 +138,7 @@ def test_every_entry_of_a_symmetric_matrix_is_read_off_products_from_the_right(p
     n = len(pattern)
     entries = np.where(pattern, np.add.outer(np.arange(1.0, n + 1), np.arange(1.0, n + 1)) ** 2, 0.0)
     plan = plan_symmetric(scipy.sparse.csr_array(pattern))
-    right, left, _ = plan.seeds
+    right, left = plan.members
     np.testing.assert_array_equal((right @ entries).reshape(-1)[plan.take], entries[plan.places])
     assert len(left) == 0
     assert plan.pushes <= n
