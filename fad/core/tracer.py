@@ -242,6 +242,7 @@ class Trace:
     kind = "trace"  # the transform's name, for messages
     order = 1  # how many derivatives a differentiating trace takes
     batched = False  # whether values carry a batch axis in front
+    compiled = False  # whether its operations become a program, whose elementwise operations are fused
     physical = False  # whether its arrays are written where they lie in memory, with all that shares it
     of_plain: Any = None  # the trace of plain arrays behind handles; set by `fad.core.buffers`
 

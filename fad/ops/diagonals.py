@@ -126,34 +126,6 @@ def diagflat(v, k=0):
     return diag(np.ravel(as_array(v)), k)
 
 
-@public(
-    np.vander,
-    samples=lambda s: [call(s.real(3)), call(s.real(3), 4, increasing=True), call(s.real(2), 1)],
-    raises="ValueError: `x` is no vector.",
-)
-def vander(x, N=None, increasing=False):
-    """Return the matrix of the powers of a vector's elements, falling from left to right, or rising.
-
-    >>> fad.numpy.vander(np.array([1.0, 2.0, 3.0]), 2)
-    array([[1., 1.],
-           [2., 1.],
-           [3., 1.]])
-    >>> fad.grad(lambda x: fad.numpy.vander(x, 3)[0, 0])(np.array([2.0, 3.0]))
-    array([4., 0.])
-    """
-    x = as_array(x)
-    x = x.astype(np.promote_types(x.dtype, int))
-    if x.ndim != 1:
-        raise ValueError("x must be a one-dimensional array or sequence.")
-    columns = [np.ones_like(x)]
-    while len(columns) < (x.shape[0] if N is None else N):
-        columns.append(columns[-1] * x if len(columns) > 1 else x)
-    columns = columns[: x.shape[0] if N is None else N]
-    if not columns:
-        return np.zeros_like(x, shape=(x.shape[0], 0))
-    return np.stack(columns if increasing else columns[::-1], axis=1)
-
-
 def _check_matrix(arr):
     if arr.ndim != 2:
         raise ValueError(f"input array must be 2-d, but has {arr.ndim} axes")

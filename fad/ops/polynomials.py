@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fad.backends import like
-from fad.core.primitive import public
+from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
-from fad.core.tracer import outcome
+from fad.core.tracer import bind, outcome
+from fad.core.values import traces_of
 from fad.errors import MissingRuleError
 from fad.ops.functional_updates import At
 from fad.ops.structural import as_array, beside
@@ -221,6 +224,100 @@ def roots(p):
     if found.dtype.kind == "c" and p.dtype.kind != "c" and outcome(np.all(found.imag == 0)):
         found = found.real  # as NumPy does, whose eigvals may be complex throughout
     return np.concatenate((found, np.zeros_like(found, shape=(trailing,))))
+
+
+# --- the powers of a vector ------------------------------------------------------------------------------------------
+
+
+def _powers(x, *, count, increasing):
+    """Return the powers of the elements of x along its last axis, which has length one."""
+    if not isinstance(x, np.ndarray):  # a device's arrays answer no ``ufunc.accumulate``
+        y = np.concatenate(_columns(x, count), axis=-1)
+        return y if increasing else y[..., ::-1]
+    y = np.empty((*x.shape[:-1], count), x.dtype)
+    rising = y if increasing else y[..., ::-1]
+    rising[..., :1], rising[..., 1:] = 1, x
+    np.multiply.accumulate(rising[..., 1:], axis=-1, out=rising[..., 1:])
+    return y
+
+
+def _columns(x, count):
+    """Return the powers of x one by one, the lowest first."""
+    columns = [np.ones_like(x), x]
+    while len(columns) < count:
+        columns.append(columns[-1] * x)
+    return columns[:count]
+
+
+def _split_powers(y, increasing):
+    """Return where the lowest power is, where the others are, and where those are that are one lower than these."""
+    if increasing:
+        return (..., slice(None, 1)), (..., slice(1, None)), (..., slice(None, -1))
+    return (..., slice(-1, None)), (..., slice(None, -1)), (..., slice(1, None))
+
+
+def _exponents(y, increasing):
+    """Return the exponents of the powers but the lowest."""
+    exponents = np.arange(1, y.shape[-1]).astype(y.real.dtype)
+    return like(y, exponents if increasing else exponents[::-1])
+
+
+def _powers_jvp(tangents, y, xs, params):
+    increasing = params["increasing"]
+    lowest, _, one_lower = _split_powers(y, increasing)
+    parts = [np.zeros_like(y[lowest]), y[one_lower] * _exponents(y, increasing)]
+    return np.concatenate(parts if increasing else parts[::-1], axis=-1) * tangents[0]
+
+
+def _powers_vjp(ct, y, x, *, count, increasing):
+    _, higher, one_lower = _split_powers(y, increasing)
+    return np.einsum("...k,...k,k->...", ct[higher], y[one_lower], _exponents(y, increasing))[..., None]
+
+
+powers_p: Any = register(
+    Primitive(
+        "powers",
+        _powers,
+        jvp=_powers_jvp,
+        vjp=(_powers_vjp,),
+        batch=lambda size, batched, xs, params: bind(powers_p, *xs, **params),
+        samples=lambda s: [
+            call(s.real(3, 1), count=4, increasing=True),
+            call(s.real(2, 2, 1), count=3, increasing=False),
+            call(s.real(2, 1), count=1, increasing=True),
+        ],
+        dependence="elementwise",
+        doc="The powers of the elements of an array whose last axis has length one, along that axis.",
+    )
+)
+
+
+@public(
+    np.vander,
+    samples=lambda s: [call(s.real(3)), call(s.real(3), 4, increasing=True), call(s.real(2), 1)],
+    raises="ValueError: `x` is no vector.",
+)
+def vander(x, N=None, increasing=False):
+    """Return the matrix of the powers of a vector's elements, falling from left to right, or rising.
+
+    >>> fad.numpy.vander(np.array([1.0, 2.0, 3.0]), 2)
+    array([[1., 1.],
+           [2., 1.],
+           [3., 1.]])
+    >>> fad.grad(lambda x: fad.numpy.vander(x, 3)[0, 0])(np.array([2.0, 3.0]))
+    array([4., 0.])
+    """
+    x = as_array(x)
+    x = x.astype(np.promote_types(x.dtype, int))
+    if x.ndim != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
+    count = x.shape[0] if N is None else N
+    if count < 1:
+        return np.zeros_like(x, shape=(x.shape[0], count))
+    if any(trace.compiled for trace in traces_of(x)):  # the columns become one loop with what reads them
+        columns = _columns(x, count)
+        return np.stack(columns if increasing else columns[::-1], axis=1)
+    return bind(powers_p, x[:, None], count=int(count), increasing=bool(increasing))
 
 
 @public(

@@ -62,6 +62,7 @@ class RecordTrace(Trace):
         "strict",
     )  # fmt: skip
     kind = "jit"
+    compiled = True
     of_examples = False  # whether its values stand for others, so that nobody outside may see what it does
 
     def __init__(self, places: bool = False) -> None:

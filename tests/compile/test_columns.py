@@ -35,6 +35,13 @@ BY_COLUMNS = {
     "columns with an axis already": lambda t, x, y: np.concatenate([t[:, None], y.reshape(-1, 1)], 1) @ x[:2],
     "reversed columns": lambda t, x, y: np.stack([t[::-1], y[::-1]], axis=1) @ x[:2],
     "two products": lambda t, x, y: (lambda a: a @ (a.T @ y))(powers(t, x)),
+    "many powers": lambda t, x, y: np.vander(np.tanh(t), 60) @ np.linspace(-1.0, 1.0, 60),
+    "many powers, transposed": lambda t, x, y: y @ np.vander(np.tanh(t), 60),
+    "one column twice": lambda t, x, y: np.stack([t, t * y, t * y, t * y * y], axis=1) @ x,
+    "a column twice, transposed": lambda t, x, y: y @ np.stack([t, t * y, t * y, t * y * y], axis=1),
+    "many powers, least squares": fad.grad(
+        lambda t, x, y: np.sum((y - np.vander(np.tanh(t), 40) @ np.tile(x, 10)) ** 2), argnums=(0, 1, 2)
+    ),
     "single precision": lambda t, x, y: mixed(t.astype("f4")) @ x.astype("f4"),
     "least squares": fad.grad(lambda t, x, y: np.sum((y - powers(t, x) @ x) ** 2), argnums=(0, 1, 2)),
     "least squares of rows": fad.grad(lambda t, x, y: np.sum((y - x @ np.stack([t, t * t, y, t * y])) ** 2), (0, 1, 2)),
@@ -83,6 +90,11 @@ def test_native_programs_with_products_of_columns_have_numpys_values(name):
     tolerance = 1e-5 if name in ("single precision", "another dtype") else 1e-11
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def test_the_sums_of_powers_times_a_vector_need_no_power_for_themselves():
+    graph = multiply_by_columns(optimise(fad.make_graph(BY_COLUMNS["the transpose"])(T, X, Y)))
+    assert sum(eq.prim.name == "multiply" for eq in graph.equations) == len(X)
 
 
 def test_an_infinite_column_stays_infinite():

@@ -163,6 +163,7 @@ ERRORS = [
     lambda x: np.ravel_multi_index(((x * 9).astype(int), (x * 9).astype(int)), (2, 2)),
     lambda x: np.ix_(x),
     lambda x: np.bincount(np.array([0, -1]), x[0]),
+    lambda x: np.vander(x[0], -1),
     lambda x: np.delete(x, [True], 0),
     lambda x: np.delete(x, [True, False, True], 0),
     lambda x: np.size(x, 5),
@@ -192,6 +193,18 @@ def test_a_traced_array_gives_the_kind_of_error_of_a_plain_one(f):
         with pytest.raises(wanted.type) as found:
             attempt()
         assert str(found.value).strip()
+
+
+@pytest.mark.parametrize("increasing", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+def test_powers_of_a_traced_vector_have_the_values_dtype_and_layout_of_numpys(dtype, increasing):
+    x = np.array([0.0, -1.5, 2.0, np.inf]).astype(dtype)
+    for count in (1, 2, 5):
+        with np.errstate(invalid="ignore"):
+            wanted = np.vander(x, count, increasing)
+            found = fad.vjp(lambda x, n=count: np.vander(x, n, increasing), x)[0]
+        np.testing.assert_array_equal(found, wanted)
+        assert (found.dtype, found.strides) == (wanted.dtype, wanted.strides)
 
 
 def test_an_empty_operand_of_a_convolution_is_named():

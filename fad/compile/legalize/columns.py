@@ -4,9 +4,12 @@ The powers of a vector (`np.vander`), the values of some functions (`np.stack`) 
 computed one column after the other, each a vector. The product of such a matrix with a vector is a sum of multiples of
 the columns, that of its transpose the sums of the columns times the other vector: both are one loop with what computes
 the columns, and the matrix is never stored. So are the columns that are read of a product of a column and a row.
+Powers, each the one before times a vector, are computed again in each such loop: that costs less than to store them.
 """
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 
@@ -16,7 +19,7 @@ from fad.core.graph import Equation, Graph
 from fad.core.primitive import REGISTRY
 
 _SHORTEST = 32  # elements of a column: a shorter one is no loop worth its call
-_MOST = 32  # columns
+_MOST = 128  # columns
 _MOST_PRODUCTS = 4  # with one matrix: for more it is worth storing
 _REAL = (np.dtype(float), np.dtype(np.float32))
 _UNIT_AXES = (Ellipsis, None, 0, slice(None))
@@ -51,6 +54,7 @@ class _Rewriter(Rewriting):
         self.columns: dict[int, tuple[int, list[int]]] = {}  # matrix -> along which axis its columns lie, the columns
         self.outer: dict[int, tuple[int, int]] = {}  # matrix -> the vectors of whose elements it has the products
         self.line: dict[int, int] = {}  # a matrix of one column or row -> the vector of its elements
+        self.factors: dict[int, tuple[int, ...]] = {}  # a product -> what is multiplied
         self.elements: dict[tuple[int, int], int] = {}
 
     def run(self) -> Graph:
@@ -83,6 +87,7 @@ class _Rewriter(Rewriting):
             axis, parts = self.columns[eq.ins[0]]
             self.columns[eq.outs[0]] = 1 - axis, parts
         elif name == "multiply":
+            self.factors[eq.outs[0]] = eq.ins
             self.note_outer(eq)
         elif name == "matmul" and not self.columns.keys().isdisjoint(eq.ins):
             return self.product(eq)
@@ -139,19 +144,54 @@ class _Rewriter(Rewriting):
         k = 0 if eq.ins[0] in self.columns else 1
         axis, columns = self.columns[eq.ins[k]]
         v, dtype = self.vector(eq.ins[1 - k]), self.types[eq.outs[0]].dtype
-        shape = self.types[columns[0]].shape
         if axis == 1 - k:  # the axis along which the product adds up
-            terms = [self.new("multiply", (c, self.element(v, j)), {}, shape, dtype) for j, c in enumerate(columns)]
-            total = terms[0]
-            for term in terms[1:]:
-                total = self.new("add", (total, term), {}, shape, dtype)
-            return total
+            return self.sum_of_multiples(columns, [self.element(v, j) for j in range(len(columns))])
         parts = []
-        for c in columns:
-            y = self.new("multiply", (c, v), {}, shape, dtype)
+        for y in self.times(columns, v):
             y = self.new("sum_over", (y,), {"axis": (0,), "keepdims": False}, (), dtype)
             parts.append(self.new("reshape_to", (y,), {"shape": (1,)}, (1,), dtype))
         return self.new("join", tuple(parts), {"axis": 0}, (len(parts),), dtype)
+
+    def sum_of_multiples(self, columns: list[int], numbers: list[int]) -> int:
+        """Return the sum of columns times numbers; powers are computed once more, each where it is added.
+
+        Else they would be loops of their own that store them, where they are more than one loop computes. Horner's rule
+        needs no powers, but gives another result where one is infinite.
+        """
+        factors = self.chain(columns)
+        again: dict[int, int] = {}
+        t = self.types[columns[0]]
+        total = None
+        for column, number in sorted(zip(columns, numbers, strict=True)):
+            if column in factors:
+                before, factor = factors[column]
+                again[column] = self.new("multiply", (again.get(before, before), factor), {}, t.shape, t.dtype)
+            term = self.new("multiply", (again.get(column, column), number), {}, t.shape, t.dtype)
+            total = term if total is None else self.new("add", (total, term), {}, t.shape, t.dtype)
+        assert total is not None  # there are two columns at least
+        return total
+
+    def times(self, columns: list[int], v: int) -> list[int]:
+        """Return the products of columns with a vector; of powers, each is the one before times their factor.
+
+        The sums then read that vector alone, instead of all the columns, which would have to be stored for them.
+        """
+        factors = self.chain(columns)
+        found: dict[int, int] = {}
+        shape, dtype = self.types[columns[0]].shape, self.types[v].dtype
+        for column in sorted(columns):
+            before, factor = factors.get(column, (column, v))
+            found[column] = self.new("multiply", (found.get(before, before), factor), {}, shape, dtype)
+        return [found[column] for column in columns]
+
+    def chain(self, columns: list[int]) -> dict[int, tuple[int, int]]:
+        """Return for each column that is the one before times a factor, as powers are, that column and the factor."""
+        found = {}
+        for before, column in itertools.pairwise(sorted(columns)):
+            ins = self.factors.get(column, ())
+            if before in ins:
+                found[column] = before, ins[1] if ins[0] == before else ins[0]
+        return found
 
     def note_outer(self, eq: Equation) -> None:
         """Note a product of a column and a row of which only columns, or only rows, are read."""
