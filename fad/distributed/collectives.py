@@ -14,11 +14,12 @@ from fad.core.tracer import Tracer, up_to_date
 from fad.core.values import traces_of
 from fad.distributed import primitives as p
 from fad.distributed.communicator import Communicator
-from fad.distributed.ranks import RankTrace, active, tie
+from fad.distributed.ranks import RankTrace, active, batches_of_tangents, tie
 from fad.distributed.worlds import world
 from fad.errors import ShapeMismatchError, UnsupportedInputError
 from fad.staging.record import recorder
 from fad.transforms.check import as_value
+from fad.transforms.vmap import batching
 
 _SUM = p.REDUCTIONS["sum"]
 
@@ -26,7 +27,7 @@ _SUM = p.REDUCTIONS["sum"]
 def _call(prim: Any, x: Any, comm: Communicator, **params: Any) -> Any:
     """Run a collective on one array, on behalf of whatever traces it on any rank."""
     if type(x) is np.ndarray:
-        if not RUNS.depth or (recorder.get() is None and active(comm) is None):
+        if not RUNS.depth or (recorder.get() is None and active(comm) is None and not batching.get()):
             return prim.forward(x, comm=comm, **params)
     else:
         what = f"the operand of {prim.name}"
@@ -34,10 +35,11 @@ def _call(prim: Any, x: Any, comm: Communicator, **params: Any) -> Any:
         if type(x) is int:  # NumPy keeps what it has no integers for as an object
             raise OverflowError(f"{what} is too large for NumPy's integers: {given}")
         x = up_to_date(x) if type(x) is Tracer else x
+    x = p.join_batches(x, batches_of_tangents())
     trace = active(comm)
     if trace is not None:
         if not _knows(trace, x):
-            x = trace.new(x, False)
+            x = trace.take(x)
     elif recorder.get() is not None:
         x = tie(x, [])
     return prim(x, comm=comm, **params)

@@ -17,7 +17,7 @@ the other:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,21 +26,72 @@ from fad.core.graph import EFFECT
 from fad.core.journal import JOURNAL, effect_place, once
 from fad.core.memory import RUNS
 from fad.core.primitive import Primitive
-from fad.core.tracer import Tracer
+from fad.core.tracer import Tracer, tracer
+from fad.core.values import traces_of
 from fad.distributed.errors import DistributedError, RankTypeError
 from fad.errors import BatchedValueError
 from fad.staging.record import recorder
+from fad.transforms.jvp import JVPTrace
+from fad.transforms.linearize import LinearTrace
 from fad.transforms.vmap import batching
 
 
-def trace_like(t: Any, y: Any) -> Any:
-    """Return a tangent or cotangent that is traced wherever its value is; zeros where there is none.
+def trace_like(t: Any, y: Any, others: Sequence = ()) -> Any:
+    """Return a tangent or cotangent that is traced wherever its value is, and the others; zeros where there is none.
 
-    On other ranks it may depend on what is differentiated once more, and then they send its derivative, too.
+    On other ranks it may depend on what is differentiated once more, and then they send its derivative, too; or there
+    it may be a batch.
     """
     if t is None:
         t = np.zeros_like(y)
-    return tied(t, y) if type(y) is Tracer else t
+    found = find_untied(t, [y, *others])
+    return tied(t, *found) if found else t
+
+
+def find_untied(x: Any, anchors: Sequence) -> list:
+    """Return the anchors that are, or may be in their tangents, traced by more than a value is."""
+    mine = set(traces_of(x))
+    return [a for a in anchors if not mine.issuperset(traces_of(a)) or _has_tangents(a)]
+
+
+def join_batches(x: Any, without: Collection = ()) -> Any:
+    """Return what is sent as a batch of all vmaps that are running, but some: on another rank it may be one.
+
+    What is not differentiated needs no batch of tangents.
+    """
+    running = batching.get()
+    if not running:
+        return x
+    mine = set(traces_of(x))
+    missing = [trace for trace in running if trace not in mine and trace not in without and not trace.dead]
+    return tied(x, *[tracer(np.zeros(trace.size), trace, None) for trace in missing]) if missing else x
+
+
+def find_batches_of_tangents(x: Any) -> set:
+    """Return the running vmaps that batch the tangents of a value, and not itself."""
+    running = batching.get()
+    behind = set(_traces_of_tangents(x)) if running else ()
+    return {trace for trace in running if trace in behind}.difference(traces_of(x)) if behind else set()
+
+
+def _traces_of_tangents(x: Any) -> Iterator:
+    while type(x) is Tracer:
+        if isinstance(x.trace, JVPTrace):
+            yield from traces_of(x.info)
+            yield from _traces_of_tangents(x.info)
+        x = x.value
+
+
+def sweep_like(ct: Any, y: Any, seeds: Sequence) -> Any:
+    """Return the cotangent of what was sent, or zeros, as the sweep of each rank has it: see `trace_like`."""
+    if ct is None:
+        ct = np.zeros_like(y)
+    return trace_like(join_batches(ct, find_batches_of_tangents(y)), y, seeds)
+
+
+def _has_tangents(x: Any) -> bool:
+    """Return whether a value has tangents of its own, which may be traced by more than it is."""
+    return any(isinstance(trace, (JVPTrace, LinearTrace)) for trace in traces_of(x))
 
 
 TYPED: dict[Primitive, Primitive] = {}
@@ -131,7 +182,7 @@ def pair(
         return vjp(ct, y, x, **_needed(params))
 
     typed = Primitive(
-        full, forward, jvp=push, vjp=(vjp and pull,), saves=saves, archetype=EFFECT, swept=trace_like, needs_trace=True,
+        full, forward, jvp=push, vjp=(vjp and pull,), saves=saves, archetype=EFFECT, swept=sweep_like, needs_trace=True,
     )  # fmt: skip
     typed.batch = _check(batch, typed)
     if takes_same:
@@ -170,7 +221,7 @@ def _exchanging(prim: Primitive, x: Any, params: dict) -> Any:
 
 # What is the same on all ranks, from now on as each rank's own: the cotangents of all ranks belong to the one value.
 vary: Primitive = Primitive(
-    "vary", lambda x, comm: x, saves="none", archetype="linear", swept=trace_like,
+    "vary", lambda x, comm: x, saves="none", archetype="linear", swept=sweep_like,
     jvp=lambda ts, y, xs, params: vary(trace_like(ts[0], xs[0]), **params),
     vjp=(lambda ct, y, x, comm: all_reduce_sum(ct, comm=comm),),
     batch=lambda size, batched, xs, params: vary(xs[0], **params),
@@ -179,7 +230,7 @@ vary: Primitive = Primitive(
 # The part of this rank of what is the same on all: row `rank`.
 own_part: Primitive = Primitive(
     "own_part", lambda x, comm: np.array(x[int(comm.rank)])[()] if x.ndim == 1 else x[int(comm.rank)].copy(),
-    saves="none", archetype="linear", swept=trace_like,
+    saves="none", archetype="linear", swept=sweep_like,
     jvp=lambda ts, y, xs, params: own_part(trace_like(ts[0], xs[0]), **params),
     vjp=(lambda ct, y, x, comm: all_gather_p(ct, comm=comm),),
     batch=lambda size, batched, xs, params: own_part(np.moveaxis(xs[0], 0, 1), **params),
@@ -188,10 +239,11 @@ TAKES_SAME.update((vary, own_part))
 
 
 def _tie_jvp(ts: Any, y: Any, xs: Any, params: dict) -> Any:
-    return trace_like(ts[0], y)
+    return trace_like(ts[0], y, [t for t in ts[1:] if type(t) is Tracer])
 
 
-# A value that is traced wherever the other operands are: a collective must be differentiated on every rank or on none.
+# A value that is traced wherever the other operands are: a collective must be differentiated on every rank or on none,
+# and its tangents be a batch on every rank or on none.
 tied: Primitive = Primitive(
     "tied", lambda x, *anchors: x, saves="none", archetype="linear", jvp=_tie_jvp,
     vjp=lambda k, ct, y, *xs: ct if k == 0 else None,
@@ -201,8 +253,8 @@ tied: Primitive = Primitive(
 
 def _tie_batch(size: int, batched: tuple, xs: list) -> Any:
     x = xs[0] if batched[0] else np.broadcast_to(xs[0], (size, *np.shape(xs[0])))
-    anchors = [a[0] if b else a for a, b in zip(xs[1:], batched[1:], strict=True)]
-    return tied(x, *anchors)
+    anchors = [a[0] if b else a for a, b in zip(xs[1:], batched[1:], strict=True) if type(a) is Tracer]
+    return tied(x, *anchors) if anchors else x
 
 
 # --- reductions -------------------------------------------------------------------------------------------------------
@@ -316,7 +368,7 @@ permute_p: Primitive = TYPED[permute]
 send = collective(
     "send", batch=lambda prim, x, params: np.broadcast_to(prim(x, **params), (len(x),)), saves="operands",
     jvp=lambda t, y, x, comm, dest, tag: send_p(t, comm=comm, dest=dest, tag=tag),
-    vjp=lambda ct, y, x, comm, dest, tag: recv_p(trace_like(None, x), comm=comm, source=dest, tag=tag),
+    vjp=lambda ct, y, x, comm, dest, tag: recv_p(trace_like(None, x, [ct]), comm=comm, source=dest, tag=tag),
 )  # fmt: skip
 send_p: Primitive = TYPED[send]
 
