@@ -20,8 +20,9 @@ from fad.core.journal import JOURNAL, effect_place, journaled
 from fad.core.tracer import Tracer, tracer
 from fad.core.values import depth
 from fad.distributed.communicator import Communicator
-from fad.distributed.primitives import SPLIT, TYPED, all_reduce_sum, new_ticket, sweep_like, vary
+from fad.distributed.primitives import SPLIT, TYPED, all_reduce_sum, new_ticket, vary
 from fad.distributed.ranks import NeedsTypes, RankTrace, run_typed, spmd, tie, without_collectives
+from fad.distributed.ties import sweep_like
 from fad.distributed.worlds import world
 from fad.errors import ShapeMismatchError
 from fad.staging.record import recorder

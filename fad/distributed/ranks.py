@@ -32,15 +32,8 @@ from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
 from fad.core.values import depth, traces_of
 from fad.distributed.communicator import Communicator, RankNumber
 from fad.distributed.errors import RankTypeError
-from fad.distributed.primitives import (
-    GIVES_SAME,
-    TAKES_SAME,
-    TYPED,
-    find_batches_of_tangents,
-    find_untied,
-    tied,
-    vary,
-)
+from fad.distributed.primitives import GIVES_SAME, TAKES_SAME, TYPED, vary
+from fad.distributed.ties import find_batches_of_tangents, find_untied, tied
 from fad.distributed.worlds import world
 from fad.errors import user_line
 from fad.ops.writing import rewritten, write_through
