@@ -76,7 +76,7 @@ LAYERS = [
     ["doctor", "control", "numpy.", "scipy.", "sparse.", "random."],
     [
         "distributed.errors", "distributed.communicator", "distributed.sequence", "distributed.threads",
-        "distributed.mpi", "distributed.nccl", "distributed.worlds", "distributed.primitives", "distributed.ranks",
+        "distributed.mpi", "distributed.nccl", "distributed.worlds", "distributed.ties", "distributed.primitives", "distributed.ranks",
         "distributed.collectives", "distributed.derivatives", "distributed.checking", "distributed.solve",
         "distributed.parts",
     ],

@@ -34,7 +34,7 @@ from fad.transforms.linearize import LinearTrace
 from fad.transforms.mutation import equal
 from fad.transforms.undo_writes import outside
 from fad.transforms.vjp import VJPTrace
-from fad.transforms.vmap import BatchTrace
+from fad.transforms.vmap import BatchTrace, replaced
 
 _BATCHED = (BatchTrace, LimitTrace)
 
@@ -246,14 +246,15 @@ def _forward_call(*xs: Any, call: Call, graph: Graph | None) -> tuple:
     return tuple(call.fun(*xs))
 
 
-def _batch_call(size: int, batched: tuple, xs: list, params: dict) -> tuple:
-    return tuple(batch_call(params["call"], list(batched), size)(*xs))
+def _batch_call(trace: Any, batched: tuple, xs: list, params: dict) -> tuple:
+    with replaced(trace):
+        return tuple(batch_call(params["call"], list(batched), trace.size)(*xs))
 
 
 # A call of a function with custom rules. `graph` is what it computes, None for a library's function.
 call_p = Primitive(
     "custom_call", _forward_call, multi=True, batch=_batch_call, archetype="call",
-    differentiated=lambda *xs, call, graph: tuple(call(*xs)),
+    differentiated=lambda *xs, call, graph: tuple(call(*xs)), needs_trace=True,
 )  # fmt: skip
 
 

@@ -108,7 +108,8 @@ class Primitive(Operation):
     ``differentiated``
         ``(*arrays, **params) -> y``, in other operations: what a differentiating transform runs in place of this one.
     ``swept``
-        ``(ct, xs) -> ct`` of an operation with effects, whose VJP runs in every sweep, with a cotangent or without.
+        ``(ct, y, seeds) -> ct`` of an operation with effects, whose VJP runs in every sweep, with a cotangent or
+        without; the seeds are the traced cotangents that the sweep began with.
     ``cotangent``
         ``(shape, dtype, index, ct)``, of an operation that reads elements: its operand's cotangent, not yet an array.
     ``declared``

@@ -14,19 +14,21 @@ from fad.core.tracer import Tracer, up_to_date
 from fad.core.values import traces_of
 from fad.distributed import primitives as p
 from fad.distributed.communicator import Communicator
-from fad.distributed.ranks import RankTrace, active, tie
+from fad.distributed.ranks import RankTrace, active, batches_of_tangents, tie
+from fad.distributed.ties import join_batches
 from fad.distributed.worlds import world
 from fad.errors import ShapeMismatchError, UnsupportedInputError
 from fad.staging.record import recorder
 from fad.transforms.check import as_value
+from fad.transforms.vmap import batching
 
 _SUM = p.REDUCTIONS["sum"]
 
 
-def _call(prim: Any, x: Any, comm: Communicator, **params: Any) -> Any:
+def call(prim: Any, x: Any, comm: Communicator, **params: Any) -> Any:
     """Run a collective on one array, on behalf of whatever traces it on any rank."""
     if type(x) is np.ndarray:
-        if not RUNS.depth or (recorder.get() is None and active(comm) is None):
+        if not RUNS.depth or (recorder.get() is None and active(comm) is None and not batching.get()):
             return prim.forward(x, comm=comm, **params)
     else:
         what = f"the operand of {prim.name}"
@@ -34,10 +36,11 @@ def _call(prim: Any, x: Any, comm: Communicator, **params: Any) -> Any:
         if type(x) is int:  # NumPy keeps what it has no integers for as an object
             raise OverflowError(f"{what} is too large for NumPy's integers: {given}")
         x = up_to_date(x) if type(x) is Tracer else x
+    x = join_batches(x, batches_of_tangents())
     trace = active(comm)
     if trace is not None:
         if not _knows(trace, x):
-            x = trace.new(x, False)
+            x = trace.take(x)
     elif recorder.get() is not None:
         x = tie(x, [])
     return prim(x, comm=comm, **params)
@@ -137,11 +140,11 @@ def all_reduce(x: Any, op: str = "sum", *, comm: Communicator | None = None) -> 
     """
     comm = comm or world()
     if op == "sum" and type(x) is np.ndarray and x.dtype.kind in "fciu":  # the fast path
-        return _call(_SUM, x, comm)
+        return call(_SUM, x, comm)
     prim = p.REDUCTIONS["sum" if _op(op) == "mean" else op]
     if op == "mean":
-        return _map_leaves(x, lambda x: _mean(_call(prim, _count(x, op), comm, **_says(mean=op == "mean")), x, comm))
-    return _map_leaves(x, lambda x: _call(prim, _count(x, op), comm))
+        return _map_leaves(x, lambda x: _mean(call(prim, _count(x, op), comm, **_says(mean=op == "mean")), x, comm))
+    return _map_leaves(x, lambda x: call(prim, _count(x, op), comm))
 
 
 def varying(x: Any, *, comm: Communicator | None = None) -> Any:
@@ -183,7 +186,7 @@ def all_gather(
     prim = p.gather_varying if varying else p.all_gather
 
     def one(x: Any) -> Any:
-        return _to_axis(_call(prim, x, comm, **_says_gathered(x, axis, tiled)), axis, tiled)
+        return _to_axis(call(prim, x, comm, **_says_gathered(x, axis, tiled)), axis, tiled)
 
     return _map_leaves(x, one)
 
@@ -242,7 +245,7 @@ def reduce_scatter(
     def one(x: Any) -> Any:
         parts = _from_axis(x, axis, tiled, comm, "reduce_scatter")
         says = _says(axis=_axis(axis, np.ndim(x)), tiled=tiled, mean=op == "mean")
-        y = _call(p.reduce_scatter, _count(parts, op), comm, **says)
+        y = call(p.reduce_scatter, _count(parts, op), comm, **says)
         return _mean(y, x, comm) if op == "mean" else y
 
     return _map_leaves(x, one)
@@ -267,7 +270,7 @@ def all_to_all(x: Any, *, split_axis: int = 0, concat_axis: int = 0, comm: Commu
         parts = _from_axis(x, split_axis, True, comm, "all_to_all")
         ndim = parts.ndim - 1
         says = _says(split_axis=_axis(split_axis, ndim), concat_axis=_axis(concat_axis, ndim))
-        y = _call(p.all_to_all, parts, comm, **says)
+        y = call(p.all_to_all, parts, comm, **says)
         return _to_axis(y, concat_axis, True)
 
     return _map_leaves(x, one)
@@ -280,7 +283,7 @@ def broadcast(x: Any, root: int = 0, *, comm: Communicator | None = None) -> Any
     array([1., 1.])
     """
     comm = comm or world()
-    return _map_leaves(x, lambda x: _call(p.broadcast, x, comm, root=_rank(root, comm, "root")))
+    return _map_leaves(x, lambda x: call(p.broadcast, x, comm, root=_rank(root, comm, "root")))
 
 
 def reduce(x: Any, root: int = 0, op: str = "sum", *, comm: Communicator | None = None) -> Any:
@@ -294,9 +297,9 @@ def reduce(x: Any, root: int = 0, op: str = "sum", *, comm: Communicator | None 
 
     def one(x: Any) -> Any:
         if _op(op) in ("sum", "mean"):
-            y = _call(p.reduce, _count(x, op), comm, root=root, **_says(mean=op == "mean"))
+            y = call(p.reduce, _count(x, op), comm, root=root, **_says(mean=op == "mean"))
             return _mean(y, x, comm) if op == "mean" else y
-        y = varying(_call(p.REDUCTIONS[op], _count(x, op), comm, **_says(root=root)), comm=comm)
+        y = varying(call(p.REDUCTIONS[op], _count(x, op), comm, **_says(root=root)), comm=comm)
         return y if comm.rank == root else y * 0
 
     return _map_leaves(x, one)
@@ -309,7 +312,7 @@ def gather(x: Any, root: int = 0, *, comm: Communicator | None = None) -> Any:
     (1, 2)
     """
     comm = comm or world()
-    return _map_leaves(x, lambda x: _call(p.gather, x, comm, root=_rank(root, comm, "root")))
+    return _map_leaves(x, lambda x: call(p.gather, x, comm, root=_rank(root, comm, "root")))
 
 
 def scatter(x: Any, root: int = 0, *, comm: Communicator | None = None) -> Any:
@@ -320,7 +323,7 @@ def scatter(x: Any, root: int = 0, *, comm: Communicator | None = None) -> Any:
     """
     comm = comm or world()
     root = _rank(root, comm, "root")
-    return _map_leaves(x, lambda x: _call(p.scatter, _from_axis(x, 0, False, comm, "scatter"), comm, root=root))
+    return _map_leaves(x, lambda x: call(p.scatter, _from_axis(x, 0, False, comm, "scatter"), comm, root=root))
 
 
 def permute(x: Any, pairs: Sequence[tuple[int, int]], *, comm: Communicator | None = None) -> Any:
@@ -338,7 +341,7 @@ def permute(x: Any, pairs: Sequence[tuple[int, int]], *, comm: Communicator | No
     array([1., 1.])
     """
     comm = comm or world()
-    return _map_leaves(x, lambda x: _call(p.permute, x, comm, pairs=_pairs(pairs, comm)))
+    return _map_leaves(x, lambda x: call(p.permute, x, comm, pairs=_pairs(pairs, comm)))
 
 
 def _pairs(pairs: Any, comm: Communicator) -> tuple:
@@ -368,13 +371,13 @@ def send(x: Any, dest: int, tag: int = 0, *, comm: Communicator | None = None) -
     Under derivatives both ranks must be inside of `spmd`, or `fad.distributed.grad` and its like.
     """
     comm = comm or world()
-    _map_leaves(x, lambda x: _call(p.send, x, comm, dest=_rank(dest, comm, "dest"), tag=_tag(tag)))
+    _map_leaves(x, lambda x: call(p.send, x, comm, dest=_rank(dest, comm, "dest"), tag=_tag(tag)))
 
 
 def recv(like: Any, source: int, tag: int = 0, *, comm: Communicator | None = None) -> Any:
     """Return the array that a rank sent; `like` says its shape and dtype."""
     comm = comm or world()
-    return _map_leaves(like, lambda x: _call(p.recv, x, comm, source=_rank(source, comm, "source"), tag=_tag(tag)))
+    return _map_leaves(like, lambda x: call(p.recv, x, comm, source=_rank(source, comm, "source"), tag=_tag(tag)))
 
 
 def barrier(*, comm: Communicator | None = None) -> None:
@@ -382,7 +385,7 @@ def barrier(*, comm: Communicator | None = None) -> None:
 
     >>> barrier()
     """
-    _call(p.barrier, np.float64(0.0), comm or world())
+    call(p.barrier, np.float64(0.0), comm or world())
 
 
 # --- begun now, waited for later -------------------------------------------------------------------------------------
@@ -407,8 +410,8 @@ class Handle:
 def _start(name: str, x: Any, comm: Communicator, after: Callable, **params: Any) -> Callable:
     begin, finish = p.SPLIT[name]
     more = {"does": name, "ticket": p.new_ticket(), "params": tuple(sorted(params.items()))}
-    pending = _call(begin, x, comm, **more)
-    return lambda: after(_call(finish, pending, comm, **more))
+    pending = call(begin, x, comm, **more)
+    return lambda: after(call(finish, pending, comm, **more))
 
 
 def _handle(x: Any, begin: Callable) -> Handle:

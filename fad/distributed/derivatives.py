@@ -20,8 +20,9 @@ from fad.core.journal import JOURNAL, effect_place, with_journal
 from fad.core.tracer import Tracer, tracer
 from fad.core.values import depth
 from fad.distributed.communicator import Communicator
-from fad.distributed.primitives import SPLIT, TYPED, all_reduce_sum, new_ticket, trace_like, vary
+from fad.distributed.primitives import SPLIT, TYPED, all_reduce_sum, new_ticket, vary
 from fad.distributed.ranks import NeedsTypes, RankTrace, run_typed, spmd, tie, without_collectives
+from fad.distributed.ties import sweep_like
 from fad.distributed.worlds import world
 from fad.errors import ShapeMismatchError
 from fad.staging.record import recorder
@@ -46,6 +47,7 @@ class Buckets:
     def __init__(self, comm: Communicator, leaves: list, nbytes: int, reduce: bool):
         self.comm = comm
         self.leaves = leaves
+        self.traced = [x for x in leaves if type(x) is Tracer]  # as all gradients are, on this rank or another
         self.sums: list = [None] * len(leaves)  # of the batches before the last
         self.found: list = [None] * len(leaves)
         self.plan = _plan(leaves, nbytes) if reduce else []
@@ -62,7 +64,7 @@ class Buckets:
         if not self.last:
             self.sums[number] = g
             return
-        self.found[number] = trace_like(g, self.leaves[number])
+        self.found[number] = sweep_like(g, self.leaves[number], self.traced)
         if self.plan:
             self.missing[self.where[number]] -= 1
             while len(self.sent) < len(self.plan) and not self.missing[len(self.sent)]:
@@ -83,7 +85,7 @@ class Buckets:
         """Return the gradients of all leaves, reduced; zeros for those that the loss does not depend on."""
         for number, leaf in enumerate(self.leaves):
             if self.found[number] is None:
-                self.take(number, trace_like(None, leaf))
+                self.take(number, np.zeros_like(leaf))
         for number, (bucket, wait) in enumerate(zip(self.plan, self.sent, strict=True)):
             total, at = wait(), 0
             if number == 0 and self.share is not None:
@@ -204,7 +206,7 @@ def value_and_grad(
             if buckets.last and buckets.plan and leaves[buckets.plan[0][0]].dtype == value.dtype:
                 buckets.share = total
             elif buckets.last:
-                mean = start_sum(total, mine)
+                mean = start_sum(sweep_like(total, total, buckets.traced), mine)
             ct = value.dtype.type(weight)
             ct = ct if isinstance(value, np.generic) else np.ones_like(value) * ct
             if typed:

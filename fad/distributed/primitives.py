@@ -26,22 +26,11 @@ from fad.core.graph import EFFECT
 from fad.core.journal import JOURNAL, effect_place, once
 from fad.core.memory import RUNS
 from fad.core.primitive import Primitive
-from fad.core.tracer import Tracer
 from fad.distributed.errors import DistributedError, RankTypeError
+from fad.distributed.ties import sweep_like, trace_like
 from fad.errors import BatchedValueError
 from fad.staging.record import recorder
 from fad.transforms.vmap import batching
-
-
-def trace_like(t: Any, y: Any) -> Any:
-    """Return a tangent or cotangent that is traced wherever its value is; zeros where there is none.
-
-    On other ranks it may depend on what is differentiated once more, and then they send its derivative, too.
-    """
-    if t is None:
-        t = np.zeros_like(y)
-    return tied(t, y) if type(y) is Tracer else t
-
 
 TYPED: dict[Primitive, Primitive] = {}
 """The form with rules of each collective that a function calls."""
@@ -79,7 +68,7 @@ def _check_paths() -> None:
             raise BatchedValueError(
                 "a collective stands in a function with an if or while on a batched value, whose examples may take "
                 "different paths: other ranks would wait for other messages. Use np.where, or a fixed number of "
-                "iterations for a loop until convergence, as that of cg"
+                "iterations for a loop until convergence"
             )
 
 
@@ -131,7 +120,7 @@ def pair(
         return vjp(ct, y, x, **_needed(params))
 
     typed = Primitive(
-        full, forward, jvp=push, vjp=(vjp and pull,), saves=saves, archetype=EFFECT, swept=trace_like, needs_trace=True,
+        full, forward, jvp=push, vjp=(vjp and pull,), saves=saves, archetype=EFFECT, swept=sweep_like, needs_trace=True,
     )  # fmt: skip
     typed.batch = _check(batch, typed)
     if takes_same:
@@ -170,7 +159,7 @@ def _exchanging(prim: Primitive, x: Any, params: dict) -> Any:
 
 # What is the same on all ranks, from now on as each rank's own: the cotangents of all ranks belong to the one value.
 vary: Primitive = Primitive(
-    "vary", lambda x, comm: x, saves="none", archetype="linear", swept=trace_like,
+    "vary", lambda x, comm: x, saves="none", archetype="linear", swept=sweep_like,
     jvp=lambda ts, y, xs, params: vary(trace_like(ts[0], xs[0]), **params),
     vjp=(lambda ct, y, x, comm: all_reduce_sum(ct, comm=comm),),
     batch=lambda size, batched, xs, params: vary(xs[0], **params),
@@ -179,30 +168,21 @@ vary: Primitive = Primitive(
 # The part of this rank of what is the same on all: row `rank`.
 own_part: Primitive = Primitive(
     "own_part", lambda x, comm: np.array(x[int(comm.rank)])[()] if x.ndim == 1 else x[int(comm.rank)].copy(),
-    saves="none", archetype="linear", swept=trace_like,
+    saves="none", archetype="linear", swept=sweep_like,
     jvp=lambda ts, y, xs, params: own_part(trace_like(ts[0], xs[0]), **params),
     vjp=(lambda ct, y, x, comm: all_gather_p(ct, comm=comm),),
     batch=lambda size, batched, xs, params: own_part(np.moveaxis(xs[0], 0, 1), **params),
 )  # fmt: skip
 TAKES_SAME.update((vary, own_part))
 
-
-def _tie_jvp(ts: Any, y: Any, xs: Any, params: dict) -> Any:
-    return trace_like(ts[0], y)
-
-
-# A value that is traced wherever the other operands are: a collective must be differentiated on every rank or on none.
-tied: Primitive = Primitive(
-    "tied", lambda x, *anchors: x, saves="none", archetype="linear", jvp=_tie_jvp,
-    vjp=lambda k, ct, y, *xs: ct if k == 0 else None,
-    batch=lambda size, batched, xs, params: _tie_batch(size, batched, xs),
+# What goes into, or comes out of, a computation of all ranks together: it is differentiated on every rank, or on none.
+joint: Primitive = Primitive(
+    "joint", lambda x, comm: x, saves="none", archetype="linear", swept=sweep_like,
+    jvp=lambda ts, y, xs, params: trace_like(ts[0], y),
+    vjp=(lambda ct, y, x, comm: ct,),
+    batch=lambda size, batched, xs, params: joint(xs[0], **params),
 )  # fmt: skip
-
-
-def _tie_batch(size: int, batched: tuple, xs: list) -> Any:
-    x = xs[0] if batched[0] else np.broadcast_to(xs[0], (size, *np.shape(xs[0])))
-    anchors = [a[0] if b else a for a, b in zip(xs[1:], batched[1:], strict=True)]
-    return tied(x, *anchors)
+TYPED[joint] = joint
 
 
 # --- reductions -------------------------------------------------------------------------------------------------------
@@ -316,7 +296,7 @@ permute_p: Primitive = TYPED[permute]
 send = collective(
     "send", batch=lambda prim, x, params: np.broadcast_to(prim(x, **params), (len(x),)), saves="operands",
     jvp=lambda t, y, x, comm, dest, tag: send_p(t, comm=comm, dest=dest, tag=tag),
-    vjp=lambda ct, y, x, comm, dest, tag: recv_p(trace_like(None, x), comm=comm, source=dest, tag=tag),
+    vjp=lambda ct, y, x, comm, dest, tag: recv_p(trace_like(None, x, [ct]), comm=comm, source=dest, tag=tag),
 )  # fmt: skip
 send_p: Primitive = TYPED[send]
 

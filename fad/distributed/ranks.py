@@ -32,7 +32,8 @@ from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
 from fad.core.values import depth, traces_of
 from fad.distributed.communicator import Communicator, RankNumber
 from fad.distributed.errors import RankTypeError
-from fad.distributed.primitives import GIVES_SAME, TAKES_SAME, TYPED, tied, vary
+from fad.distributed.primitives import GIVES_SAME, TAKES_SAME, TYPED, vary
+from fad.distributed.ties import find_batches_of_tangents, find_untied, tied
 from fad.distributed.worlds import world
 from fad.introspect.frames import user_line
 from fad.ops.writing import replace_root, write_through
@@ -42,6 +43,7 @@ from fad.transforms.custom_rules import RULES, Call
 
 _NUMBERS = (bool, int, float, complex)
 _active: ContextVar[Any] = ContextVar("ranks", default=None)
+_of_tangents: ContextVar[frozenset] = ContextVar("batches of tangents", default=frozenset())
 
 
 class NeedsTypes(BaseException):
@@ -75,6 +77,11 @@ class RankTrace(Trace):
 
     def new(self, x: Any, same: bool) -> Tracer:
         return tracer(x, self, Same() if same else None)
+
+    def take(self, x: Any) -> Any:
+        """Return a value from outside as each rank's own; in a vmap within, each example of it."""
+        younger = type(x) is Tracer and x.trace.birth > self.birth
+        return tied(x, self.new(np.float64(0.0), False)) if younger else self.new(x, False)
 
     def vary(self, x: Tracer) -> Any:
         """Return the value behind a tracer as each rank's own."""
@@ -169,10 +176,9 @@ def _not_the_same(what: str) -> RankTypeError:
 
 def tie(x: Any, anchors: list) -> Any:
     """Return a value that is traced by all that traces the anchors, and by what records the program."""
-    mine = set(traces_of(x))
-    found = [anchor for anchor in anchors if not mine.issuperset(traces_of(anchor))]
+    found = find_untied(x, anchors)
     trace = recorder.get()
-    if trace is not None and trace not in mine and not any(_is_below(trace, a) for a in found):
+    if trace is not None and not any(_is_below(trace, a) for a in [x, *found]):
         found.append(tracer(np.float64(0.0), trace, trace.constant(0.0)))
     if not found:
         return x
@@ -180,6 +186,16 @@ def tie(x: Any, anchors: list) -> Any:
     if dtype is None or dtype.kind not in "fc":  # no derivative, but part of the program
         found = [a for a in found if type(a) is Tracer and isinstance(a.trace, RecordTrace)]
     return tied(x, *found) if found else x
+
+
+def batches_of_tangents() -> frozenset:
+    """Return the running vmaps that batch only tangents of what runs under `spmd`, as `jacfwd` and `hessian` do."""
+    return _of_tangents.get()
+
+
+def _find_batches_of_tangents(leaves: list) -> frozenset:
+    seen = {trace for x in leaves for trace in traces_of(x)}
+    return frozenset(set().union(*map(find_batches_of_tangents, leaves)) - seen)
 
 
 def _is_below(trace: Any, x: Any) -> bool:
@@ -306,6 +322,7 @@ def run_typed(
     trace = RankTrace(comm, anchors)
     running = Running(fun)
     token = _active.set(trace)
+    batches = _of_tangents.set(_of_tangents.get() | _find_batches_of_tangents(leaves))
 
     def arguments() -> tuple:
         given = [trace.new(x, same) if _is_number(x) else x for x, same in zip(leaves, flags, strict=True)]
@@ -331,6 +348,7 @@ def run_typed(
         trace.clarify(error)
         raise
     finally:
+        _of_tangents.reset(batches)
         _active.reset(token)
         trace.finish()
         running.__exit__()

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fad.distributed.collectives import all_reduce
+from fad.core.tracer import any_of
+from fad.distributed.collectives import all_reduce, call
 from fad.distributed.communicator import Communicator
+from fad.distributed.primitives import joint
 from fad.distributed.ranks import run_untyped, spmd
 from fad.distributed.worlds import world
 from fad.errors import DerivativeError, UnsupportedInputError
@@ -86,7 +88,7 @@ def cg(
 
     solve.defvjp(forward, backward)
     solve.defjvp(push)
-    return solve(b, *params)
+    return call(joint, solve(call(joint, b, comm), *params), comm)
 
 
 def _iterate(matvec: Callable, b: Any, params: tuple, comm: Communicator, tol: float, maxiter: int) -> Any:
@@ -98,14 +100,15 @@ def _iterate(matvec: Callable, b: Any, params: tuple, comm: Communicator, tol: f
     rr = dot(r, r)
     limit = tol * tol * rr
     for _ in range(maxiter):
-        if rr <= limit:
+        going = rr > limit  # under vmap some systems converge before others, and stay as they are
+        if not any_of(going):
             return x
         q = matvec(p, *params)
-        alpha = rr / dot(p, q)
+        alpha = np.where(going, rr, 0.0) / np.where(going, dot(p, q), 1.0)
         x = x + alpha * p
         r = r - alpha * q
-        before, rr = rr, dot(r, r)
-        p = r + (rr / before) * p
+        before, rr = np.where(going, rr, 1.0), np.where(going, dot(r, r), rr)
+        p = r + np.where(going, rr / before, 0.0) * p
     raise DerivativeError(
         f"conjugate gradients did not converge in {maxiter} iterations: the operator may be no symmetric positive "
         "definite "

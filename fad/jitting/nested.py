@@ -20,7 +20,7 @@ from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.mutation import Earlier
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, vjp
-from fad.transforms.vmap import BatchTrace, vmap
+from fad.transforms.vmap import BatchTrace, replaced, vmap
 
 
 def _fill(flat: Callable, values: Any, mine: list) -> Callable:
@@ -96,7 +96,8 @@ def _under_vmap(
         return flat(*leaves)
     axes = tuple(0 if m else None for m in mine)
     batched = cached(("vmap", trace.on_branch), lambda: vmap(flat, in_axes=axes, on_branch=trace.on_branch))
-    out = batched(*values)
+    with replaced(trace):
+        out = batched(*values)
     if _depends_on(trace, out):
         before.undo()
         return flat(*leaves)

@@ -24,6 +24,7 @@ from fad.errors import ImpureFunctionError, MemoryLimitError
 from fad.introspect.frames import show_place, user_line
 from fad.staging.may_raise import may_refuse
 from fad.staging.record import is_recording, pause_collection
+from fad.transforms.vmap import batching
 
 MAX_PATHS = 32
 MAX_SIGNATURES = 256
@@ -126,8 +127,8 @@ class Path:
         return (bool(self.strides) and self.strides != strides_of(xs)) or self.is_part() or self.is_stale()
 
     def is_part(self) -> bool:
-        """Whether a recording is under way, in which its effects must be seen."""
-        return self.effects and is_recording()
+        """Whether a recording is under way, in which its effects must be seen, or a batch, which they must join."""
+        return self.effects and (is_recording() or bool(batching.get()))
 
     def describe(self) -> Iterator[str]:
         """Give the lines of ``explain``: what was recorded, under which guards, and how the program runs."""

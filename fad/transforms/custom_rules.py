@@ -19,7 +19,7 @@ from fad.transforms.jvp import JVPTrace
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, vjp
-from fad.transforms.vmap import BatchTrace, vmap
+from fad.transforms.vmap import BatchTrace, replaced, vmap
 
 
 class Call:
@@ -159,7 +159,8 @@ def _batch_rule(trace: BatchTrace, call: Call, xs: tuple) -> list:
         ys, flags = call.batch(trace.size, batched, values)
         ys = [y if b else np.broadcast_to(y, (trace.size, *y.shape)) for y, b in zip(ys, flags, strict=True)]
     else:
-        ys = batch_call(call, batched, trace.size)(*values)
+        with replaced(trace):
+            ys = batch_call(call, batched, trace.size)(*values)
     return [tracer(y, trace, None) for y in check_closed(trace, ys, call)]
 
 

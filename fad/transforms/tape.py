@@ -7,6 +7,7 @@ one reversed loop with no graph search (`fad.transforms.vjp.sweep`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,9 @@ CALL = 8  # (kind, parents, pullback, n)                    a custom rule or a c
 RERUN = 9  # (kind, trace, run, n)                          a checkpoint: run() -> tracers, again
 WRITE = 10  # [kind, i, j, place, index, old, path, whole, undone, shape, dtype]    place[index] = value j, in array i
 EFFECT = 12  # (kind, parents, prim, y, xs, params)         swept without a cotangent too, as zeros: other ranks do
+
+SEEDS: ContextVar[tuple] = ContextVar("seeds", default=())
+"""The traced cotangents that the sweeps in progress began with."""
 
 
 def _is_fraction_and_number(x: Any, constant: Any) -> bool:

@@ -45,6 +45,7 @@ from fad.transforms.tape import (
     ONE_OF_TWO,
     PRODUCT,
     RERUN,
+    SEEDS,
     UNARY,
     WRITE,
     Recorder,
@@ -322,7 +323,8 @@ def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray) -> None:
 def _sweep_effect(record: tuple, i: int, cts: list, own: bytearray) -> None:
     """Run the record of an operation that others wait for, with a cotangent of zeros where there is none."""
     g, cts[i] = cts[i], None
-    _sweep_general(record, record[2].swept(None if g is None else densify(g), record[3]), cts, own)
+    ct = record[2].swept(None if g is None else densify(g), record[3], SEEDS.get())
+    _sweep_general(record, ct, cts, own)
 
 
 def _sweep_many(record: tuple, i: int, cts: list, own: bytearray) -> None:
@@ -429,6 +431,8 @@ class Tape:
         if written and any(_may_be_kept(ct) for ct in cts):
             detach(records)
         before, RUNS.rules = RUNS.rules, True
+        seeds = [ct for ct in cts if type(ct) is Tracer]
+        token = SEEDS.set((*SEEDS.get(), *seeds)) if seeds else None
         try:
             trace.sweep(records, slots, bytearray(len(records)), n, keep)
         except (TypeError, ValueError) as error:
@@ -436,6 +440,8 @@ class Tape:
             raise
         finally:
             RUNS.rules = before
+            if token is not None:
+                SEEDS.reset(token)
             if written and keep:
                 redo(records)
         return settle(slots[:n], self.leaves, cts)

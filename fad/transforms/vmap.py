@@ -9,9 +9,10 @@ same way up to there and further. A function with k paths costs at most 2k - 1 r
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -52,6 +53,16 @@ class _Split(BaseException):
 
 batching: ContextVar[tuple] = ContextVar("batching", default=())
 """The traces of the runs under vmap that are in progress, outermost first."""
+
+
+@contextlib.contextmanager
+def replaced(trace: BatchTrace) -> Iterator[None]:
+    """Run the same batch by another vmap, in the place of one that is in progress."""
+    token = batching.set(tuple([other for other in batching.get() if other is not trace]))
+    try:
+        yield
+    finally:
+        batching.reset(token)
 
 
 class BatchTrace(Trace):

@@ -192,4 +192,70 @@ def compiled(comm, name):
             assert f.cache_info().hits == 2
 
 
-CHECKS = {f.__name__: f for f in (value_and_gradients, forward_mode, second_order, batched, compiled)}
+def jacobians(comm, name):
+    """Hessians, and Jacobians of gradients, whose tangents and cotangents are batches."""
+    ranks, serial = programs(name)
+    n, r = comm.size, int(comm.rank)
+    x, xs = data(r, SHAPE), all_data(n, SHAPE)
+    f, s = D.spmd(ranks(comm), comm, replicated=0), serial(n)
+    _close(fad.hessian(f)(W, x), fad.hessian(s)(W, xs))
+    _close(fad.jacfwd(fad.grad(f, 1))(W, x), fad.jacfwd(fad.grad(s, 1))(W, xs)[r])
+    _close(fad.jacrev(fad.grad(f))(W, x), fad.jacrev(fad.grad(s))(W, xs))
+
+
+def one_sided(comm, name):
+    """The operand depends on the argument on one rank alone, and one rank alone reads the result."""
+    case, whole = CASES[name]
+    n, r = comm.size, int(comm.rank)
+    x, xs, others = data(r, SHAPE), all_data(n, SHAPE), all_data(n, SHAPE, 1)
+    ws, mine = np.stack([W, 2 * W]), np.stack([x, others[r]])
+    giver, reader = n - 1, 0
+
+    def loss(w, x):
+        y = comm.varying(case(comm, np.sin(w * x) + 1.5 if comm.rank == giver else others[r]))
+        return comm.all_reduce(np.array([np.sum(y * y), np.sum(np.sin(y))]) if comm.rank == reader else x[:2])
+
+    def serial(w, xs):
+        ys = whole(n, np.stack([np.sin(w * xs[k]) + 1.5 if k == giver else others[k] for k in range(n)]))
+        y = ys[reader]
+        return np.array([np.sum(y * y), np.sum(np.sin(y))]) + sum(xs[k][:2] for k in range(n) if k != reader)
+
+    f, first = D.spmd(loss, comm, replicated=0), D.spmd(lambda w, x: loss(w, x)[0], comm, replicated=0)
+    _close(fad.jacrev(f)(W, x), fad.jacrev(serial)(W, xs))
+    _close(fad.jacfwd(f)(W, x), fad.jacfwd(serial)(W, xs))
+    _close(fad.jit(fad.hessian(first))(W, x), fad.hessian(lambda w, xs: serial(w, xs)[0])(W, xs))
+    _close(fad.jacrev(fad.jacfwd(f))(W, x), fad.jacfwd(fad.jacrev(serial))(W, xs))
+    g, s = fad.grad(first), fad.grad(lambda w, xs: serial(w, xs)[0])
+    _close(fad.vmap(g, (0, None))(ws, x), [s(w, xs) for w in ws])
+    _close(fad.vmap(g, (None, 0))(W, mine), [s(W, xs), s(W, others)])
+
+
+def one_sided_batch(comm, name):
+    """The operand depends on the batch on one rank alone: without derivatives, and in a vmap within what has them."""
+    case, whole = CASES[name]
+    n, r = comm.size, int(comm.rank)
+    xs = all_data(n, SHAPE)
+    ws = np.stack([W, 2 * W])
+
+    def operand(w, rank):
+        return w + 1.0 if rank == n - 1 else xs[rank]
+
+    expected = [whole(n, np.stack([operand(w, k) for k in range(n)])) for w in ws]
+    f = lambda w: case(comm, operand(w, r))
+    for g in (fad.vmap(f), fad.jit(fad.vmap(f)), fad.vmap(fad.jit(f)), fad.vmap(f, chunk_size=1)):
+        for _ in range(2):
+            _close(g(ws), [ys[r] for ys in expected])
+    called = fad.jit(lambda x: case(comm, x))
+    called(xs[r])  # a program of one example, from before
+    _close(fad.vmap(lambda w: called(operand(w, r)))(ws), [ys[r] for ys in expected])
+    inside = D.spmd(lambda ws: comm.all_reduce(np.sum(comm.varying(fad.vmap(f)(comm.varying(ws))))), comm, replicated=0)
+    serial = lambda ws: sum(np.sum(whole(n, np.stack([operand(w, k) for k in range(n)]))) for w in ws)
+    _close(fad.grad(inside)(ws), fad.grad(serial)(ws))
+
+
+CHECKS = {
+    f.__name__: f
+    for f in (
+        value_and_gradients, forward_mode, second_order, batched, compiled, jacobians, one_sided, one_sided_batch
+    )
+}  # fmt: skip

@@ -120,6 +120,57 @@ def test_a_linear_system_over_ranks_is_solved_and_differentiated_as_on_one(size)
         np.testing.assert_allclose(bent, fad.grad(fad.grad(whole))(0.8, b), rtol=1e-7)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_linear_systems_over_ranks_are_batched_each_until_it_has_converged(size):
+    n, e = 12, 12 // size
+    b = np.random.default_rng(0).normal(size=n)
+    ks, bs = np.array([0.2, 0.8, 3.0]), np.stack([b, 1e8 * b, 0 * b])
+
+    def solve(k, b):
+        a = np.diag(1.0 + k * np.arange(1.0, n + 1)) + k * (2 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1))
+        return np.linalg.solve(a, b)
+
+    def close(found, expected):
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+
+    def run(comm):
+        place, rank = part(comm, np.arange(1.0, n + 1)), int(comm.rank)
+        mine, rows = part(comm, b), np.stack([part(comm, x) for x in bs])
+
+        def cg(b, k):
+            def matvec(x, k):
+                y = D.halo(x, comm=comm)
+                return (1.0 + k * place) * x + k * (2.0 * x - y[2:] - y[:-2])
+
+            return D.cg(matvec, b, k, comm=comm, tol=1e-13)
+
+        f = D.spmd(lambda k, b: comm.all_reduce(np.sum(np.tanh(cg(b, k)))), comm, replicated=0)
+        whole = lambda k, b: np.sum(np.tanh(solve(k, b)))
+        close(fad.vmap(cg, (0, None))(rows, 0.8), fad.vmap(solve, (None, 0))(0.8, bs)[:, rank * e : (rank + 1) * e])
+        close(fad.vmap(fad.grad(f))(ks, rows), fad.vmap(fad.grad(whole))(ks, bs))
+        close(fad.vmap(fad.grad(f), (0, None))(ks, mine), fad.vmap(fad.grad(whole), (0, None))(ks, b))
+        close(fad.hessian(f)(0.8, mine), fad.hessian(whole)(0.8, b))
+        compiled = fad.jit(fad.vmap(fad.grad(f)))
+        for factor in (1.0, 2.0):
+            close(compiled(factor * ks, rows), fad.vmap(fad.grad(whole))(factor * ks, bs))
+
+        def of_one_rank(w, b):  # the right-hand side depends on w[0] on rank 0 alone, which alone reads the solution
+            w = comm.varying(w)
+            x = comm.varying(cg(b * (w[0] if rank == 0 else 1.0), w[1] + w[2] ** 2))
+            return comm.all_reduce(np.sum(np.tanh(x)) if rank == 0 else np.sum(b))
+
+        def of_first_part(w, b):
+            x = solve(w[1] + w[2] ** 2, b * np.where(np.arange(n) < e, w[0], 1.0))
+            return np.sum(np.tanh(x[:e])) + np.sum(b[e:])
+
+        g, w = D.spmd(of_one_rank, comm, replicated=0), np.linspace(0.5, 1.0, 3)
+        close(fad.hessian(g)(w, mine), fad.hessian(of_first_part)(w, b))
+        ws = np.stack([w, 2 * w])
+        close(fad.vmap(fad.grad(g), (0, None))(ws, mine), fad.vmap(fad.grad(of_first_part), (0, None))(ws, b))
+
+    on_ranks(run, size)
+
+
 def test_a_system_that_does_not_converge_is_an_error():
     with pytest.raises(fad.errors.DerivativeError, match="did not converge"):
         D.cg(lambda x, d: d * x, np.ones(8), np.arange(1.0, 9.0), maxiter=3)

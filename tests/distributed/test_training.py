@@ -337,3 +337,44 @@ def test_losses_with_checkpoints_jit_and_collectives_inside_have_the_serial_deri
 def test_an_optimiser_of_whole_vectors_is_not_sharded():
     with pytest.raises(UnsupportedInputError, match="LBFGS takes products of whole vectors"):
         optim.sharded(optim.LBFGS(np.ones(3)))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("bucket_bytes", [1, 1 << 20])
+@pytest.mark.parametrize("with_collective", [False, True])
+def test_a_gradient_over_ranks_is_a_batch_on_all_ranks_if_it_is_one_on_any(size, bucket_bytes, with_collective):
+    x = np.linspace(0.1, 1.0, 6)
+
+    def run(comm):
+        n, rank = comm.size, int(comm.rank)
+
+        def of_rank(r, p, xs):
+            return np.sum(p["a"] * p["b"] * xs[0]) if r == 0 else np.sum(p["a"] ** 2 * xs[r])
+
+        def factor(p, xs):
+            return np.sum(p["b"]) + (n - 1) * np.sum(xs)
+
+        def loss(p, xs):
+            y = of_rank(rank, p, xs)
+            return y * comm.all_reduce(np.sum(p["b"]) if rank == 0 else np.sum(xs)) if with_collective else y
+
+        def serial(p, xs):
+            y = sum(of_rank(r, p, xs) for r in range(n)) / n
+            return y * factor(p, xs) if with_collective else y
+
+        def close(found, expected):
+            for a, b in zip(fad.tree.leaves(found), fad.tree.leaves(expected), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-9)
+
+        xs = np.linspace(0.5, 1.0, n)
+        one, rows = {"a": x, "b": x + 1.0}, {"a": np.stack([x, 2 * x]), "b": np.stack([x + 1.0, x * x])}
+        g, s = D.value_and_grad(loss, comm, bucket_bytes=bucket_bytes), fad.value_and_grad(serial)
+        for axes in ({"a": 0, "b": None}, {"a": None, "b": 0}, {"a": 0, "b": 0}):
+            p = {k: one[k] if axes[k] is None else rows[k] for k in one}
+            close(fad.vmap(g, (axes, None))(p, xs), fad.vmap(s, (axes, None))(p, xs))
+        close(fad.vmap(g, (None, 0))(one, np.stack([xs, 2 * xs])), fad.vmap(s, (None, 0))(one, np.stack([xs, 2 * xs])))
+        f = D.spmd(lambda p, xs: g(p, xs)[1]["a"], comm, replicated=0)
+        for jacobian in (fad.jacfwd, fad.jacrev):
+            close(jacobian(f)(one, xs), jacobian(lambda p, xs: s(p, xs)[1]["a"])(one, xs))
+
+    D.run_ranks(run, size, timeout=60)
