@@ -108,7 +108,8 @@ Tracer.__pow__ = _power_operator
         call(0.7, s.real(3)),
         call(s.positive(), s.real()),
     ],
-raises="ValueError: The operands cannot be broadcast against each other.")
+    raises="ValueError: The operands cannot be broadcast against each other.",
+)
 def float_power(x1, x2, /, **options):
     """Return x1**x2 in double precision at least.
 
@@ -176,19 +177,31 @@ logaddexp2 = elementwise(
 sin = elementwise("sin", lambda _z, x: np.cos(x), lower="sin({0})", complex=True)
 cos = elementwise("cos", lambda _z, x: -np.sin(x), lower="cos({0})", complex=True)
 tan = elementwise("tan", lambda z, _x: 1.0 + z * z, lower="tan({0})", domain=(-1.2, 1.2), complex=True)
+
+
+def _one_minus_square(x):
+    # Of a complex x near the real axis the sign of a zero imaginary part says which side of the branch cut it is on;
+    # it must be that of -x * x, and 0.0 - 0.0 has lost it.
+    return 1.0 - x * x if x.dtype.kind != "c" else -(x * x) - (-1.0)
+
+
+def _one_plus_square(x):
+    return x * x + 1.0 if x.dtype.kind != "c" else x * x - (-1.0)
+
+
 arcsin = elementwise(
-    "arcsin", lambda _z, x: 1.0 / np.sqrt(1.0 - x * x), lower="arcsin({0})", domain=(-0.9, 0.9), complex=True
+    "arcsin", lambda _z, x: 1.0 / np.sqrt(_one_minus_square(x)), lower="arcsin({0})", domain=(-0.9, 0.9), complex=True
 )
 arccos = elementwise(
-    "arccos", lambda _z, x: -1.0 / np.sqrt(1.0 - x * x), lower="arccos({0})", domain=(-0.9, 0.9), complex=True
+    "arccos", lambda _z, x: -1.0 / np.sqrt(_one_minus_square(x)), lower="arccos({0})", domain=(-0.9, 0.9), complex=True
 )
 arctan = elementwise("arctan", lambda _z, x: 1.0 / (1.0 + x * x), lower="arctan({0})", complex=True)
 sinh = elementwise("sinh", lambda _z, x: np.cosh(x), lower="sinh({0})", complex=True)
 cosh = elementwise("cosh", lambda _z, x: np.sinh(x), lower="cosh({0})", complex=True)
 tanh = elementwise("tanh", lambda z, _x: 1.0 - z * z, lower="tanh({0})", complex=True)
-arcsinh = elementwise("arcsinh", lambda _z, x: 1.0 / np.sqrt(x * x + 1.0), complex=True, lower="arcsinh({0})")
+arcsinh = elementwise("arcsinh", lambda _z, x: 1.0 / np.sqrt(_one_plus_square(x)), complex=True, lower="arcsinh({0})")
 arccosh = elementwise(
-    "arccosh", lambda _z, x: 1.0 / (np.sqrt(x - 1.0) * np.sqrt(x + 1.0)),
+    "arccosh", lambda _z, x: 1.0 / (np.sqrt(x - 1.0) * np.sqrt(x - (-1.0))),
     lower="arccosh({0})", domain=(1.2, 3.0), complex=True,
 )  # fmt: skip
 arctanh = elementwise(
@@ -290,7 +303,6 @@ ldexp = elementwise(
 nextafter = elementwise("nextafter", one, None)
 
 # --- flat: the derivative is zero wherever it exists ------------------------------------------------------------
-
 
 
 def _elsewhere(ufunc: Any, formula: Callable) -> Callable:
