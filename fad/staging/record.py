@@ -451,6 +451,11 @@ def make_graph(fun: Callable) -> Callable:
         (BatchNorm's statistics) are further inputs, and what is written to them further outputs; the model itself stays
         as it was.
 
+    Raises
+    ------
+    NonArrayOutputError
+        An output of the function is neither an array nor a number.
+
     Examples
     --------
     >>> import numpy as np
