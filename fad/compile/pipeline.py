@@ -42,7 +42,7 @@ OPTIMISE: tuple[Callable[[Graph], Graph], ...] = (
     simplify,  # times one, a shape already there, and arrangements that undo each other are left out
     share,  # equal expressions are computed once
     add_before_scatter,  # what is added into one place is added before
-    merge_steps,  # products that the steps of an unrolled loop do alike become one
+    merge_steps,  # isomorphic iterations of an unrolled loop: their products become one
     add_before_products,  # where a product's rows are added up, a factor's are instead
     drop_dead,  # what no output, guard or check needs is dropped
 )

@@ -342,7 +342,7 @@ def _record_again(*args: Any) -> Recording:
 
 @contextlib.contextmanager
 def pause_collection() -> Iterator[None]:
-    """Let the garbage collector rest: many small objects are made here, and none of them is garbage."""
+    """Pause the garbage collector: many small objects are made here, and none of them is garbage."""
     if not gc.isenabled():
         yield
         return

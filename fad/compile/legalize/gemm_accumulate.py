@@ -58,7 +58,7 @@ def _join(graph: Graph, eq: Equation, large: dict, counts: Any, made: dict) -> E
 
 
 def _scale(graph: Graph, total: Equation, i: int, large: dict, counts: Any, made: dict) -> tuple | None:
-    """Return the product and the number that a summand is made of, read by nobody else; None if it is another value."""
+    """Return the product and the number that a summand is made of, with no other use; None if it is another value."""
     factor, dtype = 1.0, graph.types[total.outs[0]].dtype
     while i not in large:
         eq = made.get(i)

@@ -1,5 +1,4 @@
-"""What is written otherwise where a program becomes native code: pooling, sums over axes apart, and transposed
-matrices that many products read.
+"""Pooling, sums over axes apart, and transposed matrices that many products read, rewritten for native code.
 
 Maxima and sums of windows become those of slices, which are fused like any other elementwise operation; a sum over axes
 that are not neighbours becomes one sum after the other.

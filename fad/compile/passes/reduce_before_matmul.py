@@ -14,7 +14,7 @@ _DEEPEST = 8  # operations between a sum and the product
 
 
 def add_before_products(graph: Graph) -> Graph:
-    """Rewrite sums of what is linear in a product that nobody else reads."""
+    """Rewrite sums of what is linear in a product without other uses."""
     names = {eq.prim.name for eq in graph.equations}
     if not {"matmul", "sum_over"} <= names:
         return graph
