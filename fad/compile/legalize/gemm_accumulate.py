@@ -19,7 +19,7 @@ from fad.core.graph import ARRAY, Equation, Graph
 _REAL = (np.dtype(float), np.dtype(np.float32))
 
 
-def add_products(graph: Graph) -> Graph:
+def accumulate_gemm(graph: Graph) -> Graph:
     """Join large products with the sums that are results of the program, if nothing else reads either of them.
 
     What else is elementwise about the sum, before or after, would be one loop with it, which is then left as it is.

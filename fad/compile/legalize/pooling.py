@@ -36,7 +36,7 @@ def expand_pools(graph: Graph) -> Graph:
     return work.finish()
 
 
-def lay_by_rows(graph: Graph) -> Graph:
+def copy_transposed(graph: Graph) -> Graph:
     """Copy a small transposed matrix once where many small products or rows read it: gathering its columns costs more.
 
     So the weights of a recurrent network are turned once in an unrolled reverse pass, and not in each step.

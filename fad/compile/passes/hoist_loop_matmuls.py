@@ -21,7 +21,7 @@ FEWEST = 8  # steps below which nothing is gained
 MOST = 1 << 26  # bytes of the stacks that one loop may get
 
 
-def leave_loops(graph: Graph) -> Graph:
+def hoist_loop_matmuls(graph: Graph) -> Graph:
     """Rewrite the loops of a program; their bodies have been optimised before."""
     if not any(eq.prim.archetype == "loop" for eq in graph.equations):
         return graph
