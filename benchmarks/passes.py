@@ -14,14 +14,14 @@ import time
 import numpy as np
 
 import fad
-from fad.compile.passes.hoist_loop_matmuls import leave_loops
+from fad.compile.passes.hoist_loop_matmuls import hoist_loop_matmuls
 from fad.compile.pipeline import OPTIMISE, optimise, schedule
 from fad.compile.schedule.numpy_buffers import plan_memory
 from fad.compile.targets.numpy_program import NumPyProgram
 
 SIZES = (5_000, 10_000, 20_000)
 ROUNDS = 3
-PASSES = (*OPTIMISE, leave_loops)
+PASSES = (*OPTIMISE, hoist_loop_matmuls)
 
 
 def chain(equations):

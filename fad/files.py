@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 from fad import backends
+from fad.core.effects import Stateful
 from fad.core.tracer import Tracer
 from fad.errors import FadError
-from fad.nn.module import Module
 
 try:
     import fcntl
@@ -213,7 +213,7 @@ def _describe(x: Any, name: str, arrays: dict) -> Any:
     """Return the tree as JSON, each array as the name under which it is put into `arrays`."""
     if x is None or type(x) in _PLAIN:
         return {"value": x}
-    if isinstance(x, Module):
+    if isinstance(x, Stateful):
         return {"module": _describe(x.state_dict(everything=True), name, arrays)}
     if type(x) is dict:
         wrong = [k for k in x if not isinstance(k, str)]
@@ -408,7 +408,7 @@ def _rebuild(shape: Any, arrays: dict[str, np.ndarray]) -> Any:
 def _fit(found: Any, like: Any, name: str, wrong: list) -> Any:
     """Bring what was found into the structure of `like`; what does not fit is added to `wrong`."""
     here = name or "the tree"
-    if isinstance(like, Module):
+    if isinstance(like, Stateful):
         return _fit_module(found, like, here, wrong)
     if type(like) in (dict, list, tuple):
         return _fit_container(found, like, name, here, wrong)
@@ -426,7 +426,7 @@ def _fit(found: Any, like: Any, name: str, wrong: list) -> Any:
     return found
 
 
-def _fit_module(found: Any, like: Module, here: str, wrong: list) -> Any:
+def _fit_module(found: Any, like: Stateful, here: str, wrong: list) -> Any:
     if type(found) is not dict:
         wrong.append(f"{here}: expected the state of a {type(like).__name__}, found {_kind(found)}")
         return found

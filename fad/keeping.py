@@ -79,6 +79,11 @@ def saved(fun: Callable) -> Callable:
         counted once, and the arguments themselves count too, where a rule holds on to them. Whole numbers, strings and
         the like are held fixed. Statistics of layers are left as they were.
 
+    Raises
+    ------
+    UnsupportedInputError
+        An output of the function is neither an array nor a number.
+
     Examples
     --------
     >>> import fad

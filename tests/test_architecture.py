@@ -73,17 +73,16 @@ LAYERS = [
         "jitting", "jitting.static_arguments", "jitting.donated_arrays", "jitting.impurity", "jitting.nested",
         "jitting.programs", "jitting.notebook", "jitting.call", "jitting.jit",
     ],
-    ["doctor", "control", "numpy.", "scipy.", "sparse.", "random."],
+    ["doctor", "control", "numpy.", "scipy.", "sparse.", "random.", "files"],
     [
         "distributed.errors", "distributed.communicator", "distributed.sequence", "distributed.threads",
         "distributed.mpi", "distributed.nccl", "distributed.worlds", "distributed.ties", "distributed.primitives", "distributed.ranks",
         "distributed.collectives", "distributed.derivatives", "distributed.checking", "distributed.solve",
-        "distributed.parts",
+        "distributed.parts", "distributed.checkpoints", "distributed",
     ],
     [
-        "data", "nn.", "files", "distributed.checkpoints", "optim.", "keeping", "profiler", "debug", "eager.",
-        "testing.", "compat.",
-        "distributed", "demo",
+        "data", "nn.", "optim.", "keeping", "profiler", "debug", "eager.",
+        "testing.", "compat.", "demo",
     ],
 ]  # fmt: skip
 PLACES = {name: (i, j) for i, layer in enumerate(LAYERS) for j, name in enumerate(layer)}

@@ -3,7 +3,7 @@
     python benchmarks/gradbench_programs/protocol.py
 
 Each line is a message: `start`, `define`, `evaluate` with a module, a function and its input, `analysis`. The answer is
-a line with the same id; an evaluation's has the result and the times of as many runs as the input asks for.
+a line with the same id; an evaluation's has the result and the times of as many runs as the input requests.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from fad.capture.state import (
     standing_for,
 )
 from fad.capture.trial import TrialTrace
-from fad.capture.values import truth
+from fad.capture.values import to_boolean
 from fad.control_flow.cond import join_branches
 from fad.control_flow.subgraph import example, record_body
 from fad.core import effects
@@ -55,7 +55,7 @@ def run_if(site: Branch, test: Any, then: Callable, orelse: Callable) -> Outcome
     body = current()
     if body.trial:  # type: ignore[union-attr]
         return _try_both(site, then, orelse)
-    return _Choice(site, (then, orelse)).record(truth(test))
+    return _Choice(site, (then, orelse)).record(to_boolean(test))
 
 
 def choose(test: Any, then: Callable, orelse: Callable) -> Any:
@@ -67,7 +67,7 @@ def choose(test: Any, then: Callable, orelse: Callable) -> Any:
         return _stronger(then(), orelse())
     ways = [lambda f=f: Outcome(END, (f(),)) for f in (then, orelse)]
     choice = _Choice(_NO_BRANCH, (then, orelse), ways)
-    return value_of(choice.record(truth(test)))[0]
+    return value_of(choice.record(to_boolean(test)))[0]
 
 
 def and_(x: Any, rest: Callable) -> Any:
@@ -105,7 +105,7 @@ def _logical(combine: Callable, x: Any, rest: Callable, chosen: Callable) -> Any
 
 def not_(x: Any) -> Any:
     """Return ``not x``."""
-    return np.logical_not(truth(x)) if is_staged(x) else not x
+    return np.logical_not(to_boolean(x)) if is_staged(x) else not x
 
 
 _COMPARISONS = {

@@ -82,10 +82,10 @@ def as_number(x: Any) -> Any:
     return bind(to_number_p, x)
 
 
-def truth(x: Any) -> Any:
+def to_boolean(x: Any) -> Any:
     """Return a traced value as a condition: a boolean without axes."""
     if x.size != 1:
-        refuse("it asks for the truth value of an array")
+        refuse("it converts an array to a boolean")
     if x.dtype != bool:
         x = np.not_equal(x, 0)
     return x.reshape(()) if x.shape else x

@@ -1,4 +1,4 @@
-"""Doors for people who come from another library."""
+"""Entry points for people who come from another library."""
 
 import importlib
 from typing import Any

@@ -16,16 +16,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fad.compile.passes.algebra import simplify
-from fad.compile.passes.batch_unrolled_matmuls import merge_steps
+from fad.compile.passes.batch_unrolled_matmuls import batch_unrolled_matmuls
 from fad.compile.passes.constants import fold_constants
 from fad.compile.passes.cse import share
 from fad.compile.passes.dce import drop_dead
-from fad.compile.passes.expand_layers import take_apart
+from fad.compile.passes.expand_layers import expand_layers
 from fad.compile.passes.expand_pullbacks import expand_pullbacks
-from fad.compile.passes.hoist_loop_matmuls import leave_loops
+from fad.compile.passes.hoist_loop_matmuls import hoist_loop_matmuls
 from fad.compile.passes.loop_bodies import trim
-from fad.compile.passes.reduce_before_matmul import add_before_products
-from fad.compile.passes.sum_before_scatter import add_before_scatter
+from fad.compile.passes.reduce_before_matmul import reduce_before_matmul
+from fad.compile.passes.sum_before_scatter import sum_before_scatter
 from fad.control_flow.subgraph import inline_calls
 from fad.core.graph import Graph
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 OPTIMISE: tuple[Callable[[Graph], Graph], ...] = (
     inline_calls,  # programs of calls with custom rules are put in their places: all derivatives have been taken
     expand_pullbacks,  # pullbacks of loops without a bound on their steps become loops over a stack
-    take_apart,  # layers and rotations become products, sums, slices and joins
+    expand_layers,  # layers and rotations become products, sums, slices and joins
     fold_constants,  # what depends on constants alone is computed now
     simplify,  # times one, a shape already there, and arrangements that undo each other are left out
     share,  # equal expressions are computed once
-    add_before_scatter,  # what is added into one place is added before
-    merge_steps,  # products that the steps of an unrolled loop do alike become one
-    add_before_products,  # where a product's rows are added up, a factor's are instead
+    sum_before_scatter,  # what is added into one place is added before
+    batch_unrolled_matmuls,  # isomorphic iterations of an unrolled loop: their products become one
+    reduce_before_matmul,  # where a product's rows are added up, a factor's are instead
     drop_dead,  # what no output, guard or check needs is dropped
 )
 
@@ -53,38 +53,38 @@ def optimise(graph: Graph) -> Graph:
     for step in OPTIMISE:
         graph = step(graph)
     graph = trim(graph, optimise)  # results of loops that nothing reads are dropped, and the bodies optimised
-    left = leave_loops(graph)  # products and conversions that a loop need not do step by step are done for all at once
+    left = hoist_loop_matmuls(graph)  # products and conversions of all steps of a loop are done at once
     return simplify(graph if left is graph else fold_constants(left))
 
 
 def legalize(graph: Graph) -> Graph:
     """Rewrite a program into operations that native code has kernels for."""
     from fad.compile.legalize.columns import multiply_by_columns
-    from fad.compile.legalize.conv_layout import lay_examples_last
-    from fad.compile.legalize.decompose import compose
-    from fad.compile.legalize.gemm_accumulate import add_products
-    from fad.compile.legalize.narrow_selects import narrow_choices
-    from fad.compile.legalize.pooling import expand_pools, lay_by_rows, split_sums
-    from fad.compile.legalize.push_slices_up import slice_sooner
-    from fad.compile.legalize.scatter_to_gather import gather_scatters
+    from fad.compile.legalize.conv_layout import move_batch_innermost
+    from fad.compile.legalize.decompose import decompose
+    from fad.compile.legalize.gemm_accumulate import accumulate_gemm
+    from fad.compile.legalize.narrow_selects import narrow_selects
+    from fad.compile.legalize.pooling import copy_transposed, expand_pools, split_sums
+    from fad.compile.legalize.push_slices_up import push_slices_up
+    from fad.compile.legalize.scatter_to_gather import scatter_to_gather
     from fad.compile.legalize.split_complex import split_complex
     from fad.compile.legalize.thin_products import join_thin_products
     from fad.compile.passes.cse import share_copies
 
     for rewrite in (
-        compose,  # norms, variances, einsum, distances: by simpler operations
+        decompose,  # norms, variances, einsum, distances: by simpler operations
         multiply_by_columns,  # a matrix that is joined of columns is multiplied with vectors column by column
         join_thin_products,  # one matrix times many thin ones is one product
-        narrow_choices,  # a choice between numbers is made in the dtype that it is wanted in
+        narrow_selects,  # a choice between numbers is made in the dtype that it is wanted in
         expand_pools,  # pooling is a maximum or a sum of slices
-        slice_sooner,  # what is computed only for slices is computed on the slices
-        lay_examples_last,  # convolutions, and what lies between them, have the examples innermost in memory
+        push_slices_up,  # what is computed only for slices is computed on the slices
+        move_batch_innermost,  # convolutions, and what lies between them, have the batch innermost in memory
         split_sums,  # sums over axes apart are sums over one after the other
-        lay_by_rows,  # a transposed matrix that many products read is copied once
-        gather_scatters,  # large scatters of neighbouring slices are loops over their result
+        copy_transposed,  # a transposed matrix that many products read is copied once
+        scatter_to_gather,  # large scatters of neighbouring slices are loops over their result
         split_complex,  # complex numbers are pairs of real ones
         share_copies,  # copies of one transposed array are views of the first
-        add_products,  # large products that are added to an array are one call of BLAS
+        accumulate_gemm,  # large products that are added to an array are one call of BLAS
     ):
         graph = rewrite(graph)
     return graph

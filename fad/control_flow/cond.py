@@ -233,15 +233,15 @@ def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
 
     def over(graph: Graph) -> Callable:
         def fun(*flat: Any) -> list:
-            lanes = BatchTrace(size, (), "split")
+            inner = BatchTrace(size, (), "split")
             try:
-                ys = graph(*[tracer(x, lanes, None) if b else x for x, b in zip(flat, flags, strict=True)])
+                ys = graph(*[tracer(x, inner, None) if b else x for x, b in zip(flat, flags, strict=True)])
                 return [
-                    y.value if type(y) is Tracer and y.trace is lanes else np.broadcast_to(y, (size, *np.shape(y)))
+                    y.value if type(y) is Tracer and y.trace is inner else np.broadcast_to(y, (size, *np.shape(y)))
                     for y in ys
                 ]
             finally:
-                lanes.finish()
+                inner.finish()
 
         return fun
 

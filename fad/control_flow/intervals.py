@@ -5,7 +5,7 @@ symbol is a value that is no sum: the counter of a loop, an argument, a maximum.
 are forms of older symbols: of ``for j in range(i, n)`` it is known that ``i <= j <= n - 1``, so that ``n - 1 - j``
 is never negative, and ``j - i + 1`` at least 1.
 
-Bounds of loops, lengths of slices and places of windows are decided by this, and nothing is ever asked of a value.
+Bounds of loops, lengths of slices and places of windows are decided by this, and no value is ever read.
 """
 
 from __future__ import annotations

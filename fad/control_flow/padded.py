@@ -92,7 +92,7 @@ class PaddedArray(ArrayOfTracedLength):
         self.refuse("it iterates over the elements")
 
     def __bool__(self) -> bool:
-        self.refuse("it takes the truth value")
+        self.refuse("it takes the boolean")
 
     def __array__(self, *args: Any, **options: Any) -> Any:
         self.refuse("it makes a plain array")

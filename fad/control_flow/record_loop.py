@@ -167,7 +167,7 @@ def _bind(prim: Primitive, captured: list, count: list, leaves: list, items: lis
 
 
 def _bind_moving(prim: Primitive, captured: list, count: list, leaves: list, items: list, params: dict) -> list:
-    """Run a loop as an operation; numbers of its state that no step changes are the same in every step."""
+    """Run a loop as an operation; numbers of its state that no step changes are loop-invariant."""
     graph = params["body"]
     c, m, start = len(captured), len(leaves), len(captured) + params["index"]
     ends = list(zip(graph.inputs[start : start + m], graph.outputs[:m], strict=True))

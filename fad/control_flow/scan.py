@@ -3,7 +3,7 @@
 Operands are ``consts..., [count], carry..., xs...``, results ``carry..., ys..., [count]``. Parameters:
 
 ``body``     the graph of one step: ``consts..., [index], carry..., x...`` to ``carry..., y...``
-``consts``   how many values are the same in every step
+``consts``   how many values are loop-invariant
 ``carries``  how many values go from one step to the next
 ``length``   the extent of xs and ys, None if there are none
 ``reverse``  whether steps run from the last x to the first
@@ -267,8 +267,8 @@ def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
     except Unrecordable as why:
         if why.trace.birth < trace.birth:
             raise
-        lanes = [tracer(v, trace, None) if b else v for v, b in zip(values, batched, strict=True)]
-        found = [trace.lower(y) if _is_of(y, trace) else _spread(y, trace.size) for y in step_by_step(lanes, params)]
+        elements = [tracer(v, trace, None) if b else v for v, b in zip(values, batched, strict=True)]
+        found = [trace.lower(y) if _is_of(y, trace) else _spread(y, trace.size) for y in step_by_step(elements, params)]
     return tuple(found)
 
 
@@ -327,7 +327,7 @@ def _over_batch(size: int, batched: tuple, values: list, params: dict) -> list:
 def _until_all_stop(size: int, step: Callable, parts: Parts, count: Any, body: Graph, params: dict) -> list:
     """Run until the last batch element is done; one that is done keeps its state."""
     c, m, index, cond = params["consts"], params["carries"], params["index"], params["stop"] == "cond"
-    lanes = like(parts.carry[0], np.zeros(size, np.int64)) if cond else count
+    per_element = like(parts.carry[0], np.zeros(size, np.int64)) if cond else count
 
     def masked(*flat: Any) -> list:
         """consts, [counts], position, [any go, done], carry, xs."""
@@ -349,15 +349,15 @@ def _until_all_stop(size: int, step: Callable, parts: Parts, count: Any, body: G
         return [np.any(new[0]), done + live.astype(np.int64), *new, *ys[m:]]
 
     if cond:
-        state = [np.any(parts.carry[0]), lanes, *parts.carry]
+        state = [np.any(parts.carry[0]), per_element, *parts.carry]
         shown = first_step(parts_of(parts.consts, state, parts.xs), params["length"], params["reverse"], True)
         new = {**params, "body": record_flat(masked, shown), "carries": m + 2, "index": True}
         found = list(bind(while_p, *parts.consts, *state, *parts.xs, **new))
         return [*found[2 : 2 + m], *[np.moveaxis(y, 1, 0) for y in found[2 + m : -1]], found[1]]
-    consts = [*parts.consts, lanes]
+    consts = [*parts.consts, per_element]
     shown = first_step(parts_of(consts, parts.carry, parts.xs), params["length"], params["reverse"], True)
     new = {**params, "body": record_flat(masked, shown), "consts": c + 1, "index": True}
-    found = list(bind(scan_p, *consts, np.max(lanes), *parts.carry, *parts.xs, **new))
+    found = list(bind(scan_p, *consts, np.max(per_element), *parts.carry, *parts.xs, **new))
     return [*found[:m], *[np.moveaxis(y, 1, 0) for y in found[m:]]]
 
 

@@ -53,7 +53,7 @@ def places(size: int, step: int = 1) -> np.ndarray:
 
 
 def fixed_integer(x: Any) -> int | None:
-    """Return the value of an integer that is the same in every step, None if it may differ."""
+    """Return the value of an integer that is loop-invariant, None if it may differ."""
     return form_of(x).fixed
 
 

@@ -1,6 +1,6 @@
 """Slices of traced arrays whose bounds a loop's body computes: ``x[i:i + 3]``, ``A[i, :j]``, read and written.
 
-A slice whose length is the same in every step is an array of static shape, taken by indices. Of any other the length is
+A slice of loop-invariant length is an array of static shape, taken by indices. Of any other the length is
 traced: it is a `PaddedArray`.
 """
 

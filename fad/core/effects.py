@@ -18,6 +18,21 @@ from typing import Any
 from fad import tree
 from fad.core.transformed import as_run
 
+
+class Stateful:
+    """What every `fad.nn.Module` derives from, for code below it: an object whose state is saved, and put back."""
+
+    __slots__ = ("__dict__", "__weakref__")
+
+    def state_dict(self, everything: bool = False) -> dict[str, Any]:
+        """Return the arrays of the state by their names."""
+        raise NotImplementedError
+
+    def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> Any:
+        """Return the object with this state."""
+        raise NotImplementedError
+
+
 # The logs of the runs in progress, outermost first, or None; and the world that a replay reads and writes.
 _recording: ContextVar[tuple] = ContextVar("recording", default=())
 _world: ContextVar[Any] = ContextVar("world", default=None)

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from fad import files, tree
+from fad.core.effects import Stateful
 from fad.distributed.communicator import Communicator
 from fad.distributed.errors import DistributedError
 from fad.distributed.worlds import world
 from fad.files import FileFormatError
-from fad.nn.module import Module
 
 _NAME = re.compile(r"step-(\d{12})")
 _PART = re.compile(r"step-\d{12}\.[0-9a-f]{16}\.part")
@@ -228,7 +228,7 @@ def _read(path: Path) -> Any:
 
 
 def _describe(x: Any, arrays: dict, name: str = "") -> Any:
-    if isinstance(x, Module):
+    if isinstance(x, Stateful):
         return {"dict": _describe(x.state_dict(everything=True), arrays, name)["dict"]}
     if isinstance(x, dict):
         wrong = [k for k in x if not isinstance(k, str)]

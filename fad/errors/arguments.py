@@ -21,7 +21,7 @@ class NonScalarOutputError(FadError, TypeError):
 
 
 class IntegerInputError(FadError, TypeError):
-    """A derivative was asked with respect to integers or booleans, which have none.
+    """A derivative was requested with respect to integers or booleans, which have none.
 
     Wrong::
 
@@ -35,7 +35,7 @@ class IntegerInputError(FadError, TypeError):
 
 
 class IntegerOutputError(FadError, TypeError):
-    """A gradient or Jacobian was asked of an output that counts, compares or numbers places: it has no derivative.
+    """A gradient or Jacobian was requested of an output that counts, compares or numbers places: it has no derivative.
 
     Wrong::
 

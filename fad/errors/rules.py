@@ -95,7 +95,7 @@ class GradientCheckError(FadError, AssertionError):
 
 
 class GaugeDependenceWarning(UserWarning):
-    """A derivative was asked of eigenvectors or singular vectors of repeated values, where it does not exist.
+    """A derivative was requested of eigenvectors or singular vectors of repeated values, where it does not exist.
 
     Any basis of the space that belongs to a repeated value is as good as any other, so a result that depends on the
     choice jumps when the matrix is moved. A result that does not depend on it is differentiated exactly.

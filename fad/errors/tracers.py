@@ -71,7 +71,7 @@ class MissingRuleError(FadError, TypeError):
 
 
 class RefusedAttributeError(MissingRuleError, AttributeError):
-    """An attribute of an array's memory was asked of a traced array: ``x.strides``, ``x.ctypes``, ``x.data``.
+    """An attribute of an array's memory was read of a traced array: ``x.strides``, ``x.ctypes``, ``x.data``.
 
     It is an AttributeError too, so that ``hasattr`` answers False.
 
@@ -84,7 +84,7 @@ class RefusedAttributeError(MissingRuleError, AttributeError):
 
 
 class BatchedValueError(FadError, TypeError):
-    """``float(x)`` or ``x.item()`` was asked of a batched value, which stands for many numbers.
+    """A batched value, which stands for many numbers, was converted to one, by ``float(x)`` or ``x.item()``.
 
     Wrong::
 

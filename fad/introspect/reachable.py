@@ -42,7 +42,7 @@ _NOT_CALLED = _MAKING | {"__repr__", "__str__", "__init_subclass__", "__del__", 
 # Classes of the standard library whose methods read this attribute, and the user's code only the methods.
 _WRAPPERS = (collections.UserDict, collections.UserList, collections.UserString)
 _WRAPPED = frozenset({"data"})
-_WHETHER_THERE = frozenset({"hasattr", "getattr"})  # code that names these asks for attributes by texts
+_WHETHER_THERE = frozenset({"hasattr", "getattr"})  # code that names these reads attributes by texts
 _ANY_VARIABLE = frozenset({"globals", "eval", "exec"})  # code that names these may read any variable of its module
 _BY_ANY_NAME = frozenset({"getattr", "vars", "__dict__", "asdict", "astuple", "__getattribute__", "attrgetter"})
 

@@ -23,7 +23,7 @@ from fad.core.memory import is_writeable
 from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
 from fad.errors import FadError, ImpureFunctionError
-from fad.nn.structure import CONTAINERS, RESERVED, Base, flatten_module, is_array, unflatten_module
+from fad.nn.structure import CONTAINERS, RESERVED, flatten_module, is_array, unflatten_module
 from fad.nn.summary import table
 from fad.transforms.vmap import BatchTrace
 
@@ -74,7 +74,7 @@ class Buffer:
         self.persistent = persistent
 
 
-class Module(Base):
+class Module(effects.Stateful):
     """A layer or a model: attributes that are arrays are its parameters, and `forward` says what it computes.
 
     Floating-point arrays are parameters, `Buffer` marks arrays that are not learnt, and modules, lists and dictionaries

@@ -13,6 +13,7 @@ import numpy as np
 from fad import tree
 from fad.backends import is_numpy_scalar
 from fad.core import effects
+from fad.core.effects import Stateful
 from fad.core.tracer import Tracer
 
 # Names in a module's __dict__ that are machinery: buffers, the stores of the modules of which this is a copy, buffers
@@ -21,12 +22,6 @@ RESERVED = ("_buffers", "_home", "_transient", "_frozen", "_layout", "_opened")
 _UNIMPORTANT = {"_layout", "_opened"}
 CONTAINERS = (list, tuple, dict)
 _DEPTH = 8  # how many copies of copies a written buffer goes back through
-
-
-class Base:
-    """What all modules derive from, so that this file knows them."""
-
-    __slots__ = ("__dict__", "__weakref__")
 
 
 def is_array(x: Any) -> bool:
@@ -40,7 +35,7 @@ def is_array(x: Any) -> bool:
 def _holds(x: Any) -> bool:
     """Return whether a container holds a module or a parameter, at any depth."""
     values = x.values() if type(x) is dict else x
-    return any(isinstance(v, Base) or is_array(v) or (type(v) in CONTAINERS and _holds(v)) for v in values)
+    return any(isinstance(v, Stateful) or is_array(v) or (type(v) in CONTAINERS and _holds(v)) for v in values)
 
 
 class Layout:
@@ -55,12 +50,12 @@ class Layout:
         arrays = [k for k, v in named if is_array(v)]
         self.parameters = tuple(k for k in arrays if k not in frozen)
         self.frozen = tuple(k for k in arrays if k in frozen)
-        self.children = tuple(k for k, v in named if isinstance(v, Base))
+        self.children = tuple(k for k, v in named if isinstance(v, Stateful))
         self.containers = tuple(k for k, v in named if type(v) in (list, dict) or (type(v) is tuple and _may_hold(v)))
 
 
 def _may_hold(x: tuple) -> bool:
-    return any(isinstance(v, Base) or is_array(v) or type(v) in (list, dict) or (type(v) is tuple and _may_hold(v))
+    return any(isinstance(v, Stateful) or is_array(v) or type(v) in (list, dict) or (type(v) is tuple and _may_hold(v))
                for v in x)  # fmt: skip
 
 
@@ -173,7 +168,7 @@ def _take_containers(fields: dict, layout: Layout, leaves: list, seen: dict) -> 
 
 def leaves_of(x: Any) -> list:
     """Return ``fad.tree.leaves(x)``; of a module without building its structure, which an optimiser does not need."""
-    if not isinstance(x, Base):
+    if not isinstance(x, Stateful):
         return tree.leaves(x)
     leaves: list = []
     _collect(x, leaves, {})
@@ -202,7 +197,7 @@ def _collect(module: Any, leaves: list, seen: dict) -> None:
 
 
 def _collect_container(value: Any, leaves: list, seen: dict, frozen: bool) -> None:
-    if isinstance(value, Base):
+    if isinstance(value, Stateful):
         if id(value) not in seen:
             _collect(value, leaves, seen)
     elif type(value) in CONTAINERS:
@@ -226,7 +221,7 @@ def _leaf(value: Any, leaves: list, seen: dict) -> int:
 
 def _take_container(value: Any, leaves: list, seen: dict, frozen: bool) -> Any:
     """Return a container with nodes for modules, leaf numbers for parameters, and `Still` around everything else."""
-    if isinstance(value, Base):
+    if isinstance(value, Stateful):
         return _take(value, leaves, seen)
     if type(value) is dict:
         return {k: _take_container(v, leaves, seen, frozen) for k, v in value.items()}
@@ -263,7 +258,7 @@ def unflatten_module(skeleton: Skeleton, leaves: Any) -> Any:
 
 def _below(x: Any, seen: dict) -> list:
     """Return all modules in a module or container, each once."""
-    if isinstance(x, Base):
+    if isinstance(x, Stateful):
         if id(x) in seen:
             return []
         seen[id(x)] = x

@@ -21,6 +21,11 @@ class _Joiner:
     array([0., 1., 1., 1.])
     >>> fad.grad(lambda x: fad.numpy.c_[x, x * x].sum())(np.array([1.0, 2.0]))
     array([3., 5.])
+
+    Raises
+    ------
+    ValueError
+        The arrays have other lengths along an axis that they are not joined along, or a text says no way of joining.
     """
 
     def __init__(self, name: str, numpys: Any, join: Any):

@@ -50,7 +50,11 @@ def diff(a, n=1, axis=-1, prepend=np._NoValue, append=np._NoValue):
     return a
 
 
-@public(np.ediff1d, samples=lambda s: [call(s.real(5)), call(s.real(2, 3), to_end=s.real(2), to_begin=1.5)])
+@public(
+    np.ediff1d,
+    samples=lambda s: [call(s.real(5)), call(s.real(2, 3), to_end=s.real(2), to_begin=1.5)],
+    raises="TypeError: A value put before or after is of a kind that the array cannot hold, as 1.5 beside integers.",
+)
 def ediff1d(ary, to_end=None, to_begin=None):
     """Return the differences of the flattened array, with values put before and after.
 

@@ -33,6 +33,9 @@ def polyval(p, x):
     return y
 
 
+_NO_VECTORS = "ValueError: Coefficients are no vector, and the two have different lengths."
+
+
 def _pair(a, b):
     """Return two arrays; where one is given as a list or number, it becomes an array where the other lives."""
     return beside(b, a), beside(a, b)
@@ -54,7 +57,11 @@ def _lengthen(a, n):
     return a if len(a) == n else np.concatenate((np.zeros_like(a, shape=(n - len(a),)), a))
 
 
-@public(np.polyadd, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4)), call(s.real(2), 1.0)])
+@public(
+    np.polyadd,
+    samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4)), call(s.real(2), 1.0)],
+    raises=_NO_VECTORS,
+)
 def polyadd(a1, a2):
     """Add two polynomials.
 
@@ -65,7 +72,9 @@ def polyadd(a1, a2):
     return a + b
 
 
-@public(np.polysub, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4))])
+@public(
+    np.polysub, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4))], raises=_NO_VECTORS
+)
 def polysub(a1, a2):
     """Subtract two polynomials.
 
@@ -81,7 +90,11 @@ def _without_leading_zeros(a):
     return a[int(places[0]) :] if places.size else np.zeros_like(a, shape=(1,))
 
 
-@public(np.polymul, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4)), call(s.real(2), 2.0)])
+@public(
+    np.polymul,
+    samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4)), call(s.real(2), 2.0)],
+    raises="ValueError: Coefficients are no vector.",
+)
 def polymul(a1, a2):
     """Multiply two polynomials, without their leading zeros; a shape that depends on the values is NumPy's own.
 

@@ -32,6 +32,9 @@ def _beyond_one(x: Any) -> Any:
     return np.abs(x) > 1
 
 
+_SHAPES = "ValueError: The operands cannot be broadcast against each other."
+
+
 def _make(name: str, leaves: Callable) -> Callable:
     def function(x):
         return getattr(np, name)(_widen(x, leaves))
@@ -59,6 +62,7 @@ arccos, arcsin, arctanh = (_make(name, _beyond_one) for name in ("arccos", "arcs
     np.emath.logn,
     name="emath.logn",
     samples=lambda s: [call(s.positive(), s.positive(3)), call(2.0, s.real(3, low=-2.0, high=-0.5))],
+    raises=_SHAPES,
 )
 def logn(n, x):
     """Return the logarithm to base n, complex where x or n is negative.
@@ -73,6 +77,7 @@ def logn(n, x):
     np.emath.power,
     name="emath.power",
     samples=lambda s: [call(s.positive(3), s.real(3)), call(s.real(3, low=-2.0, high=-0.5), s.real())],
+    raises=_SHAPES,
 )
 def power(x, p):
     """Raise x to a power, with complex results where x is negative.

@@ -120,7 +120,8 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **options):
 
 
 @public(np.nan_to_num, samples=lambda s: [call(s.real(3, 4)), call(np.array([1.0, np.nan, -np.inf, np.inf])),
-    call(np.array([1.0, np.nan, -np.inf, np.inf]), nan=0.5, posinf=2.0, neginf=-3.0)])  # fmt: skip
+    call(np.array([1.0, np.nan, -np.inf, np.inf]), nan=0.5, posinf=2.0, neginf=-3.0)],
+    raises="ValueError: `copy` is false, and a number cannot be written into.")  # fmt: skip
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """Replace NaN and infinities by numbers; the derivative there is zero.
 

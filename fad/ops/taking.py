@@ -301,7 +301,13 @@ def digitize(x, bins, right=False):
     raise ValueError("bins must be monotonically increasing or decreasing")
 
 
-@public(np.nonzero, flat=True, methods=("nonzero",), samples=lambda s: [call(s.bools(3, 4)), call(s.real(4))])
+@public(
+    np.nonzero,
+    flat=True,
+    methods=("nonzero",),
+    samples=lambda s: [call(s.bools(3, 4)), call(s.real(4))],
+    raises="ValueError: The array is a number.",
+)
 def nonzero(a):
     """Return the places of the elements that are not zero, one plain index array per axis.
 

@@ -38,6 +38,11 @@ def sharded(opt: Optimizer, comm: Communicator | None = None, *, reduced: bool =
     Sharded
         With ``step``, as an optimiser has it.
 
+    Raises
+    ------
+    UnsupportedInputError
+        The optimiser is `LBFGS`, which does not work element by element.
+
     Examples
     --------
     >>> from fad import optim

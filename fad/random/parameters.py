@@ -43,6 +43,11 @@ num : int
     How many keys.
 """
 _ERRORS = """
+key : TypeError
+    It is no random key.
+philox.key : None
+shape : ValueError
+    A length is negative.
 key.seed : ValueError
     It is no integer.
 dtype : TypeError

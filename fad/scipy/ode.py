@@ -165,6 +165,13 @@ def odeint(
     -------
     array of shape (len(t), n), or a pytree with the times in front
 
+    Raises
+    ------
+    RuntimeError
+        The integration cannot be completed, or the function returns another shape than the state has.
+    ValueError
+        The times neither increase nor decrease.
+
     Examples
     --------
     >>> import numpy as np, fad

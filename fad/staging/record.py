@@ -343,7 +343,7 @@ def _record_again(*args: Any) -> Recording:
 
 @contextlib.contextmanager
 def pause_collection() -> Iterator[None]:
-    """Let the garbage collector rest: many small objects are made here, and none of them is garbage."""
+    """Pause the garbage collector: many small objects are made here, and none of them is garbage."""
     if not gc.isenabled():
         yield
         return
@@ -451,6 +451,11 @@ def make_graph(fun: Callable) -> Callable:
         ``.to_html()``, and a call of its own that runs the program on a flat list of values. Buffers of models
         (BatchNorm's statistics) are further inputs, and what is written to them further outputs; the model itself stays
         as it was.
+
+    Raises
+    ------
+    NonArrayOutputError
+        An output of the function is neither an array nor a number.
 
     Examples
     --------

@@ -242,7 +242,7 @@ class BatchTrace(Trace):
     def number(self, x: Tracer, convert: Callable) -> Any:
         self.check_alive()
         raise BatchedValueError(
-            f"a Python number was asked of a batched value, which stands for {self.size} numbers inside vmap. "
+            f"a Python number was requested of a batched value, which stands for {self.size} numbers inside vmap. "
             f"{instead_of_number()}; to see the numbers, print(x)"
         )
 

@@ -1,4 +1,4 @@
-"""NumPy's error state around compiled programs: what asks for more than warnings is honoured, by NumPy."""
+"""NumPy's error state around compiled programs: what requests more than warnings is honoured, by NumPy."""
 
 import threading
 

@@ -10,7 +10,7 @@ from natively import compiled, native
 
 from fad.compile.ir.lowered_ops import ADDED_PRODUCT
 from fad.compile.ir.rewriter import check_types
-from fad.compile.legalize.gemm_accumulate import add_products
+from fad.compile.legalize.gemm_accumulate import accumulate_gemm
 from fad.compile.machine import blas
 from fad.compile.pipeline import optimise
 
@@ -43,7 +43,7 @@ APART = {
 
 def of(f, dtype):
     arrays = [a.astype(dtype) for a in (X, D, W)]
-    return arrays, add_products(optimise(fad.make_graph(f)(*arrays)))
+    return arrays, accumulate_gemm(optimise(fad.make_graph(f)(*arrays)))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -86,7 +86,7 @@ def test_a_factor_that_single_precision_does_not_hold_leaves_the_sum_as_it_is(nu
 def test_a_product_of_single_precision_is_not_added_to_double_precision():
     x, d = X.astype(np.float32), D.astype(np.float32)
     f = lambda x, d, w: w - x.T @ d
-    graph = add_products(optimise(fad.make_graph(f)(x, d, W)))
+    graph = accumulate_gemm(optimise(fad.make_graph(f)(x, d, W)))
     assert all(eq.prim is not ADDED_PRODUCT for eq in graph.equations)
     np.testing.assert_allclose(native(f, x, d, W), f(x, d, W), rtol=1e-5, atol=1e-4)
 
@@ -121,4 +121,4 @@ def test_descent_in_a_loop_adds_its_products():
         return fad.fori_loop(0, 7, lambda i, w: w - 0.001 * (x.T @ (x @ w - y)), w)
 
     np.testing.assert_allclose(native(descend, W, X, D), descend(W, X, D), rtol=1e-11, atol=1e-11)
-    check_types(add_products(optimise(fad.make_graph(descend)(W, X, D))))
+    check_types(accumulate_gemm(optimise(fad.make_graph(descend)(W, X, D))))

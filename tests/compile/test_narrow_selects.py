@@ -6,7 +6,7 @@ from natively import native
 
 import fad
 from fad.compile.ir.rewriter import check_types
-from fad.compile.legalize.narrow_selects import narrow_choices
+from fad.compile.legalize.narrow_selects import narrow_selects
 from fad.compile.pipeline import optimise
 
 pytest.importorskip("llvmlite")
@@ -19,7 +19,7 @@ def test_a_choice_between_numbers_that_is_wanted_in_single_precision_takes_no_do
     sign = lambda x: np.where(x == 0, 0.0, np.where(x < 0, -1.0, 1.0)).astype(x.dtype)
     f = fad.grad(lambda x: np.sum(sign(x) * x * np.arange(50, dtype=np.float32)))
     graph = optimise(fad.make_graph(f)(x))
-    narrow = narrow_choices(graph)
+    narrow = narrow_selects(graph)
     check_types(narrow)
     doubles = [sum(g.types[o].dtype == float for eq in g.equations for o in eq.outs) for g in (graph, narrow)]
     assert doubles[0] > 0
@@ -32,5 +32,5 @@ def test_numbers_are_rounded_before_they_are_chosen_with_the_same_result():
     x = rng.normal(size=50)
     f = lambda x: np.where(x > 0, 0.1, np.where(x < -1, -7, np.nan)).astype(np.float32)
     graph = optimise(fad.make_graph(f)(x))
-    assert all(t.dtype != float for t in narrow_choices(graph).types[-3:])
+    assert all(t.dtype != float for t in narrow_selects(graph).types[-3:])
     np.testing.assert_array_equal(native(f, x), f(x))

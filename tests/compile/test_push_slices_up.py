@@ -5,9 +5,9 @@ import pytest
 from natively import compiled, native
 
 import fad
-from fad.compile.legalize.decompose import compose
+from fad.compile.legalize.decompose import decompose
 from fad.compile.legalize.pooling import expand_pools
-from fad.compile.legalize.push_slices_up import slice_sooner
+from fad.compile.legalize.push_slices_up import push_slices_up
 from fad.compile.pipeline import optimise
 from fad.ops.conv import conv
 from fad.ops.pooling import avg_pool, max_pool
@@ -18,9 +18,9 @@ rng = np.random.default_rng(0)
 
 def _whole(f, *xs):
     """Return how many elementwise operations on the whole of the first array a program has, before and after."""
-    graph = expand_pools(compose(optimise(fad.make_graph(f)(*xs))))
+    graph = expand_pools(decompose(optimise(fad.make_graph(f)(*xs))))
     counts = []
-    for g in (graph, slice_sooner(graph)):
+    for g in (graph, push_slices_up(graph)):
         big = [eq for eq in g.equations if g.types[eq.outs[0]].size == xs[0].size]
         counts.append(sum(eq.prim.archetype == "elementwise" for eq in big))
     return counts

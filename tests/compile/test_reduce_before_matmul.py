@@ -6,7 +6,7 @@ import pytest
 import fad
 from fad.compile.ir.rewriter import check_types
 from fad.compile.passes.dce import drop_dead
-from fad.compile.passes.reduce_before_matmul import add_before_products
+from fad.compile.passes.reduce_before_matmul import reduce_before_matmul
 from fad.compile.pipeline import optimise
 
 rng = np.random.default_rng(0)
@@ -47,7 +47,7 @@ def largest_product(graph):
 @pytest.mark.parametrize("name", [*CHEAPER, *AS_IT_IS])
 def test_a_program_with_sums_of_products_computes_the_same(name):
     graph = fad.make_graph({**CHEAPER, **AS_IT_IS}[name])(*OPERANDS)
-    found = add_before_products(graph)
+    found = reduce_before_matmul(graph)
     check_types(found)
     for a, b in zip(found(*OPERANDS), graph(*OPERANDS), strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
@@ -59,20 +59,20 @@ def test_a_program_with_sums_of_products_computes_the_same(name):
 @pytest.mark.parametrize("name", CHEAPER)
 def test_a_factor_is_added_up_instead_of_the_product(name):
     graph = fad.make_graph(CHEAPER[name])(*OPERANDS)
-    assert largest_product(drop_dead(add_before_products(graph))) < largest_product(graph)
+    assert largest_product(drop_dead(reduce_before_matmul(graph))) < largest_product(graph)
 
 
 @pytest.mark.parametrize("name", AS_IT_IS)
 def test_what_is_not_linear_in_a_product_stays(name):
     graph = fad.make_graph(AS_IT_IS[name])(*OPERANDS)
     names = [eq.prim.name for eq in graph.equations]
-    assert [eq.prim.name for eq in drop_dead(add_before_products(graph)).equations] == names
+    assert [eq.prim.name for eq in drop_dead(reduce_before_matmul(graph)).equations] == names
 
 
 def test_whole_numbers_stay():
     a = np.arange(6).reshape(2, 3)
     graph = fad.make_graph(lambda a: np.sum(a @ a.T, 0))(a)
-    assert [eq.prim.name for eq in add_before_products(graph).equations] == [eq.prim.name for eq in graph.equations]
+    assert [eq.prim.name for eq in reduce_before_matmul(graph).equations] == [eq.prim.name for eq in graph.equations]
 
 
 def test_the_gradient_of_means_spares_a_product():

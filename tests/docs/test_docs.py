@@ -47,6 +47,7 @@ def test_the_pictures_of_imports_show_the_folders_that_there_are():
         drawn = (PAGES[0].parent / name).read_text(encoding="utf-8")
         folders = sorted(p.parent.name for p in root.glob("*/__init__.py"))
         assert [f for f in folders if f">{f}</text>" not in drawn] == [], "run python docs/draw_imports.py"
+        assert "#d00000" not in drawn, "an import leads up: a red arc"
 
 
 # --- the reference ------------------------------------------------------------------------------------------------

@@ -29,9 +29,8 @@ EXEMPT: dict[str, str] = {}
 # a function that is given raises) is not said of each.
 RAISES_NOTHING = {
     "is elementwise, and defined for every number": """
-        fad.numpy: angle i0 imag isreal iscomplex nan_to_num real real_if_close sinc
-        fad.numpy.emath: sqrt log log2 logn log10 power arccos arcsin arctanh
-        fad.scipy.special: lambertw legendre_p sph_harm_y spherical_in spherical_jn spherical_kn spherical_yn zeta
+        fad.numpy: angle i0 imag isreal iscomplex real real_if_close sinc
+        fad.numpy.emath: sqrt log log2 log10 arccos arcsin arctanh
         fad.nn: CELU ELU SELU Hardshrink Hardsigmoid Hardswish Hardtanh Identity LeakyReLU LogSigmoid Mish ReLU ReLU6
         fad.nn: SiLU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink Threshold
         fad.nn.functional: celu elu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_sigmoid logsigmoid mish
@@ -39,19 +38,19 @@ RAISES_NOTHING = {
         fad.optim: clip_by_value
     """,
     "takes arrays of any shape": """
-        fad.numpy: argwhere array_equal array_equiv at atleast_1d atleast_2d atleast_3d c_ r_ ediff1d flatnonzero
-        fad.numpy: intersect1d kron nonzero outer polyadd polydiv polymul polysub polyval setdiff1d setxor1d union1d
+        fad.numpy: argwhere array_equal array_equiv at atleast_1d atleast_2d atleast_3d flatnonzero
+        fad.numpy: intersect1d kron outer polydiv polyval setdiff1d setxor1d union1d
         fad.numpy: unique_all unique_counts unique_inverse unique_values
-        fad.scipy.linalg: block_diag circulant fiedler hankel orth toeplitz
+        fad.scipy.linalg: block_diag circulant fiedler hankel toeplitz
         fad.scipy.fft: fht ifht
         fad.nn: AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d
         fad.nn: AdaptiveMaxPool3d Buffer Flatten Parameter
         fad.nn.init: eye
-        fad.random: bernoulli bits fold_in philox split
+        fad.random: philox
     """,
     "raises what the function that it is given does": """
-        fad: eval_shape make_graph saved
-        fad.scipy.integrate: dblquad odeint tplquad
+        fad: eval_shape
+        fad.scipy.integrate: dblquad tplquad
         fad.scipy.optimize: fixed_point
     """,
     "takes any tree": """
@@ -63,7 +62,7 @@ RAISES_NOTHING = {
         fad.scipy.stats: dirichlet multivariate_normal
         fad.scipy.sparse: SparseArray
         fad.nn: LabelError StateDictError TransformerDecoder TransformerEncoder
-        fad.optim: History NonFiniteLossError sharded
+        fad.optim: History NonFiniteLossError
     """,
     "is made of numbers, which are not checked": """
         fad: doctor

@@ -173,7 +173,7 @@ class Case:
         own = weighted_sum(self.plain.outputs)
         try:
             if not abs(self.plain_loss(0.0) - own) <= 1e-2 * max(1.0, abs(own)):
-                raise Skipped("the program is another one in double precision: what is a copy of an array hangs on it")
+                raise Skipped("the program is another one in double precision: which arrays are copies depends on it")
             found = differences.derivative(self.plain_loss)
         except Skipped:
             raise

@@ -1,4 +1,4 @@
-"""Guards: a question that the recorded program asked of a value must have the same answer again."""
+"""Guards: a value that the recorded program converted to a Python number must give the same number again."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class _Writer:
         live = _live(graph)
         for eq in graph.equations:
             if eq.prim is not GUARD and live.isdisjoint(eq.outs):
-                continue  # a guard alone asks for it
+                continue  # a guard alone reads it
             if eq.prim.archetype == "loop":
                 found += self.loop(eq, named)
             elif eq.prim.archetype == "branch":

@@ -30,7 +30,7 @@ MOST_WEIGHTS = 1 << 19  # bytes, from which on places of one vector each are don
 SMALL = 10**6  # multiplications that are done here even if most of each vector stays empty
 
 
-def lay_examples_last(graph: Graph) -> Graph:
+def move_batch_innermost(graph: Graph) -> Graph:
     """Write convolutions as operations with kernels, and what stands around them in the same order of axes."""
     if not any(eq.prim.name in _CONVOLUTIONS for eq in graph.equations):
         return graph

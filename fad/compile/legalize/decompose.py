@@ -27,7 +27,7 @@ _INTEGERS = (np.dtype(np.int64), np.dtype(np.int32))
 _TRUTH, _NUMBER = np.dtype(bool), np.dtype(np.int64)
 
 
-def compose(graph: Graph) -> Graph:
+def decompose(graph: Graph) -> Graph:
     """Write what has no kernel as operations that have one, in the bodies of loops and branches as well."""
     if not any(eq.prim.name in _RULES or eq.prim.archetype in ("loop", "branch") for eq in graph.equations):
         return graph
@@ -41,9 +41,9 @@ def compose(graph: Graph) -> Graph:
 
 def _with_bodies(eq: Equation) -> Equation:
     if eq.prim.archetype == "loop":
-        params = {**eq.params, "body": compose(eq.params["body"])}
+        params = {**eq.params, "body": decompose(eq.params["body"])}
     elif eq.prim.archetype == "branch":
-        params = {"branches": tuple(map(compose, eq.params["branches"]))}
+        params = {"branches": tuple(map(decompose, eq.params["branches"]))}
     else:
         return eq
     return Equation(eq.prim, eq.ins, params, eq.outs, eq.place)

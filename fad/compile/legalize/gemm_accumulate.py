@@ -19,7 +19,7 @@ from fad.core.graph import ARRAY, Equation, Graph
 _REAL = (np.dtype(float), np.dtype(np.float32))
 
 
-def add_products(graph: Graph) -> Graph:
+def accumulate_gemm(graph: Graph) -> Graph:
     """Join large products with the sums that are results of the program, if nothing else reads either of them.
 
     What else is elementwise about the sum, before or after, would be one loop with it, which is then left as it is.
@@ -58,7 +58,7 @@ def _join(graph: Graph, eq: Equation, large: dict, counts: Any, made: dict) -> E
 
 
 def _scale(graph: Graph, total: Equation, i: int, large: dict, counts: Any, made: dict) -> tuple | None:
-    """Return the product and the number that a summand is made of, read by nobody else; None if it is another value."""
+    """Return the product and the number that a summand is made of, with no other use; None if it is another value."""
     factor, dtype = 1.0, graph.types[total.outs[0]].dtype
     while i not in large:
         eq = made.get(i)

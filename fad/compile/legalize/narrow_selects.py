@@ -14,7 +14,7 @@ from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, Equation, Graph, Type
 
 
-def narrow_choices(graph: Graph) -> Graph:
+def narrow_selects(graph: Graph) -> Graph:
     """Choose between numbers in single precision where the choice is converted to it."""
     made = {eq.outs[0]: eq for eq in graph.equations if eq.prim.name == "where_select"}
     if not made or not any(_fits(graph, eq, made) for eq in graph.equations):

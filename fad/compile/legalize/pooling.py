@@ -1,5 +1,4 @@
-"""What is written otherwise where a program becomes native code: pooling, sums over axes apart, and transposed
-matrices that many products read.
+"""Pooling, sums over axes apart, and transposed matrices that many products read, rewritten for native code.
 
 Maxima and sums of windows become those of slices, which are fused like any other elementwise operation; a sum over axes
 that are not neighbours becomes one sum after the other.
@@ -37,7 +36,7 @@ def expand_pools(graph: Graph) -> Graph:
     return work.finish()
 
 
-def lay_by_rows(graph: Graph) -> Graph:
+def copy_transposed(graph: Graph) -> Graph:
     """Copy a small transposed matrix once where many small products or rows read it: gathering its columns costs more.
 
     So the weights of a recurrent network are turned once in an unrolled reverse pass, and not in each step.

@@ -24,7 +24,7 @@ MOST_AGAIN = 48  # operations that a slice may compute again
 _TRIES = 4
 
 
-def slice_sooner(graph: Graph) -> Graph:
+def push_slices_up(graph: Graph) -> Graph:
     """Compute slices from slices, where no whole array is needed then, and scale pieces before they are scattered."""
     read = _find_sliced_values(graph)
     if not read and not any(_is_apart(graph, eq) for eq in graph.equations):

@@ -22,7 +22,7 @@ MOST_PIECES = 4
 MOST_AGAIN = 48  # operations that a stretch may compute again
 
 
-def gather_scatters(graph: Graph) -> Graph:
+def scatter_to_gather(graph: Graph) -> Graph:
     """Rewrite each large scatter of a few shifted slices as a join of stretches."""
     if not any(_fits(graph, eq) for eq in graph.equations):
         return graph

@@ -22,7 +22,7 @@ MOST = 1 << 26  # bytes of one stack
 _REAL = (np.dtype(float), np.dtype(np.float32))
 
 
-def merge_steps(graph: Graph) -> Graph:
+def batch_unrolled_matmuls(graph: Graph) -> Graph:
     """Rewrite products of the slices of one array, and sums of products, as one product each."""
     if sum(eq.prim.name in ("matmul", "sum_over", "multiply") for eq in graph.equations) < FEWEST:
         return graph

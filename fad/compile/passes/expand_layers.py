@@ -8,7 +8,7 @@ from fad.compile.ir.rewriter import Rewriting
 from fad.core.graph import Equation, Graph
 
 
-def take_apart(graph: Graph) -> Graph:
+def expand_layers(graph: Graph) -> Graph:
     """Write what has no kernel as operations that have: a layer's ``x @ w.T + b``, a rotation of an array."""
     work = Rewriting(graph)
     for eq in graph.equations:

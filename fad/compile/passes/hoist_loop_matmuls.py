@@ -1,4 +1,4 @@
-"""Matrix products and conversions that need not be done step by step leave their loop, and are done for all at once.
+"""Matrix products and conversions that leave their loop: one product of stacks instead of one in each step.
 
 The reverse pass of a recurrent network adds an outer product to the gradient of its weights in each step; all of them
 together are one product of two stacks. And what the network does to its inputs alone, it can do to all of them at once.
@@ -21,7 +21,7 @@ FEWEST = 8  # steps below which nothing is gained
 MOST = 1 << 26  # bytes of the stacks that one loop may get
 
 
-def leave_loops(graph: Graph) -> Graph:
+def hoist_loop_matmuls(graph: Graph) -> Graph:
     """Rewrite the loops of a program; their bodies have been optimised before."""
     if not any(eq.prim.archetype == "loop" for eq in graph.equations):
         return graph
@@ -71,7 +71,7 @@ class _Rewriter:
 
 
 class _Inputs(_Rewriter):
-    """Products of an x with what is the same in every step, and conversions of integers."""
+    """Products of an x with what is loop-invariant, and conversions of integers."""
 
     def find(self) -> None:
         self.replaced: dict[int, int] = {}  # value of the body -> its stack

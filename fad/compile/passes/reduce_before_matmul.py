@@ -13,8 +13,8 @@ from fad.core.graph import ARRAY, Equation, Graph
 _DEEPEST = 8  # operations between a sum and the product
 
 
-def add_before_products(graph: Graph) -> Graph:
-    """Rewrite sums of what is linear in a product that nobody else reads."""
+def reduce_before_matmul(graph: Graph) -> Graph:
+    """Rewrite sums of what is linear in a product without other uses."""
     names = {eq.prim.name for eq in graph.equations}
     if not {"matmul", "sum_over"} <= names:
         return graph

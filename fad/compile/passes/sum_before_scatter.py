@@ -11,7 +11,7 @@ from fad.core.cotangent import is_basic
 from fad.core.graph import ARRAY, Equation, Graph, Type, hashable
 
 
-def add_before_scatter(graph: Graph) -> Graph:
+def sum_before_scatter(graph: Graph) -> Graph:
     """Add up what a scatter puts into one place beforehand, where the sum can be fused with what computes its terms."""
     work = Rewriting(graph)
     types = work.types

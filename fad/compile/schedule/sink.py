@@ -1,4 +1,4 @@
-"""Large loops compute late what only a later loop reads, if what it is made of is in memory then all the same.
+"""Values that only a later loop reads are sunk into it, if their operands are in memory then all the same.
 
 A group of operations begins as early as it can. The product of two arrays that are stored anyway, which only a later
 loop of that shape reads, would be written and read once more for nothing.
@@ -24,19 +24,19 @@ def weight(template: str) -> int:
 
 def compute_where_used(
     graph: Graph, steps: list, group: dict[int, Any], most_operands: int, most_weight: int,
-    smallest: int = SMALLEST, keep_truth: bool = False, stays: Iterable[int] = (),
+    smallest: int = SMALLEST, keep_comparisons: bool = False, stays: Iterable[int] = (),
 ) -> list:  # fmt: skip
     """Move operations into the one later loop that reads them; return the steps that are left.
 
     `group` tells the step that computes a value of a loop. No loop gets more operands or weight than is said, and those
-    of up to `smallest` elements stay as they are, as do the results in `stays`. With `keep_truth` a comparison of
+    of up to `smallest` elements stay as they are, as do the results in `stays`. With `keep_comparisons` a comparison of
     arrays is stored, in bytes, so that the arrays need not be.
     """
     loops = [s for s in steps if s.kind == "loop" and math.prod(s.shape) > smallest]
     if len(loops) < 2:
         return steps
     users = _users(graph, steps)
-    stays = {*stays, *(o for step in loops for o in _comparisons(graph, step) if keep_truth)}
+    stays = {*stays, *(o for step in loops for o in _comparisons(graph, step) if keep_comparisons)}
     for step in reversed(loops):
         for eq in reversed(step.equations[:]):
             later = _later(step, eq, users) if eq.outs[0] not in stays else None

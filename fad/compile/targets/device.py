@@ -130,7 +130,7 @@ def plan_steps(graph: Graph, fuse: bool = True) -> list[Step]:
         for o in eq.outs:
             level[o] = step.level
     steps = sorted((s for s in steps if s.equations), key=lambda s: (s.level, s.number))
-    steps = compute_where_used(graph, steps, group, MOST_ARGUMENTS, MOST_WEIGHT, smallest=0, keep_truth=True)
+    steps = compute_where_used(graph, steps, group, MOST_ARGUMENTS, MOST_WEIGHT, smallest=0, keep_comparisons=True)
     return _in_order(_resize(graph, _side_by_side(graph, steps)))
 
 

@@ -207,7 +207,7 @@ class OneCycleLR(LRScheduler):
 
     def _between(self, low: float, high: float, lowest: float, done: int) -> float:
         if done > self.total_steps:
-            raise ValueError(f"this schedule is over after {self.total_steps} steps, and step {done} was asked of it")
+            raise ValueError(f"this schedule is over after {self.total_steps} steps, and step {done} was requested")
         if done <= self.top:
             start, end, part = low, high, done / self.top
         else:  # the step after the last goes on beyond the end, as in PyTorch: a loop steps after each batch

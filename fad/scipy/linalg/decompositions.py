@@ -261,7 +261,8 @@ def _rank(s: Any, shape: tuple, rcond: float | None) -> int:
     return int(np.sum(s > np.max(s) * cutoff))
 
 
-@scipy_function("orth", samples=lambda s: [call(s.real(3, 2))], **_GAUGE)
+@scipy_function("orth", samples=lambda s: [call(s.real(3, 2))], **_GAUGE,
+    raises="ValueError: The array has fewer than two axes, is empty, or has infinities or NaNs.")  # fmt: skip
 def orth(A, rcond=None):
     """Return an orthonormal basis of the range; only what does not depend on the choice has a derivative.
 

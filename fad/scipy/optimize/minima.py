@@ -294,7 +294,7 @@ def curve_fit(
     slope = jacobian(lambda p: residuals(p, ydata))(found.x)
     m, n = slope.shape
     information = slope.T @ slope
-    # Without residuals left over there is no spread; the other question is asked of each batch element of a vmap.
+    # Without residuals left over there is no spread; the other case is decided for each batch element of a vmap.
     if (m <= n and not absolute_sigma) or np.linalg.slogdet(stop_gradient(information))[0] == 0:
         message = "Covariance of the parameters could not be estimated"
         warnings.warn(message, so.OptimizeWarning, stacklevel=2)

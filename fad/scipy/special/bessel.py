@@ -212,6 +212,11 @@ def _spherical(name, lower_sign, upper_sign):
     -------
     ndarray or scalar
 
+    Raises
+    ------
+    ValueError
+        The operands cannot be broadcast against each other.
+
     Examples
     --------
     >>> fad.scipy.special.{name}(0, 1.0).round(6)

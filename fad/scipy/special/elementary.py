@@ -226,6 +226,11 @@ def lambertw(z, k=0, tol=1e-8):
     -------
     complex ndarray or scalar
 
+    Raises
+    ------
+    ValueError
+        The operands cannot be broadcast against each other.
+
     Examples
     --------
     >>> import fad, fad.scipy.special

@@ -367,6 +367,11 @@ def zeta(x, q=None, out=None):
     -------
     ndarray or scalar
 
+    Raises
+    ------
+    ValueError
+        The operands cannot be broadcast against each other.
+
     Examples
     --------
     >>> import fad, fad.scipy.special

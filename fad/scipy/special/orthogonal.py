@@ -159,6 +159,11 @@ def sph_harm_y(n, m, theta, phi):
     -------
     complex ndarray or scalar
 
+    Raises
+    ------
+    ValueError
+        The operands cannot be broadcast against each other.
+
     Examples
     --------
     >>> fad.scipy.special.sph_harm_y(1, 0, 0.5, 0.0).round(6)
@@ -181,6 +186,11 @@ def legendre_p(n, z):
     Returns
     -------
     ndarray
+
+    Raises
+    ------
+    ValueError
+        The operands cannot be broadcast against each other.
 
     Examples
     --------

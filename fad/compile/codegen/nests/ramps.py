@@ -1,8 +1,8 @@
 """Places of an axis: integers that rise or fall by one step, and those of which a mask says which count.
 
 ``k - 1 - i`` are the places of a reversed slice. An element of such an array is computed from its position and read
-nowhere, so LLVM sees that neighbours are read, and whether all of them lie within an array is asked of the first and
-the last. Other places that a mask chooses are asked one by one, before they are used: only those that it chooses are.
+nowhere, so LLVM sees that neighbours are read, and whether all of them lie within an array is checked at the first and
+the last. Other places that a mask chooses are checked one by one, before they are used: only those that it chooses are.
 """
 
 from __future__ import annotations
