@@ -13,8 +13,8 @@ import numpy as np
 
 from fad import tree
 from fad.control_flow.compose_views import compose_views
-from fad.control_flow.record_loop import attempt
 from fad.control_flow.dependence import find_chosen
+from fad.control_flow.record_loop import attempt
 from fad.control_flow.subgraph import (
     Body,
     BodyTrace,

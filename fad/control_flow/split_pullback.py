@@ -93,7 +93,11 @@ def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bo
         if any(i in moving for i in eq.ins):
             moving.update(eq.outs)
         producer.update(dict.fromkeys(eq.outs, eq))
-    is_kept = lambda v: v in state or (v in producer and v not in late and _is_kept(producer[v], joint, everything, moving))
+
+    def is_kept(v: int) -> bool:
+        made_early = v in producer and v not in late
+        return v in state or (made_early and _is_kept(producer[v], joint, everything, moving))
+
     kept, seen, chosen = _trace_back(grads, producer, is_kept)
     masked = _find_masked(kept, [eq for eq in joint.equations if id(eq) in chosen], joint, state | late)
     if masked:

@@ -42,6 +42,7 @@ _NOT_CALLED = _MAKING | {"__repr__", "__str__", "__init_subclass__", "__del__", 
 # Classes of the standard library whose methods read this attribute, and the user's code only the methods.
 _WRAPPERS = (collections.UserDict, collections.UserList, collections.UserString)
 _WRAPPED = frozenset({"data"})
+_IMMUTABLE = 1 << 8  # the flag of a class whose attributes cannot be set
 _WHETHER_THERE = frozenset({"hasattr", "getattr"})  # code that names these reads attributes by texts
 _ANY_VARIABLE = frozenset({"globals", "eval", "exec"})  # code that names these may read any variable of its module
 _BY_ANY_NAME = frozenset({"getattr", "vars", "__dict__", "asdict", "astuple", "__getattribute__", "attrgetter"})
@@ -79,7 +80,7 @@ class Walk:
         self._unnamed: dict[str, list[Owner]] = {}  # attributes that no code has named yet
         self._named: list[tuple[Owner, str]] = []  # those that are to be looked at
         self._texts: set[str] = set()  # those that code may have as texts
-        self._objects: list[tuple] = []  # the dictionaries of each object and its classes
+        self._objects: list[tuple] = []  # the dictionaries of each object and its classes; those that may change, by id
         for x in roots:
             self._add(x)
 
@@ -151,7 +152,7 @@ class Walk:
         self._each(held.values())
         self._own(Owner(held, None, held.get))
         if self.missing:
-            self._objects.append((held, vars(types.FunctionType)))
+            self._objects.append(((held, vars(types.FunctionType)), {id(held): held}))
         library = is_of_library(f)
         code = NOTHING if library else code_names(f.__code__)
         for cell in f.__closure__ or ():
@@ -226,8 +227,9 @@ class Walk:
         try:
             held = (threading.local if local else object).__getattribute__(x, "__dict__")
         except AttributeError:
-            held = {}
-        held = held if type(held) is dict else {}
+            held = None
+        found = type(held) is dict
+        held = held if found else {}
         read = functools.partial(threading.local.__getattribute__, x) if local else held.get  # of the thread that calls
         if is_library(_module_of(kind)):
             self._each(value for name, value in held.items() if name[:1] != "_" or name == "__wrapped__")
@@ -235,13 +237,17 @@ class Walk:
                 self._add(slot.__get__(x))
         self._own(Owner(held, None, read), _WRAPPED if issubclass(kind, _WRAPPERS) else frozenset())
         hiding: list = [held]  # what an attribute of a class may be hidden by
+        changeable: dict[int, Any] = {id(held): held} if found else {}
         for cls in kind.__mro__:
             hiding.append(vars(cls))
             if not is_library(_module_of(cls)):
                 named = frozenset(n for n in vars(cls) if n[:2] == n[-2:] == "__" and n not in _NOT_CALLED)
-                self._own(Owner(vars(cls), x, functools.partial(_look_up, tuple(hiding))), named)
+                look_up = functools.partial(_look_up, tuple(hiding)) if changeable else vars(cls).__getitem__
+                self._own(Owner(vars(cls), x, look_up), named)
+            if not cls.__flags__ & _IMMUTABLE:
+                changeable[id(cls)] = vars(cls)
         if self.missing:
-            self._objects.append(tuple(hiding))
+            self._objects.append((tuple(hiding), changeable))
 
     def _own(self, owner: Owner, more: frozenset = frozenset()) -> None:
         """Note the attributes of an object: those that some code names, and `more`, are looked at."""
@@ -269,10 +275,14 @@ class Walk:
     def _look_for_gaps(self) -> None:
         """Note where objects lack attributes of which some code may ask whether they are there."""
         asked = self._asked_for()
-        for dictionaries in self._objects:
+        together: dict[frozenset, dict[int, Any]] = {}  # what some objects lack, and where it might come up
+        for dictionaries, changeable in self._objects:
             lacking = asked.difference(*dictionaries)
             if lacking:
-                self.places.append((functools.partial(_has_any, dictionaries), lacking, False))
+                together.setdefault(lacking, {}).update(changeable)
+        for lacking, held in together.items():
+            if held:
+                self.places.append((functools.partial(_has_any, tuple(held.values())), lacking, False))
 
     def _asked_for(self) -> frozenset[str]:
         """Return the attributes of which some code may ask whether they are there."""
@@ -303,7 +313,7 @@ def _look_up(dictionaries: tuple, name: str) -> Any:
 
 
 def _has_any(dictionaries: tuple, names: frozenset) -> bool:
-    """Return whether an object has an attribute of some name, given its dictionary and those of its classes."""
+    """Return whether an attribute of some name has come up in one of the dictionaries of objects and classes."""
     return not all(map(names.isdisjoint, dictionaries))
 
 

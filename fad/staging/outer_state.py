@@ -96,7 +96,7 @@ class OuterState:
             for read, key, value in self.places:
                 if (now := read(key)) is not value and not _same(now, value):
                     return True
-        except (AttributeError, ValueError):  # a slot or a variable that is empty now
+        except (AttributeError, LookupError, ValueError):  # a slot or a variable that is empty now
             return True
         for _, row, before in self.rows:
             now = sample(row)
@@ -141,7 +141,7 @@ def _is_other(place: Place) -> bool:
     read, key, value = place
     try:
         now = read(key)
-    except (AttributeError, ValueError):
+    except (AttributeError, LookupError, ValueError):
         return True
     return now is not value and not _same(now, value)
 

@@ -100,3 +100,16 @@ def test_a_constant_that_is_a_field_of_records_is_read_at_its_elements(kind, siz
     a = np.random.default_rng(0).normal(size=(300, size))
     for f in (lambda a: a @ c, lambda a: a * c + np.sum(c), lambda a: np.outer(c, a[:, 0]) @ a):
         np.testing.assert_allclose(compiled(f, a)(a), f(a), rtol=1e-10, atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", [(4,), (300, 300)])
+def test_a_derivative_that_is_zero_everywhere_is_an_array_of_its_own_in_each_call(shape):
+    f = fad.jit(fad.grad(lambda x, y: np.sum(x * x) + 0.0 * np.sum(y[:0]), argnums=(0, 1)))
+    x, y = np.ones(3), np.ones(shape)
+    results = [f(x, y)[1] for _ in range(4)]
+    for k, zeros in enumerate(results):
+        assert zeros.shape == shape
+        assert not np.any(zeros)
+        assert not np.any(np.signbit(zeros))
+        zeros[...] = k + 1.0
+    assert [zeros.flat[0] for zeros in results] == [1.0, 2.0, 3.0, 4.0]

@@ -174,3 +174,18 @@ def test_a_generator_in_a_container_is_found(holder, monkeypatch):
 
     with pytest.warns(ImpureFunctionWarning, match="draws random numbers from a Generator of numpy"):
         fad.jit(f)(X)
+
+
+@pytest.mark.parametrize("of_its_own", [False, True], ids=["no dictionary", "a dictionary"])
+def test_an_attribute_of_a_class_that_goes_and_comes_back_is_noticed(of_its_own):
+    Scale = type("Scale", (tuple,), {"factor": 2.0, **({} if of_its_own else {"__slots__": ()})})
+    s = Scale()
+    f = fad.jit(lambda x: x * getattr(s, "factor", 1.0))
+    assert [f(3.0) for _ in range(3)] == [6.0] * 3
+    del Scale.factor
+    assert [f(3.0) for _ in range(3)] == [3.0] * 3
+    Scale.factor = 5.0
+    assert [f(3.0) for _ in range(3)] == [15.0] * 3
+    if of_its_own:
+        s.factor = 7.0
+        assert [f(3.0) for _ in range(3)] == [21.0] * 3

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fad.compile.ir.lowered_ops import WRITE_PIECES
 from fad.compile.ir.rewriter import Rewriting
 from fad.compile.passes.constants import as_uniform
@@ -70,6 +72,9 @@ def _without_zeros(graph: Graph) -> Graph:
             continue
         x, pieces = pair
         (o,) = eq.outs
+        if pieces.prim.name == "index_add":
+            equations.append(Equation(pieces.prim, (x, *pieces.ins[1:]), pieces.params, (o,), eq.place))
+            continue
         for n, (piece, index) in enumerate(zip(pieces.ins, pieces.params["indices"], strict=True)):
             index = index if type(index) is tuple else (index,)
             types.append(types[o])
@@ -77,24 +82,34 @@ def _without_zeros(graph: Graph) -> Graph:
             equations.append(Equation(REGISTRY["index_add"], (x, piece), {"template": index}, (end,)))
             x = end
     used = {*graph.outputs, *(i for eq in equations for i in eq.ins)}
-    equations = [eq for eq in equations if eq.prim.name != "scatter" or eq.outs[0] in used]
+    equations = [eq for eq in equations if not _adds_to_zeros(graph, eq) or eq.outs[0] in used]
     return graph.replace(types=types, equations=equations)
 
 
 def _find_scatter(graph: Graph, eq: Equation, made: dict[int, Equation], uses: Counter) -> tuple[int, Equation] | None:
-    """Return the array and the scatter that an operation adds; None if it does something else."""
+    """Return the array and what an operation adds to it at some places; None if it does something else."""
     if eq.prim.name != "add":
         return None
     types, (o,) = graph.types, eq.outs
     for x, v in (eq.ins, eq.ins[::-1]):
         pieces = made.get(v)
-        if pieces is None or pieces.prim.name != "scatter" or x == v:
+        if pieces is None or not _adds_to_zeros(graph, pieces) or x == v or not types[x] == types[v] == types[o]:
             continue
-        again = uses[v] > 1 and len(pieces.ins) > 1
-        same = types[x] == types[v] == types[o]
-        if same and not again and all(map(is_basic, pieces.params["indices"])):
+        if pieces.prim.name == "index_add":
+            if uses[v] == 1 and _is_link(graph, pieces):
+                return x, pieces
+        elif not (uses[v] > 1 and len(pieces.ins) > 1) and all(map(is_basic, pieces.params["indices"])):
             return x, pieces
     return None
+
+
+def _adds_to_zeros(graph: Graph, eq: Equation) -> bool:
+    """Return whether an operation gives an array that is zero but for some places."""
+    if eq.prim.name != "index_add":
+        return eq.prim.name == "scatter"
+    c = graph.constants.get(eq.ins[0])
+    number = None if c is None else as_uniform(np.asarray(c))
+    return number is not None and number == 0
 
 
 # --- updates of one array, one after the other ------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Loops and branches within a nest: what a loop carries is a number in a register, or an array in memory.
 
-An array that a step changes in place has one place. Another one has two, which are read and written by turns, or lies in
-the rows of the stack that keeps it; a small one is copied back at the end of a step, so that it may stay in registers.
+An array that a step changes in place has one place. Another one has two, which are read and written by turns, or lies
+in the rows of the stack that keeps it; a small one is copied back at the end of a step, and may stay in registers.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def work(graph: Graph) -> int:
 class _Carried(NamedTuple):
     """One array that a loop carries: where a step finds it, and where it puts the next one, if that is elsewhere."""
 
-    kind: str  # "same": not changed; "number"; "in place"; "copied" back; "by turns" in two places; "in rows" of a stack
+    kind: str  # "same": not changed; "number"; "in place"; "copied" back; "by turns" in two places; "in rows" kept
     value: Any  # the first state; or the slot of a number
     slots: tuple = ()
 

@@ -125,7 +125,7 @@ def choose(w: Writer, choice: tuple, index: tuple, otherwise: Callable) -> Numbe
 
 def still_masked(value: Computed, stored: Stored) -> Computed:
     """Return an array in memory of which a mask chooses elements, so that loops over it are split as before."""
-    mask, x, y = value.choice  # type: ignore[misc]
+    mask, _, y = value.choice  # type: ignore[misc]
     number = isinstance(y, Computed) and y.number is not None
     choice = (mask, stored, y if number else stored)
     found = Computed(

@@ -160,9 +160,7 @@ class Writer(Emitter):
     # --- loops --------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def loop(
-        self, limit: Index, stretch: int = 0, going: str | None = None, chains: int = 1
-    ) -> Iterator[str]:
+    def loop(self, limit: Index, stretch: int = 0, going: str | None = None, chains: int = 1) -> Iterator[str]:
         """Write a loop around what is written meanwhile; gives the number of the step.
 
         `chains` is how many partial results a loop that adds up may have: one waits for each addition.
