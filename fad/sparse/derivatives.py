@@ -174,7 +174,7 @@ class Point:
     def pattern_between(self, cut: Cut) -> Any:
         """Return which outputs depend on which elements of the inputs directly, and on which that are gathered."""
         xs = self._plain()
-        return dependences(self._between(cut, range(len(xs)), xs, False), (*xs, *no_shifts(cut)))
+        return dependences(self._between(cut, range(len(xs)), xs, False), (*xs, *no_shifts(cut)), len(cut.shapes))
 
     def between(self, cut: Cut, direct: Any, check: bool) -> VectorMap:
         """Return the function as a map of the leaves that it uses directly, and of what it gathers."""
