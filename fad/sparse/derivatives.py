@@ -30,7 +30,7 @@ from fad.transforms.mutation import check_own, own, recording
 from fad.transforms.vjp import Tape
 from fad.transforms.vmap import BatchTrace, vmap
 
-_CACHED = 1 << 15  # numbers of an array that one core's cache holds, beside others
+_CACHED = 1 << 16  # numbers of an array that one core's cache holds, beside others
 
 
 class _OtherSize(Exception):
