@@ -1,7 +1,7 @@
 """Sets of inputs of which each lies in one block: what elementwise work on gathered arrays depends on.
 
 Observation or element number k gathers its own numbers and works on those, so that each of its results depends on some
-of a few inputs: the block of k. Such a set is the number of a block and some bits, one for each input in it, which takes
+of a few inputs: the block of k. Such a set is the number of a block and some bits, one for each input in it. That takes
 a fifth of the memory of the inputs' numbers, and to unite two sets is one operation on integers. What mixes blocks is
 left to `fad.sparse.sets`.
 """
@@ -43,7 +43,7 @@ class Blocks:
         return self._with(block, bits)
 
     def scatter(self, rows: Any, columns: Any, size: int) -> Blocks | None:
-        """Return the sets of `size` elements, number ``rows[i]`` that of element ``columns[i]``; None if one has two."""
+        """Return sets of `size` elements, number ``rows[i]`` that of element ``columns[i]``; None if one has two."""
         if rows.size and np.bincount(rows, minlength=size).max() > 1:
             return None
         block, bits = np.full(size, NONE, self.block.dtype), np.zeros(size, self.bits.dtype)
@@ -100,7 +100,10 @@ def number_blocks(starts: list, shapes: list, inputs: int, kind: Any) -> list:
     The elements of array number i are the inputs from ``starts[i]`` on. Its longest axis counts the blocks: arrays in
     which that is of one length have them in common.
     """
-    found, firsts, inside, first = [], {}, {}, 0
+    found: list = []
+    firsts: dict = {}
+    inside: dict = {}
+    first = 0
     for start, shape in zip(starts, shapes, strict=True):
         length = max(shape, default=1)
         axis = shape.index(length) if shape else 0
@@ -116,6 +119,6 @@ def number_blocks(starts: list, shapes: list, inputs: int, kind: Any) -> list:
         members += [(start + p * length * behind + q, behind) for p in range(before) for q in range(behind)]
         bits = np.uint64(1) << np.arange(bit, len(members), dtype=np.uint64).reshape(before, 1, behind)
         block = np.arange(firsts[length], firsts[length] + length, dtype=kind)[:, None]
-        whole = (before, length, behind)
-        found.append(Blocks(*[np.broadcast_to(x, whole).reshape(-1) for x in (block, bits)], inside, inputs))
+        block, bits = [np.broadcast_to(x, (before, length, behind)).reshape(-1) for x in (block, bits)]
+        found.append(Blocks(block, bits, inside, inputs))
     return found

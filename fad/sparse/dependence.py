@@ -355,7 +355,6 @@ def dependences(fun: Callable, args: tuple, gathered: int = 0) -> Any:
     trace, tracers = _number(xs, lambda x: x, gathered)
     ys, _, _ = run(fun, trace, lambda: tree.unflatten(in_tree, list(map(snapshot, tracers))), False)
     parts = [_sets_of(y, trace) for y in ys]
-    del tracers
     parts = [of.nothing(y.size, trace.inputs) if s is None else of.plain(s) for y, s in zip(ys, parts, strict=True)]
     if not parts:
         return of.nothing(0, trace.inputs)

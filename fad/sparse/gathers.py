@@ -53,7 +53,7 @@ class Cut:
 class _GatherTrace(Trace):
     """The trace of a run whose gathers are looked at.
 
-    A tracer's `info` is what it is as moved inputs, None if it is computed: a tuple of the same moves of several arrays.
+    A tracer's `info` is what it is as moved inputs, None if it is computed: a tuple, the same moves of several arrays.
     """
 
     __slots__ = ("gathers",)
@@ -89,7 +89,7 @@ class _GatherTrace(Trace):
         count = 1 if prim is getitem_p else len(values)
         if any(m is None for m in moved[:count]) or any(a.dtype.kind == "b" for a in values[count:]):
             return None
-        return tuple([bind(prim, *operands, *values[count:], **params) for operands in zip(*moved[:count], strict=True)])
+        return tuple([bind(prim, *xs, *values[count:], **params) for xs in zip(*moved[:count], strict=True)])
 
     def _wrap(self, y: Any, moved: Any) -> Any:
         return tracer(y, self, moved) if y.dtype.kind in "fc" else y
@@ -176,7 +176,7 @@ def cut_gathers(cut: Cut, fun: Callable, in_tree: Any, outer: list, check: bool)
     count, the function returns also those of them that it gathers from.
     """
     size = sum(x.size for x in outer)
-    inputs = [(x, numbers) for x, numbers in zip(outer, _number(outer), strict=True)] if check else [(x,) for x in outer]
+    inputs = list(zip(outer, _number(outer), strict=True)) if check else [(x,) for x in outer]
 
     def shifted(leaves: list, shifts: list) -> Any:
         position, it, sources = iter(cut.cut), iter(shifts), cut.sources
@@ -189,7 +189,7 @@ def cut_gathers(cut: Cut, fun: Callable, in_tree: Any, outer: list, check: bool)
             repeats = next(position, None)
             if repeats is None:
                 raise CutChanged
-            shift = next(it) if repeats else None
+            shift: Any = next(it) if repeats else None
             if moved is None and repeats:
                 moved = _keep(values[0], shift, operands, size, check)
             gathered, *numbers = [bind(getitem_p, x, *values[1:], **params) for x in moved or ()] or [None]

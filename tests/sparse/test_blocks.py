@@ -56,7 +56,8 @@ def test_side_by_side_work_stays_in_blocks_and_what_mixes_them_does_not():
 
 def test_a_block_of_more_inputs_than_bits_is_kept_as_a_matrix():
     few, many = number_blocks([0, 200], [(100, 2), (100, 63)], 6500, np.int32)
-    assert type(few) is Blocks and many is None
+    assert type(few) is Blocks
+    assert many is None
 
 
 FUNCTIONS = {
@@ -78,7 +79,10 @@ def test_dependences_are_the_same_whether_inputs_lie_in_blocks_or_not(name):
     fun, *shapes = FUNCTIONS[name]
     rng = np.random.default_rng(0)
     args = tuple(rng.normal(size=s) for s in shapes)
-    together = lambda args: fun(*args)  # noqa: E731
+
+    def together(args):
+        return fun(*args)
+
     wanted = dependences(together, (args,)).toarray()
     for gathered in (1, 2):
         assert np.array_equal(dependences(together, (args,), gathered).toarray(), wanted)
