@@ -134,7 +134,7 @@ def find_cut(fun: Callable, in_tree: Any, xs: list, computed: bool = False) -> C
 
     def look(moved: Any, values: list, params: dict) -> tuple:
         y = bind(getitem_p, *values, **params)
-        if moved is None and not computed:
+        if moved is None and (not computed or len(found.cut) > MANY):
             return y, None
         start = inputs + sum(found.operands)
         operand = _number(values[:1], start)[0] if moved is None else moved[0]
@@ -152,6 +152,8 @@ def find_cut(fun: Callable, in_tree: Any, xs: list, computed: bool = False) -> C
         return y, None
 
     _run(fun, in_tree, xs, [(numbers,) for numbers in _number(xs)], look)
+    if computed and len(found.cut) > MANY:
+        return find_cut(fun, in_tree, xs)
     if not sources or len(found.cut) > MANY:
         return None
     if not found.operands:

@@ -101,6 +101,16 @@ def test_entries_through_computed_arrays_keep_the_dtype():
     assert np.allclose(found.toarray(), fad.jacobian(f)(X), rtol=1e-5)
 
 
+def test_a_loop_of_very_many_gathers_of_computed_arrays_leaves_those_of_the_inputs_cut():
+    def loop(x):
+        y = x[I] * np.sin(x[J])
+        for k in range(300):
+            y = np.where(np.arange(y.size) == k, y[np.zeros(y.size, int) + k % 5] * y, y)
+        return y
+
+    assert np.allclose(fad.sparse.jacobian(loop)(X).toarray(), fad.jacobian(loop)(X), rtol=1e-12, atol=1e-13)
+
+
 @pytest.mark.parametrize("transform", [lambda f: f, fad.jit])
 def test_other_elements_of_a_computed_array_are_seen(transform):
     def f(x, i):
