@@ -32,7 +32,8 @@ class Plan:
     is its element ``take[i]``.
 
     Where gathers are cut, the products are those of the function between, whose columns (and for a Hessian rows) are
-    more than those of `pattern`: an entry of that is the sum of the elements ``take[sums[i] : sums[i + 1]]``.
+    more than those of `pattern`: an entry of that is the sum of the elements ``take[sums[i] : sums[i + 1]]``, where
+    there are `factors` each times the element that these name, of which the one behind all products is 1.
     """
 
     pattern: Any  # csr_array of booleans
@@ -40,6 +41,8 @@ class Plan:
     pulled: Any
     take: Any
     sums: Any = None  # None: each entry is one element
+    factors: Any = None
+    inner: Plan | None = None  # that for the parts of which `fad.sparse.chains` makes the whole: checks are its own
     cut: Any = None  # a `fad.sparse.gathers.Cut`
     direct: Any = ()  # numbers of the leaves of the input that a function with cut gathers uses otherwise, too
     origins: Any = None  # the input that each column of the function between the gathers belongs to
@@ -52,6 +55,11 @@ class Plan:
     @cached_property
     def pulls(self) -> int:
         return int(self.pulled.max(initial=-1)) + 1
+
+    @property
+    def products(self) -> int:
+        """How many numbers all products have together."""
+        return self.pushes * self.pulled.size + self.pulls * self.pushed.size
 
     @cached_property
     def members(self) -> tuple[Any, Any]:

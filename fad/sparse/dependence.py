@@ -26,6 +26,7 @@ from fad.core.tracer import Trace, Tracer, bind, outcome, tracer, up_to_date
 from fad.errors import NotSparseError
 from fad.ops.pooling import window_parts
 from fad.sparse import sets as of
+from fad.sparse.blocks import number_blocks
 from fad.transforms.check import run, split_operands, zeros_like
 from fad.transforms.custom_rules import RULES, Call
 
@@ -331,6 +332,7 @@ def _by_bwd(trace: DependenceTrace, call: Call, values: list, sets: list) -> lis
     whole = of.union(parts)
     if whole is None:
         return ys
+    whole = of.plain(whole)
     return [trace.marked(y, whole[a : a + y.size]) for y, a in zip(ys, _offsets(ys), strict=False)]
 
 
@@ -343,16 +345,17 @@ RULES[DependenceTrace] = _custom_rule
 # --- the search -------------------------------------------------------------------------------------------------------
 
 
-def dependences(fun: Callable, args: tuple) -> Any:
+def dependences(fun: Callable, args: tuple, gathered: int = 0) -> Any:
     """Return the matrix of booleans of what each element of a function's output can depend on.
 
     `args` holds plain arrays; the elements of all are numbered in the order of the tree, as are those of the output.
+    The last arrays, so many, are `gathered`: the function is likely to work on them side by side.
     """
     xs, in_tree = tree.flatten(args)
-    trace, tracers = _number(xs, lambda x: x)
+    trace, tracers = _number(xs, lambda x: x, gathered)
     ys, _, _ = run(fun, trace, lambda: tree.unflatten(in_tree, list(map(snapshot, tracers))), False)
     parts = [_sets_of(y, trace) for y in ys]
-    parts = [of.nothing(y.size, trace.inputs) if s is None else s for y, s in zip(ys, parts, strict=True)]
+    parts = [of.nothing(y.size, trace.inputs) if s is None else of.plain(s) for y, s in zip(ys, parts, strict=True)]
     if not parts:
         return of.nothing(0, trace.inputs)
     _draws.cache_clear()  # they may be as many as the arrays have elements
@@ -361,13 +364,14 @@ def dependences(fun: Callable, args: tuple) -> Any:
     return found
 
 
-def _number(xs: list, value: Callable) -> tuple[DependenceTrace, list]:
+def _number(xs: list, value: Callable, gathered: int = 0) -> tuple[DependenceTrace, list]:
     """Return a new trace, and a tracer for each array whose elements are the next inputs."""
-    trace = DependenceTrace(sum(x.size for x in xs))
-    marked = [
-        tracer(value(x), trace, of.identity(a, x.size, trace.inputs)) for x, a in zip(xs, _offsets(xs), strict=False)
-    ]
-    return trace, marked
+    trace, starts = DependenceTrace(sum(x.size for x in xs)), _offsets(xs).tolist()
+    few = len(xs) - gathered
+    shapes, kind = [np.shape(x) for x in xs[few:]], of.kind_of_index(trace.inputs)
+    sets = [None] * few + number_blocks(starts[few:-1], shapes, trace.inputs, kind)
+    sets = [of.identity(a, x.size, trace.inputs) if s is None else s for a, x, s in zip(starts, xs, sets, strict=False)]
+    return trace, [tracer(value(x), trace, s) for x, s in zip(xs, sets, strict=True)]
 
 
 def _offsets(xs: list) -> Any:

@@ -18,7 +18,8 @@ from fad.errors import BatchedValueError, DerivativeError, ShapeMismatchError
 from fad.ops.taking import at
 from fad.scipy.sparse.array import SparseArray
 from fad.scipy.sparse.products import Pattern
-from fad.sparse.colouring import Plan, bound_cost, compose, cost
+from fad.sparse.chains import chain
+from fad.sparse.colouring import REVERSE, Plan, bound_cost, compose, cost
 from fad.sparse.dependence import dependences
 from fad.sparse.gathers import Cut, CutChanged, cut_gathers, find_cut, no_shifts
 from fad.transforms.check import as_primal, as_value
@@ -30,7 +31,7 @@ from fad.transforms.mutation import check_own, own, recording
 from fad.transforms.vjp import Tape
 from fad.transforms.vmap import BatchTrace, vmap
 
-_CACHED = 1 << 15  # numbers of an array that one core's cache holds, beside others
+_CACHED = 1 << 16  # numbers of an array that one core's cache holds, beside others
 
 
 class _OtherSize(Exception):
@@ -167,14 +168,14 @@ class Point:
             x = x.value
         return x
 
-    def find_cut(self) -> Cut | None:
+    def find_cut(self, computed: bool = False) -> Cut | None:
         """Return the gathers to cut, if there are any; those of loops over observations are not."""
-        return find_cut(self.scalar or self.fun, self.in_tree, self._plain())
+        return find_cut(self.scalar or self.fun, self.in_tree, self._plain(), computed)
 
     def pattern_between(self, cut: Cut) -> Any:
         """Return which outputs depend on which elements of the inputs directly, and on which that are gathered."""
         xs = self._plain()
-        return dependences(self._between(cut, range(len(xs)), xs, False), (*xs, *no_shifts(cut)))
+        return dependences(self._between(cut, range(len(xs)), xs, False), (*xs, *no_shifts(cut)), len(cut.shapes))
 
     def between(self, cut: Cut, direct: Any, check: bool) -> VectorMap:
         """Return the function as a map of the leaves that it uses directly, and of what it gathers."""
@@ -195,22 +196,31 @@ class Point:
         return grad(fun, tuple(range(len(direct) + len(cut.shapes))))
 
 
-def plan_passes(point: Point, plan: Callable, pattern: Any = None) -> Plan:
+def plan_passes(point: Point, plan: Callable) -> Plan:
     """Return the passes that tell the matrix: of the function itself, or of what lies between its gathers."""
-    cut = point.find_cut() if pattern is None else None
-    if cut is None:
-        return plan(point.pattern() if pattern is None else pattern)
-    wide = point.pattern_between(cut)
-    bounds = np.cumsum([0, *[x.size for x in point.xs]])
-    used = np.bincount(wide.indices, minlength=wide.shape[1])[: bounds[-1]] > 0
-    direct = [i for i in range(len(point.xs)) if used[bounds[i] : bounds[i + 1]].any()]
-    kept = np.ones(wide.shape[1], bool)
-    kept[: bounds[-1]] = np.repeat(np.isin(range(len(point.xs)), direct), np.diff(bounds))
+    cut, chained = point.find_cut(computed=point.scalar is None), None
+    if cut is not None and cut.operands:
+        chained = _plan_chain(point, cut, plan)
+        if chained is not None and cost(chained) <= REVERSE:
+            return chained
+        cut = point.find_cut()
+    found = plan(point.pattern()) if cut is None else _plan_between(point, cut, plan)
+    return found if chained is None or cost(found) <= cost(chained) else chained
+
+
+def _plan_chain(point: Point, cut: Cut, plan: Callable) -> Plan | None:
+    """Return the passes that tell the parts of the matrix, where arrays are gathered from that were computed."""
+    inner, origins, direct = _plan_cut(point, cut, plan)
+    found = chain(inner, origins, inner.pattern.shape[0] - sum(cut.operands), point.inputs)
+    if found is not None:
+        found.cut, found.direct = cut, direct
+    return found
+
+
+def _plan_between(point: Point, cut: Cut, plan: Callable) -> Plan:
+    """Return the passes that tell the derivatives between gathers, or those of the whole where these are fewer."""
     symmetric = point.scalar is not None
-    inner = plan(_take(wide, kept, symmetric))
-    del wide
-    origins = np.concatenate([np.arange(bounds[-1], dtype=cut.sources.dtype), cut.sources])[kept]
-    cut.sources = origins[origins.size - cut.sources.size :]
+    inner, origins, direct = _plan_cut(point, cut, plan)
     found = compose(inner, origins, point.inputs, symmetric)
     if bound_cost(found.pattern, symmetric) <= cost(inner):
         other = plan(found.pattern)
@@ -218,6 +228,20 @@ def plan_passes(point: Point, plan: Callable, pattern: Any = None) -> Plan:
             return other
     found.cut, found.direct, found.origins, found.symmetric = cut, direct, origins, symmetric
     return found
+
+
+def _plan_cut(point: Point, cut: Cut, plan: Callable) -> tuple[Plan, Any, list]:
+    """Return the plan for what lies between gathers, what its columns belong to, and the leaves used directly."""
+    wide = point.pattern_between(cut)
+    bounds = np.cumsum([0, *[x.size for x in point.xs]])
+    used = np.bincount(wide.indices, minlength=wide.shape[1])[: bounds[-1]] > 0
+    direct = [i for i in range(len(point.xs)) if used[bounds[i] : bounds[i + 1]].any()]
+    kept = np.ones(wide.shape[1], bool)
+    kept[: bounds[-1]] = np.repeat(np.isin(range(len(point.xs)), direct), np.diff(bounds))
+    wide = _take(wide, kept, point.scalar is not None)
+    origins = np.concatenate([np.arange(bounds[-1], dtype=cut.sources.dtype), cut.sources])[kept]
+    cut.sources = origins[origins.size - cut.sources.size :]
+    return plan(wide), origins, direct
 
 
 def _take(pattern: Any, kept: Any, rows_too: bool) -> Any:
@@ -239,22 +263,26 @@ def entries(point: Point, plan: Plan, check: bool, chunk_size: Any) -> tuple[Any
     """
     check = check or not (plan.pushes or plan.pulls)  # the function is run at least once
     run = point.whole() if plan.cut is None else point.between(plan.cut, plan.direct, check)
-    drawn = plan.drawn_between if check else None
+    parts = plan.inner or plan
+    drawn = parts.drawn_between if check else None
     products: list = []
     seen: Any = None
     try:
-        if plan.forward:
-            seen = _multiply(run.push, Seeds(plan.members[0], drawn), plan, chunk_size, products)
-        if plan.pulls:
-            seeds = Seeds(plan.members[1], None if plan.forward else drawn)
-            last = _multiply(run.pull, seeds, plan, chunk_size, products)
-            seen = seen if plan.forward else last
+        if parts.forward:
+            seen = _multiply(run.push, Seeds(parts.members[0], drawn), parts, chunk_size, products)
+        if parts.pulls:
+            seeds = Seeds(parts.members[1], None if parts.forward else drawn)
+            last = _multiply(run.pull, seeds, parts, chunk_size, products)
+            seen = seen if parts.forward else last
     except CutChanged:
         return None, "gathers otherwise"
     except _OtherSize:
         return None, f"has {plan.pattern.shape[0]} rows, but the output has another number of elements"
-    data = _read(plan, _join(products))
-    return data, _find_unexplained(plan, data, seen) if check else ""
+    whole = _join(products)
+    data = _read(plan, whole)
+    if not check:
+        return data, ""
+    return data, _find_unexplained(parts, data if parts is plan else _read(parts, whole), seen)
 
 
 def _multiply(multiply: Callable, seeds: Seeds, plan: Plan, chunk_size: Any, products: list) -> Any:
@@ -291,9 +319,13 @@ def _join(products: list) -> Any:
 
 def _read(plan: Plan, whole: Any) -> Any:
     """Return the entries of the matrix, read off the numbers of all products."""
+    if plan.factors is not None:
+        whole = np.concatenate([whole, like(whole, np.ones(1, whole.dtype))])
     if type(whole) is np.ndarray:
-        return _take_elements(whole, plan.take) if plan.sums is None else _add_up(plan.take, plan.sums, whole)
+        return _take_elements(whole, plan.take) if plan.sums is None else _add_up(plan, whole)
     data = np.take(whole, like(whole, plan.take))
+    if plan.factors is not None:
+        data = data * np.take(whole, like(whole, plan.factors))
     if plan.sums is None:
         return data
     return at(np.zeros_like(data, shape=(plan.sums.size,)))[plan.entry_of].add(data)
@@ -307,18 +339,19 @@ def _take_elements(whole: Any, take: Any) -> Any:
     return found
 
 
-def _add_up(take: Any, sums: Any, whole: Any) -> Any:
-    """Return the sums of consecutive elements of ``whole[take]``, some at a time, without that array.
+def _add_up(plan: Plan, whole: Any) -> Any:
+    """Return the sums of terms that the entries are, some at a time.
 
-    SciPy's product with a vector of ones takes half the time of ``np.add.reduceat``.
+    SciPy's product with a matrix of the factors takes half the time of ``np.add.reduceat``, and no array of all terms.
     """
+    take, sums, factors = plan.take, plan.sums, plan.factors
     found = np.empty(sums.size, whole.dtype)
     for a in range(0, sums.size, _CACHED):
         b = min(a + _CACHED, sums.size)
-        end = take.size if b == sums.size else sums[b]
-        starts = np.append(sums[a:b], sums.dtype.type(end)) - sums[a]
-        terms = np.ones(starts[-1], whole.dtype), take[sums[a] : end], starts
-        found[a:b] = scipy.sparse.csr_array(terms, shape=(b - a, whole.size)) @ whole
+        terms = slice(sums[a], take.size if b == sums.size else sums[b])
+        starts = np.append(sums[a:b], sums.dtype.type(terms.stop)) - sums[a]
+        scale = np.ones(starts[-1], whole.dtype) if factors is None else whole[factors[terms]]
+        found[a:b] = scipy.sparse.csr_array((scale, take[terms], starts), shape=(b - a, whole.size)) @ whole
     return found
 
 

@@ -10,7 +10,7 @@ in Nonlinear Optimization 1981, Academic Press, 1982).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,18 +38,22 @@ class Cut:
 
     ``cut[i]`` says whether gather number i is; the others take each element once and are seen through. ``shapes`` and
     ``dtypes`` are those of what is cut, and ``sources`` the numbers of the inputs' elements that it consists of.
+    With `computed`, gathers of computed arrays count as well, and their elements are numbered behind the inputs':
+    ``operands`` are the sizes of those that are cut.
     """
 
     cut: list
     shapes: list
     dtypes: list
     sources: Any
+    computed: bool = False
+    operands: list = field(default_factory=list)
 
 
 class _GatherTrace(Trace):
     """The trace of a run whose gathers are looked at.
 
-    A tracer's `info` is what it is as moved inputs, None if it is computed: a tuple of the same moves of several arrays.
+    A tracer's `info` is what it is as moved inputs, None if it is computed: a tuple, the same moves of several arrays.
     """
 
     __slots__ = ("gathers",)
@@ -70,7 +74,8 @@ class _GatherTrace(Trace):
             if x is NotImplemented:
                 return x
             values.append(x)
-        if prim is getitem_p and moved[0] is not None and any(a.dtype.kind != "b" and a.size > 1 for a in values[1:]):
+        mine = type(args[0]) is Tracer and args[0].trace is self
+        if prim is getitem_p and mine and any(a.dtype.kind != "b" and a.size > 1 for a in values[1:]):
             return self._wrap(*self.gathers(moved[0], values, params))
         y = _run_below(prim, values, params)
         if prim.multi:
@@ -84,7 +89,7 @@ class _GatherTrace(Trace):
         count = 1 if prim is getitem_p else len(values)
         if any(m is None for m in moved[:count]) or any(a.dtype.kind == "b" for a in values[count:]):
             return None
-        return tuple([bind(prim, *operands, *values[count:], **params) for operands in zip(*moved[:count], strict=True)])
+        return tuple([bind(prim, *xs, *values[count:], **params) for xs in zip(*moved[:count], strict=True)])
 
     def _wrap(self, y: Any, moved: Any) -> Any:
         return tracer(y, self, moved) if y.dtype.kind in "fc" else y
@@ -117,33 +122,49 @@ def _run(fun: Callable, in_tree: Any, xs: list, moved: list, gathers: Callable) 
     return tree.unflatten(structure, [trace.lower(y) for y in leaves])
 
 
-def find_cut(fun: Callable, in_tree: Any, xs: list) -> Cut | None:
-    """Run a function of plain arrays once and return its gathers; None if none takes an element more than once."""
-    found = Cut([], [], [], None)
+def find_cut(fun: Callable, in_tree: Any, xs: list, computed: bool = False) -> Cut | None:
+    """Run a function of plain arrays once and return its gathers; None if none takes an element more than once.
+
+    Those of computed arrays count with `computed`, if one of them takes an element more than once.
+    """
+    found = Cut([], [], [], None, computed)
+    direct: list = []  # whether each gather is of the inputs
     sources: list = []
+    inputs = sum(x.size for x in xs)
 
     def look(moved: Any, values: list, params: dict) -> tuple:
         y = bind(getitem_p, *values, **params)
-        numbers = bind(getitem_p, moved[0], *[constant(a) for a in values[1:]], **params)
-        repeats = np.bincount(numbers.reshape(-1)).max(initial=0) > 1
+        if moved is None and (not computed or len(found.cut) > MANY):
+            return y, None
+        start = inputs + sum(found.operands)
+        operand = _number(values[:1], start)[0] if moved is None else moved[0]
+        numbers = bind(getitem_p, operand, *[constant(a) for a in values[1:]], **params)
+        repeats = np.bincount(numbers.reshape(-1) - (start if moved is None else 0)).max(initial=0) > 1
         found.cut.append(repeats)
+        direct.append(moved is not None)
         if not repeats:
-            return y, (numbers,)
+            return y, None if moved is None else (numbers,)
+        if moved is None:
+            found.operands.append(operand.size)
         found.shapes.append(y.shape)
         found.dtypes.append(y.dtype)
         sources.append(numbers.reshape(-1))
         return y, None
 
     _run(fun, in_tree, xs, [(numbers,) for numbers in _number(xs)], look)
+    if computed and len(found.cut) > MANY:
+        return find_cut(fun, in_tree, xs)
     if not sources or len(found.cut) > MANY:
         return None
+    if not found.operands:
+        found.computed, found.cut = False, [c for c, d in zip(found.cut, direct, strict=True) if d]
     found.sources = np.concatenate(sources)
     return found
 
 
-def _number(xs: list) -> list:
-    """Return arrays like the inputs of the numbers of their elements."""
-    bounds = np.cumsum([0, *[x.size for x in xs]])
+def _number(xs: list, start: int = 0) -> list:
+    """Return arrays like some others of the numbers of their elements."""
+    bounds = np.cumsum([start, *[x.size for x in xs]])
     kind = kind_of_index(bounds[-1])
     return [np.arange(a, a + x.size, dtype=kind).reshape(np.shape(x)) for a, x in zip(bounds, xs, strict=False)]
 
@@ -153,22 +174,29 @@ def cut_gathers(cut: Cut, fun: Callable, in_tree: Any, outer: list, check: bool)
 
     `outer` holds the inputs as the transform around this one knows them. Gathers take from those, so that in the
     leaves the function has the derivatives of its direct uses alone. The shifts are zero: their derivatives count.
-    With `check` it raises `CutChanged` if it gathers other elements than the run that was cut.
+    With `check` it raises `CutChanged` if it gathers other elements than the run that was cut. Where computed arrays
+    count, the function returns also those of them that it gathers from.
     """
-    inputs = [(x, numbers) for x, numbers in zip(outer, _number(outer), strict=True)] if check else [(x,) for x in outer]
+    size = sum(x.size for x in outer)
+    inputs = list(zip(outer, _number(outer), strict=True)) if check else [(x,) for x in outer]
 
     def shifted(leaves: list, shifts: list) -> Any:
         position, it, sources = iter(cut.cut), iter(shifts), cut.sources
+        operands: list = []
 
         def take(moved: Any, values: list, params: dict) -> tuple:
             nonlocal sources
+            if moved is None and not cut.computed:
+                return bind(getitem_p, *values, **params), None
             repeats = next(position, None)
             if repeats is None:
                 raise CutChanged
-            gathered, *numbers = [bind(getitem_p, x, *values[1:], **params) for x in moved]
+            shift: Any = next(it) if repeats else None
+            if moved is None and repeats:
+                moved = _keep(values[0], shift, operands, size, check)
+            gathered, *numbers = [bind(getitem_p, x, *values[1:], **params) for x in moved or ()] or [None]
             if not repeats:
-                return bind(getitem_p, *values, **params), (gathered, *numbers)
-            shift = next(it)
+                return bind(getitem_p, *values, **params), moved and (gathered, *numbers)
             if shift.shape != gathered.shape or shift.dtype != gathered.dtype:
                 raise CutChanged
             if numbers and not np.array_equal(numbers[0].reshape(-1), sources[: shift.size]):
@@ -179,9 +207,18 @@ def cut_gathers(cut: Cut, fun: Callable, in_tree: Any, outer: list, check: bool)
         out = _run(fun, in_tree, leaves, inputs, take)
         if next(position, None) is not None:
             raise CutChanged
-        return out
+        return (out, operands) if cut.computed else out
 
     return shifted
+
+
+def _keep(operand: Any, shift: Any, operands: list, inputs: int, check: bool) -> tuple:
+    """Keep a computed array that is gathered from; return it as the transforms further out know it, and its numbers."""
+    start = inputs + sum(x.size for x in operands)
+    mine = type(operand) is Tracer and type(shift) is Tracer and operand.trace is shift.trace
+    operands.append(snapshot(operand) if mine else operand)
+    below = operand.trace.lower(operand) if mine else operand
+    return (below, _number([below], start)[0]) if check else (below,)
 
 
 def no_shifts(cut: Cut) -> list:

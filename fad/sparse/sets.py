@@ -1,4 +1,4 @@
-"""Sets of inputs, one for each element of an array: sparse matrices of booleans, element by input."""
+"""Sets of inputs, one for each element of an array: sparse matrices of booleans, element by input, or `Blocks`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+
+from fad.sparse.blocks import Blocks
 
 LIMIT = 1 << 25  # places of one matrix: beyond, it takes more memory than a sparse derivative is likely to be worth
 
@@ -39,9 +41,21 @@ def kind_of_index(most: int) -> Any:
     return np.int32 if most <= np.iinfo(np.int32).max else np.int64
 
 
+def plain(sets: Any) -> Any:
+    """Return sets as a sparse matrix."""
+    if type(sets) is not Blocks:
+        return sets
+    members = sets.count()
+    if members > LIMIT:
+        raise TooMany(sets.bits.size, members)
+    return sets.expand(kind_of_index(max(sets.inputs, sets.bits.size, members)))
+
+
 def gather(sets: Any, places: Any) -> Any:
     """Return the sets of the elements at `places`, in its order; those of place -1 are empty."""
     places = places.reshape(-1)
+    if type(sets) is Blocks:
+        return sets.gather(places)
     counts = np.diff(sets.indptr)
     some = places >= 0
     total = int(counts[places[some]].sum(dtype=np.int64))
@@ -56,6 +70,11 @@ def gather(sets: Any, places: Any) -> Any:
 
 def through(rows: Any, columns: Any, size: int, sets: Any) -> Any:
     """Return the sets of `size` elements, of which number ``rows[i]`` depends on element ``columns[i]`` of `sets`."""
+    if type(sets) is Blocks:
+        found = sets.scatter(rows, columns, size)
+        if found is not None:
+            return found
+        sets = plain(sets)
     total = int(np.diff(sets.indptr)[columns].sum(dtype=np.int64))
     if total > LIMIT:
         raise TooMany(size, total)
@@ -89,6 +108,11 @@ def union(parts: list) -> Any:
 
 
 def _join(a: Any, b: Any) -> Any:
+    if type(a) is type(b) is Blocks:
+        found = a.join(b)
+        if found is not None:
+            return found
+    a, b = plain(a), plain(b)
     both = a + b
     return a if both.nnz == a.nnz else b if both.nnz == b.nnz else both
 
@@ -99,11 +123,16 @@ def over(sets: Any, shape: tuple, axes: tuple) -> Any:
     kept = tuple(1 if i in axes else d for i, d in enumerate(shape))
     if kept == shape:
         return sets
+    if type(sets) is Blocks:
+        found = sets.over(shape, axes)
+        if found is not None:
+            return found
     target = np.broadcast_to(numbers(kept), shape).reshape(-1)
     return through(target, np.arange(target.size), math.prod(kept), sets)
 
 
 def everything(sets: Any, size: int) -> Any:
     """Let each of `size` elements depend on whatever any element depends on."""
+    sets = plain(sets)
     whole = over(sets, (sets.shape[0],), (0,)) if sets.shape[0] else nothing(1, sets.shape[1])
     return gather(whole, np.zeros(size, np.intp))

@@ -1,0 +1,51 @@
+"""Derivatives through gathers of what was computed: the outer function's times the inner one's, term by term.
+
+In ``f(x) = g(x, h(x)[i])`` many results may share an element of ``h(x)``, and with it all that this depends on: they
+would need a pass each. The derivatives of g in what it gathers, and those of h, have few numbers in a row; both are
+read off the same passes, and the entries of the matrix that is wanted are sums of products of two of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.sparse.colouring import Plan, places
+from fad.sparse.sets import LIMIT, kind_of_index
+
+
+def chain(inner: Plan, origins: Any, outputs: int, inputs: int) -> Plan | None:
+    """Return a plan for a function from one for its parts; None where what is gathered is itself computed so.
+
+    The first rows of the matrix of `inner`, so many as `outputs`, are the function's, and those behind them belong to
+    the elements of the arrays that it gathers from. Column j belongs to input number ``origins[j]``, or from `inputs`
+    on to those elements.
+    """
+    pattern, indptr = inner.pattern, inner.pattern.indptr
+    rows, columns = places(pattern)
+    columns = origins[columns]
+    mine, through = rows < outputs, columns >= inputs
+    if np.any(through & ~mine):
+        return None
+    direct, outer = np.flatnonzero(mine & ~through), np.flatnonzero(mine & through)
+    used = columns[outer] - inputs + outputs
+    counts = np.diff(indptr)[used]
+    if direct.size + counts.sum(dtype=np.int64) > LIMIT:
+        return None
+    first = np.repeat(outer, counts)
+    second = np.arange(first.size) + np.repeat(indptr[used] - np.cumsum(counts) + counts, counts)
+    rows = np.concatenate([rows[direct], rows[first]])
+    columns = np.concatenate([columns[direct], columns[second]])
+    order = np.lexsort((columns, rows))
+    rows, columns = rows[order], columns[order]
+    fresh = np.ones(order.size, bool)  # whether a term is the first of its entry
+    fresh[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
+    kind = kind_of_index(max(inner.products + 1, order.size, inputs, outputs))
+    sums = np.flatnonzero(fresh).astype(kind)
+    one = np.full(direct.size, inner.products)
+    take = np.concatenate([inner.take[direct], inner.take[first]])[order].astype(kind)
+    factors = np.concatenate([one, inner.take[second]])[order].astype(kind)
+    starts = np.searchsorted(rows[fresh], np.arange(outputs + 1)).astype(kind)
+    whole = type(pattern)((np.ones(sums.size, bool), columns[fresh].astype(kind), starts), shape=(outputs, inputs))
+    return Plan(whole, inner.pushed, inner.pulled, take, sums, factors, inner)

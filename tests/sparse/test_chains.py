@@ -1,0 +1,162 @@
+"""Jacobians of functions that gather from what they computed are the dense ones, from the passes of their parts."""
+
+import numpy as np
+import pytest
+
+import fad
+
+N = 12
+RNG = np.random.default_rng(5)
+I, J = RNG.integers(0, N, (2, 3 * N))
+FIRST, SECOND = RNG.integers(0, N, (2, N, 4))
+X = RNG.normal(size=N)
+
+
+def network(w):
+    hidden = np.tanh(np.sum(w[0] * X[FIRST], axis=1))
+    return np.tanh(np.sum(w[1] * hidden[SECOND], axis=1))
+
+
+def inputs_behind_gathers(x):
+    height = np.sin(x[I]) * x[J]
+    return height[J] * height[I[::-1]] + x[J]
+
+
+def written_after_it_was_gathered(x):
+    h = x**2 + 1.0
+    y = h[I] * x[J]
+    h[:5] = np.cos(x[:5])
+    return y + h[J] + x[0]
+
+
+def read_and_gathered(x):
+    h = np.exp(x)
+    return {"a": h * x, "b": h[I] * h[J]}
+
+
+def gathered_of_gathered(x):
+    h = np.sin(x)
+    g = h[I] * h[J]
+    return g[J] * g[I]
+
+
+def rows(x):
+    h = np.stack([x, x * x, np.sin(x)], axis=1)
+    return np.sum(h[I] * h[J], axis=1)
+
+
+def twice_the_same(x):
+    h = x**3
+    return np.concatenate([h[I], h[I] * h[J]])
+
+
+def of_a_gradient(x):
+    return fad.grad(lambda z: np.sum(np.tanh(np.sin(z)[I] * z[J])))(x)
+
+
+FUNCTIONS = {
+    f.__name__: (f, args)
+    for f, args in [
+        (network, RNG.normal(size=(2, N, 4))), (inputs_behind_gathers, X), (written_after_it_was_gathered, X),
+        (read_and_gathered, X), (gathered_of_gathered, X), (rows, X), (twice_the_same, X), (of_a_gradient, X),
+    ]
+}  # fmt: skip
+
+
+def dense(f, x):
+    blocks = [np.reshape(part, (-1, x.size)) for part in fad.tree.leaves(fad.jacobian(f)(x))]
+    return np.concatenate(blocks)
+
+
+@pytest.mark.parametrize("mode", ["auto", "fwd", "rev"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_jacobian_through_gathers_of_computed_arrays_is_the_dense_one(name, mode):
+    f, x = FUNCTIONS[name]
+    jacobian = fad.sparse.jacobian(f, mode=mode)
+    for point in (x, x + 0.5):
+        assert np.allclose(jacobian(point).toarray(), dense(f, point), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_so_is_the_compiled_one(name):
+    f, x = FUNCTIONS[name]
+    jacobian = fad.jit(fad.sparse.jacobian(f))
+    for point in (x, x + 0.5, x - 0.25):
+        assert np.allclose(jacobian(point).toarray(), dense(f, point), rtol=1e-12, atol=1e-13)
+
+
+def test_a_layer_of_neurons_takes_one_pass_however_many_share_a_neuron_before_it():
+    f, w = FUNCTIONS["network"]
+    jacobian = fad.sparse.jacobian(f)
+    assert jacobian.explain(w).endswith("passes: 1 in reverse")
+
+
+def test_entries_through_computed_arrays_keep_the_dtype():
+    def f(x):
+        h = np.tanh(x)
+        return h[I] * h[J]
+
+    found = fad.sparse.jacobian(f)(X.astype(np.float32))
+    assert found.dtype == np.float32
+    assert np.allclose(found.toarray(), fad.jacobian(f)(X), rtol=1e-5)
+
+
+def test_a_loop_of_very_many_gathers_of_computed_arrays_leaves_those_of_the_inputs_cut():
+    def loop(x):
+        y = x[I] * np.sin(x[J])
+        for k in range(300):
+            y = np.where(np.arange(y.size) == k, y[np.zeros(y.size, int) + k % 5] * y, y)
+        return y
+
+    assert np.allclose(fad.sparse.jacobian(loop)(X).toarray(), fad.jacobian(loop)(X), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, fad.jit])
+def test_other_elements_of_a_computed_array_are_seen(transform):
+    def f(x, i):
+        h = np.sin(x)
+        return h[i] * h[i[::-1]] * x[J]
+
+    jacobian = transform(fad.sparse.jacobian(f))
+    for i in (I, J, I[::-1].copy(), I):
+        assert np.allclose(jacobian(X, i).toarray(), fad.jacobian(f)(X, i), rtol=1e-12)
+
+
+def test_indices_computed_from_values_are_seen_in_a_computed_array():
+    def f(x):
+        h = np.sin(x)
+        return h[np.argsort(x)[I]] * x[J]
+
+    jacobian = fad.sparse.jacobian(f)
+    for point in (X, X[::-1].copy(), X**2):
+        assert np.allclose(jacobian(point).toarray(), fad.jacobian(f)(point), rtol=1e-12)
+
+
+def test_a_dependence_that_appears_at_another_point_is_found():
+    def f(x):
+        h = np.sin(x) if x[0] > 0 else np.sin(x) * x[::-1]
+        return h[I] * x[J]
+
+    jacobian = fad.sparse.jacobian(f)
+    for point in (np.abs(X), -np.abs(X), np.abs(X)):
+        assert np.allclose(jacobian(point).toarray(), fad.jacobian(f)(point), rtol=1e-12)
+
+
+def test_a_jacobian_through_computed_arrays_is_differentiated_by_other_transforms():
+    def f(x):
+        h = np.sin(x)
+        return h[I] * h[J] * x[J]
+
+    jacobian = fad.sparse.jacobian(f)
+
+    def norm(x, jacobian=jacobian):
+        return np.sum((jacobian(x) @ np.cos(X)) ** 2)
+
+    def by_dense(x):
+        return np.sum((fad.jacobian(f)(x) @ np.cos(X)) ** 2)
+
+    assert np.allclose(fad.grad(norm)(X), fad.grad(by_dense)(X), rtol=1e-10)
+    assert np.allclose(fad.jvp(norm, (X,), (X,))[1], fad.jvp(by_dense, (X,), (X,))[1], rtol=1e-10)
+    assert np.allclose(fad.jit(fad.grad(norm))(X), fad.grad(by_dense)(X), rtol=1e-10)
+    stack = np.stack([X, X + 1])
+    assert np.allclose(fad.vmap(norm)(stack), [by_dense(x) for x in stack], rtol=1e-10)
