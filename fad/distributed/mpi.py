@@ -24,7 +24,7 @@ from mpi4py import MPI
 from mpi4py.util.dtlib import to_numpy_dtype
 
 from fad.distributed.communicator import METHODS, OPERATIONS, Communicator, contiguous, reduce
-from fad.distributed.errors import MismatchError
+from fad.distributed.errors import DistributedError, MismatchError
 from fad.errors import UnsupportedInputError
 from fad.introspect.frames import is_machinery
 
@@ -109,6 +109,16 @@ def _mismatch(comm: MPIRank, x: Any, source: int, sent: str) -> MismatchError:
     return MismatchError(
         f"rank {int(comm.rank)} expects {x.dtype}{list(x.shape)}, {x.nbytes} bytes, of rank {source}, and was sent "
         f"{sent}"
+    )
+
+
+def _explained(comm: MPIRank, name: str, x: Any, error: Any) -> DistributedError:
+    """Return what an error of MPI's means for a program: mostly that ranks gave arrays of different sizes."""
+    what = error.Get_error_string().partition(",")[0].partition("\n")[0]
+    return (MismatchError if error.Get_error_class() == MPI.ERR_TRUNCATE else DistributedError)(
+        f"{name} of {x.dtype}{list(x.shape)} failed on rank {int(comm.rank)}, and MPI says: {what}. Other ranks may "
+        "have given arrays of another size, or called something else: FAD_DISTRIBUTED_DEBUG=1 compares that and names "
+        "the lines"
     )
 
 
@@ -239,6 +249,8 @@ class MPIRank(Communicator):
             if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype.isnative:
                 return getattr(self, METHODS[name])(x, **params)
             return self._found(getattr(self, METHODS[name])(contiguous(x), **params), x)
+        except MPI.Exception as error:
+            raise _explained(self, name, x, error) from error
         finally:
             self.since = 0.0
 

@@ -220,6 +220,19 @@ def test_a_message_of_another_dtype_or_shape_is_refused_in_the_debug_mode(tmp_pa
     mpiexec(2, program, FAD_DISTRIBUTED_DEBUG="1")
 
 
+def test_an_error_of_mpi_says_that_arrays_may_have_different_sizes(tmp_path):
+    program = tmp_path / "sizes.py"
+    program.write_text(
+        "import numpy as np\nfrom fad import distributed as D\ncomm = D.init(timeout=20)\n"
+        "comm.broadcast(np.ones(4 if comm.rank else 3))\n"
+    )
+    run = mpiexec(2, program, check=False, timeout=60)
+    assert run.returncode != 0
+    assert "broadcast of float64[4] failed on rank 1, and MPI says: " in run.stderr
+    assert "FAD_DISTRIBUTED_DEBUG=1 compares that" in run.stderr
+    assert "sizes.py:4" in run.stderr
+
+
 def test_two_processes_refuse_to_reduce_large_arrays_of_two_dtypes(tmp_path):
     program = tmp_path / "dtypes.py"
     program.write_text(
