@@ -26,7 +26,46 @@ current: ContextVar[Communicator | None] = ContextVar("communicator", default=No
 
 
 class RankNumber(int):
-    """The number of a rank: an int of which it is known that it differs from rank to rank."""
+    """The number of a rank, and what is computed with it: an int that is known to differ from rank to rank."""
+
+
+class RankFloat(float):
+    """A float that is computed with the number of a rank."""
+
+
+def _of_rank(name: str, kind: type) -> Callable:
+    compute = getattr(kind, name)
+
+    def method(*operands: Any) -> Any:
+        y = compute(*operands)
+        if y is NotImplemented and type(operands[-1]) in (float, RankFloat):
+            y = getattr(float, name)(float(operands[0]), operands[-1])
+        return RankNumber(y) if type(y) is int else RankFloat(y) if type(y) is float else y
+
+    method.__name__ = name
+    return method
+
+
+def plain_number(x: Any) -> Any:
+    """Return what is computed with the number of a rank as the Python number that it is."""
+    return int(x) if type(x) is RankNumber else float(x) if type(x) is RankFloat else x
+
+
+def _beside_arrays(self: Any, ufunc: np.ufunc, method: str, *operands: Any, **options: Any) -> Any:
+    """Run NumPy's operation: beside arrays it is a Python number, whose dtype does not count."""
+    kinds = (RankNumber, RankFloat)
+    if any(type(x) not in kinds and not isinstance(x, np.ndarray) and hasattr(x, "__array_ufunc__")
+           and not isinstance(x, np.generic) for x in operands):  # fmt: skip
+        return NotImplemented
+    return getattr(ufunc, method)(*map(plain_number, operands), **options)
+
+
+_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
+for _name in ("neg", "pos", "abs", *_ARITHMETIC, *[f"r{name}" for name in _ARITHMETIC]):
+    for _kind, _base in ((RankNumber, int), (RankFloat, float)):
+        setattr(_kind, f"__{_name}__", _of_rank(f"__{_name}__", _base))
+RankNumber.__array_ufunc__ = RankFloat.__array_ufunc__ = _beside_arrays  # type: ignore[attr-defined]
+RankNumber.__fad_number__ = RankFloat.__fad_number__ = plain_number  # type: ignore[attr-defined]
 
 
 METHODS = {

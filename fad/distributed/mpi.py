@@ -8,11 +8,14 @@ nobody caught.
 from __future__ import annotations
 
 import atexit
+import functools
+import math
 import os
 import sys
 import threading
 import time
 import traceback
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,7 +24,7 @@ from mpi4py import MPI
 from mpi4py.util.dtlib import to_numpy_dtype
 
 from fad.distributed.communicator import METHODS, OPERATIONS, Communicator, contiguous, reduce
-from fad.distributed.errors import MismatchError
+from fad.distributed.errors import DistributedError, MismatchError
 from fad.errors import UnsupportedInputError
 from fad.introspect.frames import is_machinery
 
@@ -109,6 +112,16 @@ def _mismatch(comm: MPIRank, x: Any, source: int, sent: str) -> MismatchError:
     )
 
 
+def _explained(comm: MPIRank, name: str, x: Any, error: Any) -> DistributedError:
+    """Return what an error of MPI's means for a program: mostly that ranks gave arrays of different sizes."""
+    what = error.Get_error_string().partition(",")[0].partition("\n")[0]
+    return (MismatchError if error.Get_error_class() == MPI.ERR_TRUNCATE else DistributedError)(
+        f"{name} of {x.dtype}{list(x.shape)} failed on rank {int(comm.rank)}, and MPI says: {what}. Other ranks may "
+        "have given arrays of another size, or called something else: FAD_DISTRIBUTED_DEBUG=1 compares that and names "
+        "the lines"
+    )
+
+
 class _Exchange(_Message):
     """A reduction of two ranks that was begun: each sends the other an array, and adds what it is sent to its own."""
 
@@ -165,6 +178,52 @@ class _Window:
         return np.ndarray(x.shape, x.dtype, self.others, start)
 
 
+_HEAD = 64  # bytes
+_PACKED = 1 << 15
+"""Bytes up to which `send` copies an array behind its head, into one message; a larger one is a message of its own."""
+
+
+@functools.lru_cache(256)
+def _head_of(dtype: np.dtype, shape: tuple) -> bytes:
+    """Return dtype and shape as `send` sends them before an array: the first four lengths, and a checksum of all."""
+    lengths = (*shape, 0, 0, 0, 0)[:4]
+    nbytes, check = math.prod(shape) * dtype.itemsize, zlib.crc32(f"{dtype}{shape}".encode())
+    kind = ord(dtype.kind) + (len(shape) << 8)
+    return np.array([nbytes, check, kind, dtype.itemsize, *lengths], np.int64).tobytes()
+
+
+def _read_head(head: bytes) -> tuple[int, str]:
+    nbytes, _, number, size, *lengths = np.frombuffer(head, np.int64).tolist()
+    kind, ndim = chr(number & 255), number >> 8
+    dtype = np.dtype(f"{kind}{size // 4 if kind == 'U' else size}")  # of text, the number of characters
+    return nbytes, f"{dtype}{lengths[:ndim]}, {nbytes} bytes"  # of many axes, the first four
+
+
+def _send_with_head(comm: Any, x: Any, dest: int, tag: int) -> None:
+    content, head = _bytes(x), _head_of(x.dtype, x.shape)
+    if x.nbytes <= _PACKED:
+        comm.Send([head + content[0].tobytes(), MPI.BYTE], dest, tag)
+    else:
+        comm.Send([head, MPI.BYTE], dest, tag)
+        comm.Send(content, dest, tag)
+
+
+def _receive_with_head(comm: Any, x: Any, source: int, tag: int) -> tuple[bytes, Any]:
+    """Receive the head of a message and an array like x; None for the array if the head is another."""
+    status = MPI.Status()
+    message = comm.Mprobe(source, tag, status)
+    packed = np.empty(status.Get_count(MPI.BYTE), np.uint8)
+    message.Recv([packed, MPI.BYTE])
+    head = packed[:_HEAD].tobytes()
+    fits = head == _head_of(x.dtype, x.shape)
+    nbytes = x.nbytes if fits else _read_head(head)[0]
+    if nbytes > _PACKED:
+        out = np.empty(x.shape, x.dtype) if fits else np.empty(nbytes, np.uint8)
+        comm.Recv(_bytes(out), source, tag)
+        return head, out if fits else None
+    return head, packed[_HEAD:].view(x.dtype).reshape(x.shape).copy() if fits else None
+
+
 class MPIRank(Communicator):
     """One rank of MPI's world, on a communicator of fad's own: messages of other libraries never meet fad's."""
 
@@ -190,6 +249,8 @@ class MPIRank(Communicator):
             if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype.isnative:
                 return getattr(self, METHODS[name])(x, **params)
             return self._found(getattr(self, METHODS[name])(contiguous(x), **params), x)
+        except MPI.Exception as error:
+            raise _explained(self, name, x, error) from error
         finally:
             self.since = 0.0
 
@@ -337,21 +398,15 @@ class MPIRank(Communicator):
     def _send(self, x: Any, dest: int, tag: int) -> Any:
         if self.sequence is not None:
             self.sequence.announce(x, dest, tag)
-        self.mpi.Send(_bytes(x), dest, tag + _SEND)
+        _send_with_head(self.mpi, x, dest, tag + _SEND)
         return np.zeros((), x.dtype)
 
     def _recv(self, x: Any, source: int, tag: int) -> Any:
-        out = np.empty_like(x)
-        status = MPI.Status()
         announced = None if self.sequence is None else self.sequence.hear(source, tag)
-        message = self.mpi.Mprobe(source, tag + _SEND, status)
-        sent = status.Get_count(MPI.BYTE)
-        message.Recv(_bytes(out if sent == x.nbytes else np.empty(sent, np.uint8)))
-        if announced is not None and announced[:2] != (str(x.dtype), x.shape):
-            dtype, shape, line = announced
-            raise _mismatch(self, x, source, f"{dtype}{list(shape)}, {sent} bytes, at {line}")
-        if sent != x.nbytes:
-            raise _mismatch(self, x, source, f"{sent} bytes")
+        head, out = _receive_with_head(self.mpi, x, source, tag + _SEND)
+        if out is None:
+            line = "" if announced is None else f", at {announced[2]}"
+            raise _mismatch(self, x, source, _read_head(head)[1] + line)
         return out
 
     def _barrier(self, x: Any) -> Any:

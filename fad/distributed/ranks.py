@@ -30,7 +30,7 @@ from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
 from fad.core.values import depth, traces_of
-from fad.distributed.communicator import Communicator, RankNumber
+from fad.distributed.communicator import Communicator, RankFloat, RankNumber, plain_number
 from fad.distributed.errors import RankTypeError
 from fad.distributed.primitives import GIVES_SAME, TAKES_SAME, TYPED, vary
 from fad.distributed.ties import find_batches_of_tangents, find_untied, tied
@@ -66,7 +66,7 @@ class Same:
 class RankTrace(Trace):
     """The trace of `spmd`; a tracer's `info` is a `Same`, or None if each rank has its own value."""
 
-    __slots__ = ("comm", "anchors", "token")
+    __slots__ = ("comm", "anchors", "numbers")
     kind = "spmd"
     order = 0
 
@@ -74,6 +74,7 @@ class RankTrace(Trace):
         super().__init__()
         self.comm = comm
         self.anchors = anchors  # arguments that are traced: so are the operands of all collectives, on every rank
+        self.numbers: dict[str, list] = {}  # in the debug mode, Python's numbers that count as the same, by line
 
     def new(self, x: Any, same: bool) -> Tracer:
         return tracer(x, self, Same() if same else None)
@@ -113,6 +114,8 @@ class RankTrace(Trace):
                     return x
                 own = True
             xs.append(x)
+        if self.comm.debug and not own:
+            self.note_numbers(xs)
         values = [(self.vary(x) if own else x.value) if type(x) is Tracer and x.trace is self else x for x in xs]
         y = bind(prim, *values, **params)
         if prim.multi:
@@ -126,10 +129,30 @@ class RankTrace(Trace):
         replace_root(root, write_through(root, path, template, self.new(np.array(v, root.dtype), True), list(arrays)))
         return True
 
+    def note_numbers(self, xs: list) -> None:
+        found = [x for x in xs if type(x) in _NUMBERS]
+        if found:
+            self.numbers.setdefault(user_line(), []).extend(found)
+
+    def compare_numbers(self) -> None:
+        """Raise if a line used other numbers on another rank; one that they came to unequally often says nothing."""
+        first, *others = self.comm.exchange(self.numbers)
+        for rank, other in enumerate(others, 1):
+            for line, numbers in other.items():
+                expected = first.get(line, [])
+                if len(expected) != len(numbers):
+                    continue
+                for a, b in zip(expected, numbers, strict=True):
+                    if a != b and (a == a or b == b):
+                        raise RankTypeError(
+                            f"a Python number differs from rank to rank: {a!r} on rank 0, {b!r} on rank {rank}, at "
+                            f"{line}. It counts as the same on all ranks: write np.float64(n) for n"
+                        )
+
     def from_outside(self, x: Any, args: tuple) -> Any:
         """Return an operand that is no tracer of this trace, which counts as each rank's own."""
-        if type(x) is RankNumber:
-            return int(x)
+        if type(x) in (RankNumber, RankFloat):
+            return plain_number(x)
         if type(x) is Tracer and depth(x):
             raise RankTypeError(
                 "a value that is being differentiated reached a function under spmd from outside of its arguments, so "
@@ -343,6 +366,8 @@ def run_typed(
             args, kwargs = arguments()
             result = running.again(lambda: fun(*args, **kwargs))
         ys, out_tree = tree.flatten(result)
+        if comm.debug:
+            trace.compare_numbers()
         return tree.unflatten(out_tree, [finish(trace, y) for y in ys])
     except Exception as error:
         trace.clarify(error)

@@ -53,6 +53,8 @@ def as_operand(x: Any, beside: Any = ()) -> Any:
         return as_operand(x)
     if hasattr(kind, "__fad_function__"):
         return NotImplemented
+    if hasattr(kind, "__fad_number__"):  # a number that is more than Python's, and counts as that
+        return kind.__fad_number__(x)
     if isinstance(x, np.ndarray):
         raise UnsupportedInputError(
             f"a {kind.__name__} met a traced value; fad takes plain arrays: "

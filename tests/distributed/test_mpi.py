@@ -57,6 +57,22 @@ def test_a_rank_that_has_ended_is_named_in_the_debug_mode(tmp_path):
     assert "nothing more at the end of its program" in run.stderr
 
 
+def test_a_number_that_differs_from_rank_to_rank_is_found_in_the_debug_mode(tmp_path):
+    program = tmp_path / "scaled.py"
+    program.write_text(
+        "import numpy as np, fad\nfrom fad import distributed as D\ncomm = D.init(timeout=20)\n"
+        "w, r = np.ones(2), int(comm.rank)\n"
+        "def right(w):\n    if r == 0:\n        print(float(fad.stop_gradient(w[0] * 3.0)))\n"
+        "    return comm.all_reduce(np.sum(w * 2.0) * (comm.rank + 1))\n"
+        "np.testing.assert_allclose(D.grad(right, comm)(w), [6.0, 6.0])\n"
+        "D.grad(lambda w: comm.all_reduce(np.sum(w * 2.0) * (r + 1)), comm)(w)\n"
+    )
+    run = mpiexec(2, program, check=False, FAD_DISTRIBUTED_DEBUG="1")
+    assert run.returncode != 0
+    assert "a Python number differs from rank to rank: 1 on rank 0, 2 on rank 1, at" in run.stderr
+    assert "scaled.py:10" in run.stderr
+
+
 def test_waiting_longer_than_the_time_out_ends_the_run_and_names_the_line(tmp_path):
     program = tmp_path / "waiting.py"
     program.write_text(
@@ -99,7 +115,8 @@ def test_processes_reduce_what_numpy_reduces_and_refuse_a_message_of_another_siz
         "assert comm.all_reduce(np.zeros((0, 2)), 'max').shape == (0, 2)\n"
         "for n in (2, 4):\n    comm.send(np.ones(n), 1 - r)\n    try:\n        comm.recv(np.ones(3), 1 - r)\n"
         "    except D.MismatchError as error:\n"
-        "        assert f'sent {8 * n} bytes' in str(error)\n    else:\n        raise AssertionError\n"
+        "        assert f'was sent float64[{n}], {8 * n} bytes' in str(error)\n"
+        "    else:\n        raise AssertionError\n"
         "comm.send(np.ones(2), 1 - r)\nnp.testing.assert_array_equal(comm.recv(np.zeros(2), 1 - r), [1, 1])\n"
     )
     mpiexec(2, program)
@@ -157,6 +174,34 @@ def test_large_arrays_one_after_the_other_keep_what_they_were_whichever_rank_is_
     mpiexec(2, program)
 
 
+def test_a_message_of_another_dtype_or_shape_is_refused_and_the_next_one_is_received(tmp_path):
+    program = tmp_path / "letters.py"
+    program.write_text(
+        "import numpy as np\nfrom fad import distributed as D\ncomm = D.init(timeout=20)\nr = int(comm.rank)\n"
+        "many = (1, 2, 1, 3, 1, 2)\n"
+        "for sent, like in ((np.arange(4), np.zeros(4)), (np.ones(8, 'f4'), np.zeros(4)), (np.ones(1), np.ones(0)),\n"
+        "    (np.ones((2, 3)), np.ones(6)), (np.ones((2, 5000)), np.ones((5000, 2))), (np.ones(9000), np.ones(2)),\n"
+        "    (np.ones(2), np.ones(9000)), (np.ones(0), np.ones(0, 'f4')), (np.ones(many), np.ones(many[::-1])),\n"
+        "    (np.array(['ab']), np.array(['abc'])), (np.zeros(2, 'M8[D]'), np.zeros(2, 'M8[s]'))):\n"
+        "    if r == 0:\n        comm.send(sent, 1, tag=3)\n        comm.send(sent, 1, tag=3)\n        continue\n"
+        "    try:\n        comm.recv(like, 0, tag=3)\n"
+        "    except D.MismatchError as error:\n"
+        "        assert f'expects {like.dtype}{list(like.shape)}' in str(error), error\n"
+        "        kind = 'datetime64' if sent.dtype.kind == 'M' else str(sent.dtype)\n"
+        "        assert f'was sent {kind}{list(sent.shape)[:4]}, {sent.nbytes} bytes' in str(error), error\n"
+        "    else:\n        raise AssertionError((sent, like))\n"
+        "    y = comm.recv(np.zeros_like(sent), 0, tag=3)\n"
+        "    np.testing.assert_array_equal(y, sent)\n"
+        "    assert y.flags.owndata and y.flags.writeable and y.dtype == sent.dtype\n"
+        "for x in (np.float64(3.0), np.ones((3, 2)).T, np.arange(3.0)[::-1], np.ones(2, '>f8'),\n"
+        "    np.ones((300, 200)).T, np.array(True), np.ones(70000, 'c8'), np.ones((0, 3))):\n"
+        "    if r:\n        y = comm.recv(x, 0)\n        np.testing.assert_array_equal(y, x)\n"
+        "        assert type(y) is type(x) and y.shape == np.shape(x), (y, x)\n"
+        "    else:\n        comm.send(x, 1)\n"
+    )
+    mpiexec(2, program)
+
+
 def test_a_message_of_another_dtype_or_shape_is_refused_in_the_debug_mode(tmp_path):
     program = tmp_path / "messages.py"
     program.write_text(
@@ -173,6 +218,19 @@ def test_a_message_of_another_dtype_or_shape_is_refused_in_the_debug_mode(tmp_pa
         "comm.send(np.ones(2), 1 - r)\nnp.testing.assert_array_equal(comm.recv(np.zeros(2), 1 - r), [1, 1])\n"
     )
     mpiexec(2, program, FAD_DISTRIBUTED_DEBUG="1")
+
+
+def test_an_error_of_mpi_says_that_arrays_may_have_different_sizes(tmp_path):
+    program = tmp_path / "sizes.py"
+    program.write_text(
+        "import numpy as np\nfrom fad import distributed as D\ncomm = D.init(timeout=20)\n"
+        "comm.broadcast(np.ones(4 if comm.rank else 3))\n"
+    )
+    run = mpiexec(2, program, check=False, timeout=60)
+    assert run.returncode != 0
+    assert "broadcast of float64[4] failed on rank 1, and MPI says: " in run.stderr
+    assert "FAD_DISTRIBUTED_DEBUG=1 compares that" in run.stderr
+    assert "sizes.py:4" in run.stderr
 
 
 def test_two_processes_refuse_to_reduce_large_arrays_of_two_dtypes(tmp_path):

@@ -263,9 +263,43 @@ def test_the_debug_mode_finds_what_is_said_to_be_the_same_and_is_not():
         n = np.float64(3 if comm.rank else 2)
         return D.grad(lambda w, x: comm.all_reduce(np.sum(w * x) / n), comm)(1.0, np.ones(int(n)))
 
+    def gradient(comm):  # the value is the same on all ranks, and its gradient was not
+        n = 3 if comm.rank else 2
+        return D.grad(lambda w: comm.all_reduce(np.sum(w) * n), comm)(np.ones(2))
+
+    def treated_differently(comm):
+        return D.grad(lambda w: w * w if comm.rank else np.sin(w), comm)(1.0)
+
+    for f in (run, gradient):
+        with pytest.raises(D.RankTypeError, match=r"a Python number differs .*: 2 on rank 0, 3 on rank 1"):
+            D.run_ranks(f, 2, timeout=20, debug=True)
     with pytest.raises(D.RankTypeError, match=r"what differs: .* on rank 0, .* on rank 1"):
-        D.run_ranks(run, 2, timeout=20, debug=True)
+        D.run_ranks(treated_differently, 2, timeout=20, debug=True)
     assert D.run_ranks(right, 2, timeout=20, debug=True) == [2.0, 2.0]
+
+
+def test_what_is_computed_with_the_number_of_a_rank_differs_by_rank():
+    w = np.array([1.0, 2.0])
+
+    def run(comm):
+        r = int(comm.rank)
+        numbers = [(comm.rank + 1, r + 1), (2 * comm.rank + 1, 2 * r + 1), (comm.rank / 2 + 1, r / 2 + 1)]
+        numbers += [((comm.rank + 1) * 0.5, (r + 1) * 0.5), (2 ** -comm.rank, 2**-r), (3 - comm.rank // 2, 3 - r // 2)]
+        found = []
+        for number, plain in numbers:
+            assert number == plain
+            np.testing.assert_array_equal(w * number, w * plain)
+            f = lambda w, number=number: comm.all_reduce(np.sum(w * w) * number)
+            total = comm.all_reduce(np.float64(plain))
+            for g in (D.grad(f, comm), fad.jit(D.grad(f, comm))):
+                np.testing.assert_allclose(g(w), 2 * w * total)
+            single = w.astype("f4")
+            for transform in (lambda f: f, fad.grad, fad.jit, fad.vmap):  # beside arrays it is a Python number
+                assert transform(lambda w, number=number: np.sum(number * w / number))(single).dtype == single.dtype
+            found.append(number)
+        return found
+
+    assert D.run_ranks(run, 3, timeout=60)[2] == [3, 5, 2.0, 1.5, 0.25, 2]
 
 
 def test_a_value_is_made_each_ranks_own_by_a_method_too():
