@@ -216,7 +216,9 @@ def _counterpart_of_math(name: str) -> str:
 def is_wider(out: Any, args: tuple) -> bool:
     """Return whether an array for a result has more digits than the real or complex operand."""
     dtype = getattr(args[0], "dtype", None) if args else None
-    return dtype is not None and dtype.kind in "fc" and dtype.kind == out.dtype.kind and dtype.itemsize < out.dtype.itemsize
+    if dtype is None or dtype.kind not in "fc" or dtype.kind != out.dtype.kind:
+        return False
+    return dtype.itemsize < out.dtype.itemsize
 
 
 def same_size(out: Any, y: Any, name: str) -> None:
