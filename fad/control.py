@@ -279,6 +279,8 @@ def scan(
     >>> scan(lambda total, x: (total + x, total), 0.0, np.array([1.0, 2.0, 3.0]))
     (np.float64(6.0), array([0., 1., 3.]))
     """
+    if any(np.ndim(x) == 0 for x in tree.leaves(xs)):
+        raise ValueError("scan and map run over the first axis of arrays, but were given a number, which has none")
     lengths = {np.shape(x)[0] for x in tree.leaves(xs)}
     if length is not None:
         lengths.add(int(length))
@@ -458,6 +460,8 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     leaves, structure = tree.flatten(elems)
     if not leaves:
         return elems
+    if any(np.ndim(x) == 0 for x in leaves):
+        raise ValueError("associative_scan runs over an axis of arrays, but was given a number, which has none")
     axis = axis % np.ndim(leaves[0])
     if len({x.shape[axis] for x in leaves}) != 1:
         raise ValueError("associative_scan runs over arrays of one length along the axis")

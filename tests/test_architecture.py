@@ -31,7 +31,7 @@ LAYERS = [
         "core.archetypes", "core.limits", "core.effects",
     ],
     [
-        "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.memory_order",
+        "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.memory_order", "ops.selection",
         "ops.structural", "ops.conversion", "ops.index_layout", "ops.traced_index", "ops.indexing",
         "ops.functional_updates", "ops.arranging", "ops.splitting", "ops.padding", "ops.diagonals", "ops.taking",
         "ops.creation", "ops.reduction", "ops.flat_reductions", "ops.einsum", "ops.contraction", "ops.norms",

@@ -213,6 +213,14 @@ def _counterpart_of_math(name: str) -> str:
     return f"Write fad.scipy.special.{special}(x)" if has_it else "Use NumPy's functions"
 
 
+def is_wider(out: Any, args: tuple) -> bool:
+    """Return whether an array for a result has more digits than the real or complex operand."""
+    dtype = getattr(args[0], "dtype", None) if args else None
+    if dtype is None or dtype.kind not in "fc" or dtype.kind != out.dtype.kind:
+        return False
+    return dtype.itemsize < out.dtype.itemsize
+
+
 def same_size(out: Any, y: Any, name: str) -> None:
     """Raise as NumPy does if an array for a result that is not broadcast has another shape than the result."""
     if out.shape != np.shape(y):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.conversions import same_size, written_into
+from fad.core.conversions import is_wider, same_size, written_into
 from fad.core.memory import RUNS, is_array, layout
 from fad.core.tracer import Tracer
 from fad.errors import MissingRuleError, TracerConversionError
@@ -38,12 +38,6 @@ _BROADCAST = {"clip", "einsum", "outer"}
 _ADDS = {"sum", "prod", "cumsum", "cumprod"}
 
 
-def _is_wider(out: Any, args: tuple) -> bool:
-    """Return whether an array for a result has more digits than the floating-point operand."""
-    dtype = getattr(args[0], "dtype", None) if args else None
-    return dtype is not None and dtype.kind == out.dtype.kind == "f" and dtype.itemsize < out.dtype.itemsize
-
-
 def with_out(function: Any) -> Any:
     """Return a function that can write its result into a traced array, ``out=``, as NumPy's does."""
     code = function.__code__
@@ -65,7 +59,7 @@ def with_out(function: Any) -> Any:
             raise TypeError("return arrays must be of ArrayType")
         args = (*args[:place], None, *args[place + 1 :]) if len(args) > place else args
         kwargs.pop("out", None)
-        if name in _ADDS and "dtype" not in kwargs and len(args) <= names.index("dtype") and _is_wider(out, args):
+        if name in _ADDS and "dtype" not in kwargs and len(args) <= names.index("dtype") and is_wider(out, args):
             kwargs["dtype"] = out.dtype
         y = function(*args, **kwargs)
         multiplies = name == "dot" and _multiplies(y, args[:2])

@@ -21,7 +21,7 @@ import numpy as np
 from fad import tree
 from fad.backends import host
 from fad.backends.counterparts import explain
-from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
+from fad.core.conversions import is_wider, own_error, same_size, to_array, to_number, written_into
 from fad.core.lengths import Length
 from fad.core.memory import RUNS, is_array, link, refresh, replace_root, snapshot, unwrap
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
@@ -34,6 +34,7 @@ from fad.errors import (
 from fad.introspect.reachable import TRACED
 
 _births = itertools.count(1)
+_ADDS = {np.add, np.multiply}
 
 class Tracer:
     """A value on its way through a transform: an array that remembers which trace it belongs to.
@@ -112,7 +113,7 @@ class Tracer:
         return up_to_date(self).trace.show(self)
 
     def __format__(self, spec: str) -> str:
-        return format(up_to_date(self).trace.value_to_print(self), spec) if spec else str(self)
+        return up_to_date(self).trace.format(self, spec) if spec else str(self)
 
     # --- questions that need a plain value --------------------------------------------------------------------
 
@@ -171,6 +172,8 @@ class Tracer:
             raise TypeError("return arrays must be of ArrayType")
         options = {k: v for k, v in kwargs.items() if k != "out"}
         where = options.pop("where", True) if method == "__call__" else True
+        if method != "__call__" and ufunc in _ADDS and options.get("dtype") is None and is_wider(outs[0], inputs):
+            options["dtype"] = outs[0].dtype  # in which NumPy adds up then
         try:
             values = getattr(ufunc, method)(*inputs, **options)
         except ValueError:  # of the shapes; NumPy looks at the dtypes first, and says it if they do not fit
@@ -314,6 +317,9 @@ class Trace:
     def value_to_print(self, x: Tracer) -> Any:
         """Return the value that becomes text, which may be traced as well."""
         return x.value
+
+    def format(self, x: Tracer, spec: str) -> str:
+        return format(self.value_to_print(x), spec)
 
     def concrete(self, x: Tracer, convert: Callable) -> Any:
         """Answer ``bool``, ``int`` or ``__index__``: piecewise constant, so no derivative is lost."""

@@ -122,6 +122,8 @@ def eye(shape: tuple[int, int], dtype: Any = None) -> Any:
     array([[1., 0., 0.],
            [0., 1., 0.]])
     """
+    if len(shape) != 2:
+        raise ValueError(f"eye makes a matrix, so its shape has two numbers, but it is {shape}")
     return backends.default().from_host(np.eye(*shape, dtype=dtype or config.default_dtype.get()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.memory import layout
 from fad.core.transformed import transformed
 from fad.ops.creation import copy
+from fad.ops.memory_order import axes_in_memory, lay_out_axes
 from fad.ops.structural import as_array, broadcast_to, reshape
 from fad.transforms.vmap import vmap
 
@@ -22,7 +25,10 @@ def _dimensions(text: str) -> list[tuple[str, ...]]:
     return [tuple(re.findall(r"\w+", part)) for part in re.findall(_ARRAY, text)]
 
 
-def vectorize(pyfunc: Callable, *, excluded: Any = (), signature: str | None = None) -> Callable:
+def vectorize(
+    pyfunc: Any = None, otypes: Any = None, doc: str | None = None, excluded: Any = None, cache: bool = False,
+    signature: str | None = None,
+) -> Callable:  # fmt: skip
     """Return a function that maps `pyfunc` over arrays that are broadcast against each other.
 
     Where ``numpy.vectorize`` loops in Python, this runs all elements at once, under `fad.vmap`; so it can be
@@ -36,16 +42,22 @@ def vectorize(pyfunc: Callable, *, excluded: Any = (), signature: str | None = N
     Parameters
     ----------
     pyfunc : callable
-        Function of numbers, or with a signature of small arrays.
-    excluded : set of int
-        Positions of arguments that are passed whole.
+        Function of numbers, or with a signature of small arrays; without it a decorator is returned.
+    otypes : str or list of dtypes
+        Dtype of each result; by default they have that which `pyfunc` gives them.
+    doc : str
+        Docstring of the result; by default that of `pyfunc`.
+    excluded : set of int or str
+        Positions and names of arguments that are passed whole.
+    cache : bool
+        Has no effect: `pyfunc` is never called twice for the same elements.
     signature : str
         The axes of the small arrays, such as ``"(n),(n)->()"``; axes in front of them are mapped over.
 
     Raises
     ------
     ValueError
-        if the signature is malformed, or does not fit the arguments.
+        if the signature is malformed or does not fit the arguments, or `otypes` not the number of results.
 
     Examples
     --------
@@ -55,14 +67,18 @@ def vectorize(pyfunc: Callable, *, excluded: Any = (), signature: str | None = N
     >>> vectorize(np.dot, signature="(n),(n)->()")(np.ones((2, 3)), np.arange(3.0))
     array([3., 3.])
     """
+    if pyfunc is None:  # a decorator with options
+        return functools.partial(vectorize, otypes=otypes, doc=doc, excluded=excluded, cache=cache, signature=signature)
     if signature is not None and not _SIGNATURE.match(signature):
         raise ValueError(f"not a valid signature: {signature!r}; write such as '(m,n),(n)->(m)'")
     cores = None if signature is None else _dimensions(signature.split("->")[0])
+    whole = frozenset(excluded or ())
 
     @transformed("numpy.vectorize", pyfunc)
-    def vectorized(*args: Any) -> Any:
-        mapped = [i for i in range(len(args)) if i not in excluded]
-        arrays = [as_array(args[i]) for i in mapped]
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        given = {**dict(enumerate(args)), **kwargs}
+        mapped = [key for key in given if key not in whole]
+        arrays = [as_array(given[key]) for key in mapped]
         ranks = [0] * len(arrays) if cores is None else [len(c) for c in cores]
         if len(ranks) != len(arrays):
             raise ValueError(f"the signature {signature!r} is of {len(ranks)} arrays, but {len(arrays)} were given")
@@ -72,17 +88,38 @@ def vectorize(pyfunc: Callable, *, excluded: Any = (), signature: str | None = N
         wide = [broadcast_to(x, lead + x.shape[x.ndim - n :]) for x, n in zip(arrays, ranks, strict=True)]
 
         def on_one(*elements):
-            whole = list(args)
-            for i, element in zip(mapped, elements, strict=True):
-                whole[i] = element
-            return pyfunc(*whole)
+            values = {**given, **dict(zip(mapped, elements, strict=True))}
+            return pyfunc(*[values[i] for i in range(len(args))], **{name: values[name] for name in kwargs})
 
         if not lead:
-            return tree.map(copy, on_one(*wide))  # arrays of their own, without axes
+            return _convert(tree.map(copy, on_one(*wide)), otypes)  # arrays of their own, without axes
         rows = [reshape(x, (-1, *x.shape[len(lead) :]) if x.size else (0, *x.shape[len(lead) :])) for x in wide]
-        return tree.map(lambda y: reshape(y, lead + y.shape[1:]), vmap(on_one)(*rows))
+        results = tree.map(lambda y: reshape(y, lead + y.shape[1:]), vmap(on_one)(*rows))
+        if cores is None:  # as a ufunc's: in the order that the operands have in memory
+            axes = _order_of_operands(arrays)
+            results = tree.map(lambda y: lay_out_axes(y, axes) if len(axes) == y.ndim else y, results)
+        return _convert(results, otypes)
 
+    if doc is not None:
+        vectorized.__doc__ = doc
     return vectorized
+
+
+def _convert(results: Any, otypes: Any) -> Any:
+    """Return the results in the dtypes of `otypes`, one for each."""
+    if otypes is None:
+        return results
+    several = results if isinstance(results, tuple) else (results,)
+    if len(several) != len(otypes):
+        raise ValueError(f"otypes has {len(otypes)} dtypes, but the function returned {len(several)} results")
+    several = tuple(as_array(y).astype(dtype, copy=False) for y, dtype in zip(several, otypes, strict=True))
+    return several if isinstance(results, tuple) else several[0]
+
+
+def _order_of_operands(arrays: list) -> tuple:
+    """Return the axes of an elementwise result from the slowest to the fastest, as NumPy's iterator orders them."""
+    plain = [x if isinstance(x, (np.ndarray, np.generic)) else np.empty(np.shape(x)) for x in map(layout, arrays)]
+    return axes_in_memory(np.nditer([*plain, None], flags=["zerosize_ok"]).operands[-1])
 
 
 def _check_sizes(cores: list, arrays: list, signature: str | None) -> None:

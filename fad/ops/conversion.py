@@ -13,7 +13,7 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 from fad.core.weak import weaken
 from fad.errors import ComplexGradientError
-from fad.ops.memory_order import duplicate
+from fad.ops.memory_order import duplicate, lay_out, lay_out_like
 
 # --- convert -----------------------------------------------------------------------------------------------------
 
@@ -96,11 +96,19 @@ def astype(x, dtype, /, order="K", casting="unsafe", subok=True, copy=True, *, d
             f"a complex traced value was about to lose its imaginary part in astype({str(dtype)!r}); write x.real"
         )
     if dtype == x.dtype and not copy:
-        return x
+        return _order(x, x, order)
     if dtype.kind not in "fc":
         y = bind(astype_flat_p, x, dtype=dtype)
     elif dtype == x.dtype:
         y = duplicate(x) if type(x) is Tracer else x
     else:
         y = bind(astype_p, x, dtype=dtype)
+    y = _order(y, x, order)
     return as_one_array(y) if type(x) is Tracer and is_array(x) else y
+
+
+def _order(y: Any, x: Any, order: str) -> Any:
+    """Return a converted array in the order requested; "K" is the order that it has."""
+    if order == "K":
+        return y
+    return lay_out_like(y, x) if order == "A" else lay_out(y, order)

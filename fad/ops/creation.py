@@ -10,13 +10,13 @@ import numpy as np
 from fad.backends import like as constant_like
 from fad.backends import made_like
 from fad.core.archetypes import flat
-from fad.core.memory import as_one_array, is_array, snapshot
+from fad.core.memory import as_one_array, is_array, layout, snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome, strong
 from fad.ops.asking import result_type
 from fad.ops.functional_updates import At
-from fad.ops.memory_order import duplicate, lay_out
+from fad.ops.memory_order import duplicate, lay_out, lay_out_as, lay_out_like
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
 # --- like another array ------------------------------------------------------------------------------------------
@@ -49,6 +49,13 @@ zeros_p: Any = _like("zeros_from", np.zeros_like, "Zeros of a shape, on the back
 ones_p: Any = _like("ones_from", np.ones_like, "Ones of a shape, on the backend of x.")
 
 
+def _order_like(y: Any, a: Any, order: str) -> Any:
+    """Return what was made like an array in the order requested; "K", the array's own, is that of the primitive."""
+    if order == "K":
+        return y
+    return lay_out_like(y, a) if order == "A" else lay_out(y, order)
+
+
 def _shape(shape):
     return None if shape is None else as_shape(shape)
 
@@ -63,7 +70,10 @@ def zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None)
     >>> fad.numpy.zeros_like(np.array([1.0, 2.0]))
     array([0., 0.])
     """
-    return bind(zeros_p, as_array(a), shape=_shape(shape), dtype=None if dtype is None else np.dtype(dtype))
+    a = as_array(a)
+    return _order_like(
+        bind(zeros_p, a, shape=_shape(shape), dtype=None if dtype is None else np.dtype(dtype)), a, order
+    )
 
 
 @public(np.ones_like, flat=True, samples=_samples)
@@ -73,7 +83,8 @@ def ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
     >>> fad.numpy.ones_like(np.array([1.0, 2.0]))
     array([1., 1.])
     """
-    return bind(ones_p, as_array(a), shape=_shape(shape), dtype=None if dtype is None else np.dtype(dtype))
+    a = as_array(a)
+    return _order_like(bind(ones_p, a, shape=_shape(shape), dtype=None if dtype is None else np.dtype(dtype)), a, order)
 
 
 @public(np.empty_like, flat=True, samples=lambda s: [call(s.real(0, 2)), call(s.real(3), shape=(0,))])
@@ -83,7 +94,7 @@ def empty_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None)
     >>> fad.numpy.empty_like(np.ones((2, 3))).shape
     (2, 3)
     """
-    return zeros_like(a, dtype=dtype, shape=shape)
+    return zeros_like(a, dtype=dtype, order=order, shape=shape)
 
 
 @public(
@@ -96,12 +107,12 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
     >>> fad.numpy.full_like(np.array([1.0, 2.0]), 7.0)
     array([7., 7.])
     """
-    zeros = zeros_like(a, dtype=dtype, shape=shape)
+    zeros = zeros_like(a, dtype=dtype, order=order, shape=shape)
     value = beside(zeros, fill_value).astype(zeros.dtype)
     if not zeros.ndim:
         return At(zeros)[...].set(value)  # an array still: sums without axes are NumPy's scalars
     filled = np.broadcast_to(value, zeros.shape) + zeros
-    return filled.astype(zeros.dtype, copy=False)  # sums have the machine's byte order
+    return lay_out_as(filled.astype(zeros.dtype, copy=False), layout(zeros))  # sums have the machine's byte order
 
 
 @public(
@@ -114,7 +125,8 @@ def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
     np.float64(6.0)
     """
     filled = np.broadcast_to(as_array(fill_value), as_shape(shape))
-    return np.copy(filled) if dtype is None else filled.astype(dtype)
+    order = "F" if order == "F" else "C"
+    return np.copy(filled, order=order) if dtype is None else filled.astype(dtype, order=order)
 
 
 # --- arrays from values ------------------------------------------------------------------------------------------
@@ -139,7 +151,8 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, ndm
     np.float64(3.0)
     """
     x = _as(object, dtype)
-    x = duplicate(x) if x is object and copy and type(x) is Tracer else x
+    if type(x) is Tracer:
+        x = _copy_ordered(x, order) if x is object and copy else lay_out(x, order) if order in ("C", "F") else x
     return x.reshape((1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
 
 

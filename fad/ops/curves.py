@@ -8,12 +8,13 @@ import numpy as np
 
 from fad.backends import is_numpy, like
 from fad.core.archetypes import elementwise
-from fad.core.memory import as_one_array
+from fad.core.memory import as_one_array, layout
 from fad.core.primitive import answer, public
 from fad.core.samples import call
 from fad.core.tracer import outcome
 from fad.core.values import stop_gradient
 from fad.ops.indexing import pick
+from fad.ops.memory_order import lay_out_as
 from fad.ops.structural import as_array, normalize_axis
 from fad.ops.taking import searchsorted
 
@@ -103,7 +104,7 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
     change = np.cumsum(np.where(np.abs(step) < discont, 0, wrapped - step), axis=-1)
     moved = np.moveaxis(p, axis, -1)
     moved = np.concatenate((moved[..., :1], moved[..., 1:] + change), axis=-1)
-    return np.moveaxis(moved, -1, axis).astype(dtype)
+    return lay_out_as(np.moveaxis(moved, -1, axis).astype(dtype), np.empty_like(layout(p)))
 
 
 # --- i0 ----------------------------------------------------------------------------------------------------------

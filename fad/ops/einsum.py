@@ -16,11 +16,13 @@ import numpy as np
 from fad.backends import backend_of
 from fad.core.archetypes import cast
 from fad.core.buffers import Taken
+from fad.core.memory import layout
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
-from fad.core.tracer import bind, strong
+from fad.core.tracer import Tracer, bind, strong
 from fad.ops.indexing import ARRAY, set_p
+from fad.ops.memory_order import axes_in_memory, lay_out, lay_out_axes
 from fad.ops.reduction import as_scalar, sum_p
 from fad.ops.structural import as_array
 
@@ -329,7 +331,9 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
         if getattr(x, "ndim", 0) and getattr(y, "ndim", 0):
             names = _plain_pair(operands[0], x.shape, y.shape)
             if names is not None:
-                return bind(contract_p, x, y, a=names[0], b=names[1], result=names[2])
+                a, b, result = names
+                y = bind(contract_p, x, y, a=a, b=b, result=result)
+                return y if optimize else _lay_out_result(y, [x, operands[2]], (a, b), result, order)
     refuse_out(out)
     subscripts, arrays = _spell(operands)
     inputs, result = _explicit(subscripts, tuple([x.ndim for x in arrays]))
@@ -338,7 +342,36 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
     pairs = [_diagonal(x, term) for x, term in zip(arrays, inputs, strict=True)]
     arrays, terms = [p[0] for p in pairs], [p[1] for p in pairs]
     sizes = _sizes(arrays, terms)
+    given = [*arrays], tuple(terms)
     for k in range(len(arrays)):
         others = result + "".join(terms[:k] + terms[k + 1 :])
         arrays[k], terms[k] = _prepare(arrays[k], terms[k], sizes, others)
-    return as_scalar(_multiply(arrays, terms, result))
+    y = as_scalar(_multiply(arrays, terms, result))
+    is_view = len(arrays) == 1 and len(result) == len(given[1][0])
+    return y if optimize or is_view else _lay_out_result(y, *given, result, order)
+
+
+def _lay_out_result(y: Any, arrays: list, terms: tuple, result: str, order: str) -> Any:
+    """Return a result as it lies in memory where NumPy computes it."""
+    if len(result) < 2 or type(y) is not Tracer:
+        return y
+    if order in ("C", "F"):
+        return lay_out(y, order)
+    plain = [layout(x) for x in arrays]
+    if not all(isinstance(x, (np.ndarray, np.generic)) for x in plain):
+        return y
+    return lay_out_axes(y, _axes_of_result(tuple([(x.shape, x.strides) for x in plain]), terms, result))
+
+
+@functools.lru_cache(maxsize=1024)
+def _axes_of_result(layouts: tuple, terms: tuple, result: str) -> tuple:
+    """Return the axes of a result from the slowest to the fastest: NumPy's iterator orders them as the operands'."""
+    letters = result + "".join(sorted(set("".join(terms)) - set(result)))
+    operands = [np.lib.stride_tricks.as_strided(np.empty(1), *layout) for layout in layouts]  # of which nothing is read
+    iterator = np.nditer(
+        [*operands, None],
+        flags=["reduce_ok", "external_loop", "buffered", "delay_bufalloc", "zerosize_ok"],
+        op_flags=[*[["readonly"]] * len(operands), ["readwrite", "allocate"]],
+        op_axes=[[term.find(c) for c in letters] for term in (*terms, result)],
+    )
+    return axes_in_memory(iterator.operands[-1])

@@ -16,11 +16,12 @@ import numpy as np
 from fad.backends import backend_of, like, made_like
 from fad.core.archetypes import cast
 from fad.core.cotangent import FEW, Indexed, Masked, is_basic
-from fad.core.memory import Memory, ViewRule, copy_layout, is_array, refresh
+from fad.core.memory import Memory, ViewRule, copy_layout, is_array, layout, refresh
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
 from fad.ops.index_layout import ARRAY, check_masks, index_layout, join_index, last_of_each
+from fad.ops.memory_order import axes_in_memory, lay_out_axes
 from fad.ops.traced_index import TracedIndex, link_view, slicer
 
 _SMALL = 8  # an array has so many times the elements of values that are added into it one by one
@@ -181,9 +182,7 @@ def _getitem_batch(trace, batched, xs, params):
         rank, _, separated = index_layout(template, arrays, x.ndim - 1)
         y = bind(getitem_p, x, *arrays, template=(slice(None), *template))
         y = np.moveaxis(y, rank, 0) if separated else y
-        if type(y) is np.ndarray and all(part is ARRAY for part in template):
-            return np.ascontiguousarray(y)  # as each element's own result lies: its ravel is a view
-        return y
+        return _lay_out_each(y, x, template, arrays) if arrays else y
     if not batched[0]:
         rank = max(np.ndim(a) - b for a, b in zip(arrays, flags, strict=True))
         _, position, _ = index_layout(template, arrays, x.ndim)
@@ -192,6 +191,17 @@ def _getitem_batch(trace, batched, xs, params):
         return np.moveaxis(y, position, 0) if position else y
     template, arrays, rank, position = _lane_index(trace, template, arrays, flags, x.ndim - 1)
     return _move_axes(bind(getitem_p, x, *arrays, template=template), rank, 1, 1 + position)
+
+
+def _lay_out_each(y, x, template, arrays):
+    """Return a batch in which each element's result lies in memory as NumPy's: on that depends what is a view."""
+    plain = layout(x)
+    if type(plain) is not np.ndarray or not plain.size:
+        return y
+    own = plain[0][join_index(template, [layout(a) for a in arrays])]
+    if type(own) is not np.ndarray:
+        return y
+    return lay_out_axes(y, (0, *[axis + 1 for axis in axes_in_memory(own)]))
 
 
 def _getitem_samples(s):

@@ -12,28 +12,47 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 
 
+def _copy_in_order(x, *, order):
+    if type(order) is str:
+        return np.copy(x, order=order)
+    return np.copy(x.transpose(order), order="C").transpose(_invert(order))
+
+
+def _invert(axes):
+    return tuple(sorted(range(len(axes)), key=axes.__getitem__))
+
+
 def _order_batch(size, batched, xs, params):
-    if params["order"] in "CK":  # the batch axis leaves the order of the others as it is
-        return bind(order_p, xs[0], **params)
-    axes = (0, *range(1, xs[0].ndim)[::-1])
-    return bind(order_p, xs[0].transpose(axes), order="C").transpose(axes)
+    order = params["order"]
+    if type(order) is str and order in "CK":  # the batch axis leaves the order of the others as it is
+        return bind(order_p, xs[0], order=order)
+    axes = range(xs[0].ndim - 1)[::-1] if type(order) is str else order
+    return bind(order_p, xs[0], order=(0, *[axis + 1 for axis in axes]))
+
+
+def _write_order(x, order):
+    if type(order) is str:
+        return f"np.array({x}, order='{order}')"
+    return f"np.array({x}.transpose({order}), order='C').transpose({_invert(order)})"
 
 
 order_p: Any = linear(
     "in_memory_order",
-    lambda x, *, order: np.copy(x, order=order),
+    _copy_in_order,
     lambda ct, x, *, order: ct,
     _order_batch,
-    samples=lambda s: [call(s.real(3, 4), order=o) for o in "FCK"],
-    text=lambda x, order: f"np.array({x}, order='{order}')",
-    doc="The same array, laid out in memory in another order.",
+    samples=lambda s: [call(s.real(3, 4), order=o) for o in ("F", "C", "K", (1, 0))],
+    text=_write_order,
+    lower="{0}",  # of values; what is a view is known when a program is recorded
+    cheap=True,
+    doc="The same array, laid out in memory in another order, of which the axes may be given.",
 )
 
 
 def lay_out(x, order):
     """Return an array as it lies in memory in C or Fortran's order: itself, if it does, else a copy."""
     if type(x) is not Tracer:
-        return np.copy(x, order=order)
+        return np.asarray(x, order=order) if type(x) is np.ndarray else np.copy(x, order=order)
     RUNS.asked = True
     plain = layout(x)
     return x if type(plain) is not np.ndarray or plain.flags[f"{order}_CONTIGUOUS"] else bind(order_p, x, order=order)
@@ -41,10 +60,31 @@ def lay_out(x, order):
 
 def lay_out_like(y: Any, x: Any) -> Any:
     """Return a result in Fortran's order if the operand lies so and in no other, else in C's: as NumPy's copies do."""
-    if type(y) is not Tracer:
+    if not isinstance(y, (Tracer, np.ndarray)):
         return y
     plain = layout(x)
     return lay_out(y, "F" if type(plain) is np.ndarray and plain.flags.fnc else "C")
+
+
+def lay_out_as(y: Any, own: Any) -> Any:
+    """Return a result in which the axes lie in memory in the order that they have in a plain array of its shape."""
+    return lay_out_axes(y, axes_in_memory(own)) if type(own) is np.ndarray else y
+
+
+def axes_in_memory(x: np.ndarray) -> tuple:
+    """Return the axes of a plain array from the slowest to the fastest."""
+    return tuple(sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis])))
+
+
+def lay_out_axes(y: Any, axes: tuple) -> Any:
+    """Return an array whose axes lie in memory in an order, the slowest first: itself, if they do, else a copy."""
+    plain = layout(y)
+    if type(plain) is not np.ndarray or not plain.size:
+        return y
+    RUNS.asked = True
+    if plain.transpose(axes).flags.c_contiguous:
+        return y
+    return bind(order_p, y, order=axes) if type(y) is Tracer else _copy_in_order(y, order=axes)
 
 
 def duplicate(x: Tracer) -> Any:

@@ -96,7 +96,7 @@ def pad(array, pad_width, mode="constant", **kwargs):
     if not any(before or after for before, after in widths):
         return lay_out_like(np.copy(array), array)
     if mode == "constant" and _is_zero(options["constant_values"]):
-        return bind(pad_p, array, widths=widths)
+        return lay_out_like(bind(pad_p, array, widths=widths), array)
     given = array
     for axis, (before, after) in enumerate(widths):
         if before or after:

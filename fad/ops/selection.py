@@ -16,6 +16,7 @@ from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 from fad.ops.elementwise import at_multiples
+from fad.ops.memory_order import lay_out
 
 
 def _where_vjp(k, ct, y, cond, *branches):
@@ -162,7 +163,7 @@ def select(condlist, choicelist, default=0):
     out = default
     for cond, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         out = np.where(cond, choice, out)
-    return out
+    return lay_out(out, "C") if type(out) is Tracer else out
 
 
 round_p = flat(

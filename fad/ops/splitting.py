@@ -11,6 +11,7 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import outcome
 from fad.ops.arranging import having
+from fad.ops.memory_order import lay_out_like
 from fad.ops.structural import as_array, beside, normalize_axes, normalize_axis
 
 # --- split -------------------------------------------------------------------------------------------------------
@@ -120,6 +121,7 @@ def unstack(x, /, *, axis=0):
         raise ValueError("Input array must be at least 1-d.")
     return tuple(np.moveaxis(x, axis, 0))
 
+
 # --- insert and delete -------------------------------------------------------------------------------------------
 
 
@@ -163,7 +165,9 @@ def delete(arr, obj, axis=None):
     arr, axis = _along(arr, axis)
     n = arr.shape[axis]
     left = np.delete(np.arange(n), _places(obj, n, "delete"))
-    return arr[(slice(None),) * axis + (left,)]
+    rest = arr[(slice(None),) * axis + (left,)]
+    one = np.ndim(obj) == 0 or (np.size(obj) == 1 and as_array(obj).dtype.kind in "iu")  # or a slice
+    return lay_out_like(rest, arr) if one else rest  # of several, NumPy takes the rest by an index, too
 
 
 @public(
@@ -197,7 +201,7 @@ def insert(arr, obj, values, axis=None):
     rest = (*arr.shape[:axis], places.size, *arr.shape[axis + 1 :])
     joined = np.concatenate((arr, np.broadcast_to(values, rest)), axis)
     order = np.argsort(np.concatenate((np.arange(n) + 0.5, places)), kind="stable")
-    return joined[(slice(None),) * axis + (order,)].astype(arr.dtype, copy=False)
+    return lay_out_like(joined[(slice(None),) * axis + (order,)].astype(arr.dtype, copy=False), arr)
 
 
 @public(np.trim_zeros, samples=lambda s: [call(s.real(4)), call(s.real(3), "f")])

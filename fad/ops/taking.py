@@ -19,6 +19,7 @@ from fad.core.tracer import Tracer, bind, outcome
 from fad.core.values import depth
 from fad.ops.functional_updates import At
 from fad.ops.indexing import pick
+from fad.ops.memory_order import lay_out
 from fad.ops.structural import along, as_array, beside, normalize_axis
 
 _MODES = ("raise", "wrap", "clip")
@@ -82,7 +83,10 @@ def take(a, indices, axis=None, out=None, mode="raise"):
     a, axis = along(a, axis)
     if 0 in a.shape[:axis]:  # NumPy takes nothing then, and does not look at the indices
         return a.reshape((*a.shape[:axis], *np.shape(indices), *a.shape[axis + 1 :]))
-    return pick(a, (slice(None),) * axis + (_bring_into_bounds(indices, a.shape[axis], mode),))
+    taken = pick(a, (slice(None),) * axis + (_bring_into_bounds(indices, a.shape[axis], mode),))
+    return (
+        lay_out(taken, "C") if type(taken) is Tracer else taken
+    )  # as NumPy's function makes it, and its index does not
 
 
 def _grid(shape: tuple, indices: Any, axis: int) -> tuple:
@@ -225,7 +229,8 @@ def choose(a, choices, out=None, mode="raise"):
         raise ValueError("invalid entry in choice array")
     places, *choices = np.broadcast_arrays(places, *choices)
     stacked = np.stack([x if x.dtype == dtype else x.astype(dtype) for x in choices])
-    return take_along_axis(stacked, places[None], 0)[0]
+    chosen = take_along_axis(stacked, places[None], 0)[0]
+    return lay_out(chosen, "C") if type(chosen) is Tracer else chosen
 
 
 # --- places ------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ class SGD(Optimizer):
     ):  # fmt: skip
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("nesterov needs momentum > 0 and dampening = 0")
-        self.momentum = momentum
+        self.momentum = _check_momentum(momentum)
         self.dampening = dampening
         self.nesterov = nesterov
         self.slots = 1 if momentum else 0
@@ -101,9 +101,11 @@ class RMSProp(Optimizer):
         self, params: Any = None, lr: Schedule = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
         weight_decay: float = 0.0, momentum: float = 0.0, centered: bool = False, *, maximize: bool = False,
     ):  # fmt: skip
+        if not 0 <= alpha <= 1:
+            raise ValueError(f"alpha must lie in [0, 1], not {alpha}")
         self.alpha = alpha
         self.eps = eps
-        self.momentum = momentum
+        self.momentum = _check_momentum(momentum)
         self.centered = centered
         self.slots = 1 + bool(momentum) + centered
         super().__init__(params, lr, weight_decay, maximize)
@@ -352,3 +354,9 @@ def _check(betas: tuple[float, float]) -> tuple[float, float]:
     if not all(0 <= b < 1 for b in betas):
         raise ValueError(f"betas must lie in [0, 1), not {betas}")
     return betas
+
+
+def _check_momentum(momentum: float) -> float:
+    if not momentum >= 0:
+        raise ValueError(f"momentum must be a number >= 0, not {momentum!r}")
+    return momentum

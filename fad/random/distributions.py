@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad import config
-from fad.core.tracer import bind
+from fad.core.tracer import Tracer, bind
 from fad.random.keys import BITS, SHIFT, as_key, words_p
 
 
@@ -95,6 +95,8 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     >>> fad.random.bernoulli(fad.random.key(0), 1.0, (2,))
     array([ True,  True])
     """
+    if np.result_type(p).kind == "c":
+        raise TypeError(f"a probability is a real number, not one of dtype {np.result_type(p)}")
     shape = np.shape(p) if shape is None else as_shape(shape)
     return draw_unit(key, shape, np.dtype(np.float64))[0] < p
 
@@ -171,6 +173,8 @@ def truncated_normal(key: Any, lower: float, upper: float, shape: Any = (), dtyp
     """
     from fad.scipy.special import ndtr, ndtri
 
+    if type(lower) is not Tracer and type(upper) is not Tracer and np.any(np.greater(lower, upper)):
+        raise ValueError(f"truncated_normal needs lower <= upper, not {lower} and {upper}")
     a, b = ndtr(lower), ndtr(upper)
     return np.clip(ndtri(a + (b - a) * _open_unit(key, shape, dtype)), lower, upper).astype(as_dtype(dtype))
 

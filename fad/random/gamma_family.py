@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import is_numpy
 from fad.core.primitive import Primitive, register
 from fad.core.samples import call
 from fad.core.tracer import bind
@@ -81,6 +82,8 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
 def _parameter(a: Any, shape: Any, dtype: Any) -> Any:
     if np.result_type(a).kind == "c":
         raise TypeError(f"the parameters of random numbers are real, but one has the dtype {np.result_type(a)}")
+    if (not hasattr(a, "dtype") or is_numpy(a)) and np.any(np.less(a, 0)):
+        raise ValueError("the parameters of the gamma distribution and of those made of it must not be negative")
     dtype = as_dtype(dtype or getattr(a, "dtype", None))
     a = a.astype(dtype) if hasattr(a, "dtype") else np.asarray(a, dtype)
     return a if shape is None else np.broadcast_to(a, as_shape(shape))

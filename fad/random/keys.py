@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,9 @@ def key(seed: int) -> Any:
     >>> fad.random.key(7)
     array([7, 0], dtype=uint32)
     """
-    seed = int(seed)
+    seed = operator.index(seed)
+    if not -(1 << 63) <= seed < 1 << 64:
+        raise ValueError(f"a seed has at most 64 bits, but {seed} has more")
     return backends.default().from_host(np.array([seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF], np.uint32))
 
 
@@ -134,6 +137,9 @@ def fold_in(key: Any, data: Any) -> Any:
     (2,)
     """
     key = as_key(key)
+    dtype = data.dtype if hasattr(data, "dtype") else np.asarray(data).dtype
+    if dtype.kind not in "biu":
+        raise TypeError(f"fold_in takes a whole number of at most 64 bits, not one of dtype {dtype}")
     return bind(fold_p, key, put_beside(data, key), purpose=FOLD)
 
 

@@ -116,6 +116,11 @@ class BatchTrace(Trace):
     def show(self, x: Tracer) -> str:
         return f"{self.size} batch elements of shape {self.shape(x)}: {x.value}"
 
+    def format(self, x, spec):
+        if self.shape(x):
+            return format(np.empty(self.shape(x)), spec)  # which NumPy refuses
+        return f"{self.size} batch elements of shape (): [{' '.join(format(v, spec) for v in x.value)}]"
+
     def stop(self, x: Tracer) -> Tracer:
         v = x.value
         return tracer(v.trace.stop(v) if type(v) is Tracer else v, self, None)

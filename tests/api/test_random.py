@@ -172,3 +172,24 @@ def test_a_shape_is_refused_as_numpy_does(shape):
         fad.random.normal(fad.random.key(0), shape)
     with pytest.raises(TypeError, match="integer"):
         fad.random.uniform(fad.random.key(0), (2.5,))
+
+
+@pytest.mark.parametrize(
+    ("draw", "error", "words"),
+    [
+        (lambda: random.key(1.5), TypeError, "integer"),
+        (lambda: random.key(2**64), ValueError, "64 bits"),
+        (lambda: random.fold_in(KEY, 1.5), TypeError, "whole number"),
+        (lambda: random.fold_in(KEY, 2**70), TypeError, "whole number"),
+        (lambda: random.bernoulli(KEY, 1j), TypeError, "real number"),
+        (lambda: random.truncated_normal(KEY, 2.0, 1.0), ValueError, "lower <= upper"),
+        (lambda: random.truncated_normal(KEY, np.zeros(2), np.array([1.0, -1.0]), (2,)), ValueError, "lower <= upper"),
+        (lambda: random.gamma(KEY, -1.0), ValueError, "negative"),
+        (lambda: random.beta(KEY, 1.0, -1.0), ValueError, "negative"),
+        (lambda: random.dirichlet(KEY, np.array([1.0, -1.0])), ValueError, "negative"),
+    ],
+)
+def test_what_no_distribution_or_key_has_is_refused(draw, error, words):
+    pytest.importorskip("scipy")
+    with pytest.raises(error, match=words):
+        draw()

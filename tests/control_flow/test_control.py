@@ -211,3 +211,17 @@ def test_an_unknown_way_of_checkpointing_a_loop_is_refused():
     ):
         with pytest.raises(ValueError, match=r"checkpoint of a loop.*'some'"):
             loop()
+
+
+@pytest.mark.parametrize("x", [3.0, np.float64(3.0), [np.ones(2), 1.0]])
+@pytest.mark.parametrize(
+    "loop",
+    [
+        lambda x: fad.map(lambda v: v, x),
+        lambda x: fad.scan(lambda c, v: (c, v), 0.0, x),
+        lambda x: fad.associative_scan(lambda a, b: a, x),
+    ],
+)
+def test_a_number_has_no_axis_to_run_over(loop, x):
+    with pytest.raises(ValueError, match="given a number, which has none"):
+        loop(x)

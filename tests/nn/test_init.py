@@ -81,3 +81,8 @@ def test_layers_start_as_torchs_do():
     bound = 1 / np.sqrt(75)
     assert 0.95 * bound < np.abs(layer.weight).max() <= bound
     assert abs(nn.Embedding(100, 50, key=0).weight.std() - 1) < 0.05
+
+
+def test_eye_refuses_a_shape_that_is_no_matrix():
+    with pytest.raises(ValueError, match="two numbers"):
+        init.eye((2, 3, 4))

@@ -192,3 +192,22 @@ def test_a_method_of_a_traced_array_is_the_method_of_an_array(name):
         wanted = getattr(x, name)(**options)
         np.testing.assert_allclose(found, wanted)
         assert found.dtype == wanted.dtype
+
+
+@pytest.mark.parametrize("method", ["reduce", "accumulate"])
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_a_ufuncs_method_computes_in_the_dtype_of_a_wider_array_for_its_result(dtype, ufunc, method):
+    x = (np.arange(1.0, 8.0) / 3).astype(dtype)
+    wide = np.result_type(dtype, np.float64)
+
+    def f(x):
+        out = np.zeros(x.shape if method == "accumulate" else (), wide)
+        return getattr(ufunc, method)(x, out=out)
+
+    wanted = f(x)
+    assert np.any(wanted != getattr(ufunc, method)(x))  # the operand's own precision shows
+    transformed = [fad.vjp(f, x)[0], fad.jvp(f, (x,), (x,))[0], fad.jit(f)(x), fad.vmap(f)(x[None])[0]]
+    for got in transformed:
+        assert got.dtype == wide
+        np.testing.assert_allclose(got, wanted, rtol=1e-15)

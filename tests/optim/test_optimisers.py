@@ -395,3 +395,17 @@ def test_fit_trains_and_the_history_plots_itself(tmp_path):
     assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG")
     assert len(figure.axes) == 1
     assert "240 steps" in repr(history)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: optim.RMSProp(np.ones(2), alpha=2.0),
+        lambda: optim.RMSProp(np.ones(2), alpha=-0.1),
+        lambda: optim.RMSProp(np.ones(2), momentum=-1.0),
+        lambda: optim.SGD(np.ones(2), momentum=-1.0),
+    ],
+)
+def test_a_rate_of_forgetting_that_averages_nothing_is_refused(make):
+    with pytest.raises(ValueError, match=r"alpha must lie in|momentum must be"):
+        make()

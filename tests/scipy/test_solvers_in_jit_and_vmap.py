@@ -156,3 +156,19 @@ def test_what_a_solver_takes_as_numbers_alone_is_refused_with_a_way_out():
     for transformed in (fad.jit(broken), lambda p: fad.vmap(broken)(np.stack([p, p]))):
         with pytest.raises(DerivativeError, match="Split the integral"):
             transformed(0.25)
+
+
+ROOTS = {
+    "brentq": lambda x: optimize.brentq(lambda u: u**3 - x, 0.0, 9.0),
+    "newton": lambda x: optimize.newton(lambda u: u**3 - x, 1.0),
+    "root_scalar": lambda x: optimize.root_scalar(lambda u: u**3 - x, bracket=(0.0, 9.0)).root,
+    "fixed_point": lambda x: optimize.fixed_point(lambda u: np.cos(u * x), 0.5),
+}
+
+
+@pytest.mark.parametrize("f", ROOTS.values(), ids=ROOTS)
+def test_a_root_under_jit_is_a_scalar(f):
+    x, jitted = np.float64(1.1), fad.jit(f)
+    for got in (jitted(x), jitted(x), fad.vjp(f, x)[0]):
+        assert type(got) is np.float64
+        np.testing.assert_allclose(got, f(x), rtol=1e-12)

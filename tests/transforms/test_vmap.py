@@ -206,6 +206,14 @@ def test_a_batched_value_prints_its_batch_elements():
     assert seen == ["2 batch elements of shape (): [0. 1.]"]
 
 
+def test_a_batched_number_is_formatted_element_by_element_and_an_array_is_refused_as_in_numpy():
+    seen = []
+    fad.vmap(fad.grad(lambda x: seen.append(f"{x[0]:.2f}") or x[0]))(np.arange(4.0).reshape(2, 2))
+    assert seen == ["2 batch elements of shape (): [0.00 2.00]"]
+    with pytest.raises(TypeError, match="unsupported format string"):
+        fad.vmap(lambda x: f"{x:.2f}" and x)(np.ones((2, 3)))
+
+
 def test_out_axes_none_returns_an_unmapped_output_once():
     x, y = np.ones(4), np.arange(3.0)
     f = lambda x, y: (x + y, 2.0 * y, 3.0)

@@ -147,7 +147,7 @@ def _scalar(f: Callable, args: tuple, solver: Callable, *points: Any) -> Any:
             raise DerivativeError("the root has no derivative: the slope of the function is zero there (a double root)")
         return y / rate
 
-    x = implicit_root(problem.at(), x[()] if type(x) is np.ndarray and x.ndim == 0 else x, solve)
+    x = implicit_root(problem.at(), x[()] if x.ndim == 0 else x, solve)
     return x, success, report
 
 
