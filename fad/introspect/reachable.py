@@ -224,11 +224,11 @@ class Walk:
                 self._own(Owner(vars(x), None, vars(x).get), _MAKING)
             return
         local = issubclass(kind, threading.local)
-        held: Any = None
+        held: Any
         try:
             held = (threading.local if local else object).__getattribute__(x, "__dict__")
         except AttributeError:
-            pass
+            held = None
         found = type(held) is dict
         held = held if found else {}
         read = functools.partial(threading.local.__getattribute__, x) if local else held.get  # of the thread that calls
