@@ -224,6 +224,7 @@ class Walk:
                 self._own(Owner(vars(x), None, vars(x).get), _MAKING)
             return
         local = issubclass(kind, threading.local)
+        held: Any
         try:
             held = (threading.local if local else object).__getattribute__(x, "__dict__")
         except AttributeError:
