@@ -21,6 +21,7 @@ from fad.core.primitive import REGISTRY
 MOST_ELEMENTS = 9  # of one array
 MOST_OPERATIONS = 300  # of single numbers in one step
 MOST_HEAVY = 9  # functions that vectors compute much faster
+MOST_OF_BRANCH = 128  # operations of a branch that is computed whether it is taken or not
 
 _COMBINE = {"sum_over": "add", "max_over": "maximum", "min_over": "minimum"}
 
@@ -60,7 +61,10 @@ class _Expansion:
         self.numbers: dict[int, np.ndarray] = {}  # value -> the numbers of its elements
         for i in graph.inputs:
             self.numbers[i] = self.fresh(i)
-        for i, c in graph.constants.items():
+        self.add_constants()
+
+    def add_constants(self) -> None:
+        for i, c in self.graph.constants.items():
             self.numbers[i] = self.fresh(i)
             for n, x in zip(self.numbers[i].flat, np.asarray(c).flat, strict=True):
                 self.constants[int(n)] = x
@@ -86,6 +90,8 @@ class _Expansion:
         graph, name = self.graph, eq.prim.name
         if eq.prim in (NATIVE_PUSH, NATIVE_POP):
             return self.on_a_stack(eq)
+        if eq.prim.archetype == "branch":
+            return self.chosen(eq)
         if len(eq.outs) != 1:
             return False
         o, t = eq.outs[0], graph.types[eq.outs[0]]
@@ -123,6 +129,40 @@ class _Expansion:
         flat = tuple(n for o in eq.outs for n in self.elements(o))
         self.equations.append(Equation(eq.prim, tuple(ins), eq.params, flat))
         return True
+
+    def chosen(self, eq: Equation) -> bool:
+        """Compute both branches of an ``if``, and choose between their results."""
+        index, *given = eq.ins
+        branches, types = eq.params["branches"], [self.graph.types[o] for o in eq.outs]
+        if self.graph.types[index].dtype != bool or self.graph.types[index].shape or len(branches) != 2:
+            return False
+        heavy, results = self.heavy, []
+        for branch in branches:
+            if len(branch.equations) > MOST_OF_BRANCH or any(x.size > MOST_ELEMENTS for x in branch.types):
+                return False
+            before = len(self.equations)
+            found = self.inlined(branch, [self.numbers[i] for i in given])
+            if found is None or len(self.equations) - before > MOST_OF_BRANCH or self.heavy > heavy:
+                return False
+            if [branch.types[o].dtype for o in branch.outputs] != [t.dtype for t in types]:
+                return False
+            results.append(found)
+        select, (test,) = REGISTRY["where_select"], self.elements(index)
+        for o, t, if_not, if_true in zip(eq.outs, types, *results, strict=True):
+            pairs = zip(if_true.flat, if_not.flat, strict=True)
+            made = [int(a) if a == b else self.apply(select, (test, a, b), {}, t) for a, b in pairs]
+            self.numbers[o] = np.array(made, np.int64).reshape(t.shape)
+        return True
+
+    def inlined(self, graph: Graph, given: list[np.ndarray]) -> list[np.ndarray] | None:
+        """Expand a program with these operands, and return the numbers of its results; None if that cannot be done."""
+        outer = self.graph, self.numbers
+        self.graph, self.numbers = graph, dict(zip(graph.inputs, given, strict=True))
+        try:
+            self.add_constants()
+            return [self.numbers[o] for o in graph.outputs] if all(map(self.add, graph.equations)) else None
+        finally:
+            self.graph, self.numbers = outer
 
     def chain(self, name: str, terms: list, t: Type) -> int:
         total = int(terms[0])
