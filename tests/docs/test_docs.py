@@ -3,6 +3,8 @@
 import ast
 import doctest
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,44 @@ def test_the_pictures_of_imports_show_the_folders_that_there_are():
         folders = sorted(p.parent.name for p in root.glob("*/__init__.py"))
         assert [f for f in folders if f">{f}</text>" not in drawn] == [], "run python docs/draw_imports.py"
         assert "#d00000" not in drawn, "an import leads up: a red arc"
+
+
+TRACE = """
+import os, sys
+import numpy as np
+import fad
+
+def f(w, x):
+    return np.sum(np.tanh(x @ w) ** 2)
+
+def entered(run, *args):
+    found, root = set(), os.path.dirname(fad.__file__) + os.sep
+    def note(frame, event, arg):
+        if frame.f_code.co_filename.startswith(root):
+            found.add(frame.f_code.co_filename[len(root):].replace(os.sep, "/"))
+    sys.setprofile(note)
+    try:
+        run(*args)
+    finally:
+        sys.setprofile(None)
+    print(*sorted(found))
+
+w, x = np.ones((4, 3)), np.ones((5, 4))
+fad.grad(lambda x: np.sum(np.tanh(x)))(x)  # what is imported by need
+fast = fad.jit(fad.grad(f))
+entered(fad.grad(f), w, x)
+entered(fast, w, x)
+"""
+
+
+def test_how_it_works_names_every_file_that_its_two_calls_enter():
+    page = next(p for p in PAGES if p.name == "how-it-works.md").read_text(encoding="utf-8")
+    run = subprocess.run([sys.executable, "-c", TRACE], capture_output=True, text=True, check=True)
+    eager, recorded = run.stdout.splitlines()
+    assert "transforms/vjp.py" in eager and "staging/record.py" in recorded
+    for file in {*eager.split(), *recorded.split()}:
+        folder, _, name = file.rpartition("/")
+        assert f"`{file}`" in page or f"`{name}`" in page or f"`{folder}/`" in page, f"{file} is on the way, too"
 
 
 # --- the reference ------------------------------------------------------------------------------------------------
