@@ -47,7 +47,7 @@ RAISES_NOTHING = {
         fad.nn: AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d
         fad.nn: AdaptiveMaxPool3d Buffer Flatten Parameter
         fad.nn.init: eye
-        fad.random: bernoulli bits fold_in philox split
+        fad.random: bits philox split
     """,
     "raises what the function that it is given does": """
         fad: eval_shape make_graph saved
