@@ -76,7 +76,7 @@ def vectorize(
 
     @transformed("numpy.vectorize", pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
-        given = {**dict(enumerate(args)), **kwargs}
+        given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
         mapped = [key for key in given if key not in whole]
         arrays = [as_array(given[key]) for key in mapped]
         ranks = [0] * len(arrays) if cores is None else [len(c) for c in cores]

@@ -84,6 +84,10 @@ nesterov : ValueError
     It is true without momentum, or with dampening.
 betas : ValueError
     One lies outside of [0, 1).
+SGD.momentum, RMSProp.momentum : ValueError
+    It is negative.
+RMSProp.alpha : ValueError
+    It lies outside of [0, 1].
 rho, decay : ValueError
     It lies outside of [0, 1].
 etas : ValueError

@@ -28,7 +28,7 @@ replace : bool
 data : int or array of int
     What makes a new key of an old one.
 seed : int
-    Any integer; different ones give independent streams.
+    An integer of at most 64 bits, else a ValueError is raised; different ones give independent streams.
 x : array or int
     What is permuted; an int stands for ``np.arange(x)``.
 counter : tuple of four arrays of uint64
@@ -48,8 +48,14 @@ key : TypeError
 philox.key : None
 shape : ValueError
     A length is negative.
-key.seed : ValueError
+key.seed : TypeError
     It is no integer.
+data : TypeError
+    It is no whole number of at most 64 bits.
+bernoulli.p : TypeError
+    It is complex.
+lower : ValueError
+    It is above `upper`.
 dtype : TypeError
     It is no real floating-point one.
 a, df, alpha : TypeError
