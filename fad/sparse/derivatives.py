@@ -168,9 +168,9 @@ class Point:
             x = x.value
         return x
 
-    def find_cut(self, computed: bool = False) -> Cut | None:
+    def find_cut(self, computed: bool = False, scatters: bool = False) -> Cut | None:
         """Return the gathers to cut, if there are any; those of loops over observations are not."""
-        return find_cut(self.scalar or self.fun, self.in_tree, self._plain(), computed)
+        return find_cut(self.scalar or self.fun, self.in_tree, self._plain(), computed, scatters)
 
     def pattern_between(self, cut: Cut) -> Any:
         """Return which outputs depend on which elements of the inputs directly, and on which that are gathered."""
@@ -198,9 +198,12 @@ class Point:
 
 def plan_passes(point: Point, plan: Callable) -> Plan:
     """Return the passes that tell the matrix: of the function itself, or of what lies between its gathers."""
-    cut, chained = point.find_cut(computed=point.scalar is None), None
+    computed, chained = point.scalar is None, None
+    cut = point.find_cut(computed, scatters=computed)
     if cut is not None and cut.operands:
         chained = _plan_chain(point, cut, plan)
+        if chained is None and (cut := point.find_cut(computed)) is not None and cut.operands:  # without the sums
+            chained = _plan_chain(point, cut, plan)
         if chained is not None and cost(chained) <= REVERSE:
             return chained
         cut = point.find_cut()
@@ -211,7 +214,7 @@ def plan_passes(point: Point, plan: Callable) -> Plan:
 def _plan_chain(point: Point, cut: Cut, plan: Callable) -> Plan | None:
     """Return the passes that tell the parts of the matrix, where arrays are gathered from that were computed."""
     inner, origins, direct = _plan_cut(point, cut, plan)
-    found = chain(inner, origins, inner.pattern.shape[0] - sum(cut.operands), point.inputs)
+    found = chain(inner, origins, cut.fed, point.inputs)
     if found is not None:
         found.cut, found.direct = cut, direct
     return found

@@ -18,7 +18,7 @@ import numpy as np
 from fad import tree
 from fad.core.memory import snapshot
 from fad.core.tracer import Trace, Tracer, bind, tracer
-from fad.ops.indexing import getitem_p
+from fad.ops.indexing import getitem_p, index_add_p
 from fad.sparse.dependence import constant
 from fad.sparse.sets import kind_of_index
 from fad.transforms.check import as_operand, run
@@ -38,8 +38,10 @@ class Cut:
 
     ``cut[i]`` says whether gather number i is; the others take each element once and are seen through. ``shapes`` and
     ``dtypes`` are those of what is cut, and ``sources`` the numbers of the inputs' elements that it consists of.
-    With `computed`, gathers of computed arrays count as well, and their elements are numbered behind the inputs':
-    ``operands`` are the sizes of those that are cut.
+    With `computed`, gathers of computed arrays count as well, and their elements are numbered behind the inputs', and
+    with `scatters`, too, so do sums of computed values at index arrays: then the elements of the sum are numbered. What
+    is gathered from, and what is added up, are the operands, of ``operands`` elements; ``fed[k]`` is the number, less
+    the inputs, of that to which element k of all of them belongs.
     """
 
     cut: list
@@ -47,7 +49,9 @@ class Cut:
     dtypes: list
     sources: Any
     computed: bool = False
+    scatters: bool = False
     operands: list = field(default_factory=list)
+    fed: Any = None
 
 
 class _GatherTrace(Trace):
@@ -56,12 +60,13 @@ class _GatherTrace(Trace):
     A tracer's `info` is what it is as moved inputs, None if it is computed: a tuple, the same moves of several arrays.
     """
 
-    __slots__ = ("gathers",)
+    __slots__ = ("gathers", "scatters")
     kind = "fad.sparse"
 
-    def __init__(self, gathers: Callable):
+    def __init__(self, gathers: Callable, scatters: Callable):
         super().__init__()
-        self.gathers = gathers  # (moved, arrays, template, value) -> (result, what it is as moved inputs)
+        self.gathers = gathers  # (moved, operands, parameters) -> (result, what it is as moved inputs)
+        self.scatters = scatters  # (operands, parameters) -> result, of computed values that are added
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
@@ -74,13 +79,17 @@ class _GatherTrace(Trace):
             if x is NotImplemented:
                 return x
             values.append(x)
-        mine = type(args[0]) is Tracer and args[0].trace is self
-        if prim is getitem_p and mine and any(a.dtype.kind != "b" and a.size > 1 for a in values[1:]):
+        if prim is getitem_p and self._owns(args[0]) and _by_index_arrays(values[1:]):
             return self._wrap(*self.gathers(moved[0], values, params))
+        if prim is index_add_p and self._owns(args[1]) and _by_index_arrays(values[2:]):
+            return self._wrap(self.scatters(values, params), None)
         y = _run_below(prim, values, params)
         if prim.multi:
             return tuple([self._wrap(v, None) for v in y])
         return self._wrap(y, self._move(prim, moved, values, params))
+
+    def _owns(self, x: Any) -> bool:
+        return type(x) is Tracer and x.trace is self
 
     def _move(self, prim: Any, moved: list, values: list, params: dict) -> Any:
         """Return what a result is as moved inputs, if it is nothing else."""
@@ -93,6 +102,10 @@ class _GatherTrace(Trace):
 
     def _wrap(self, y: Any, moved: Any) -> Any:
         return tracer(y, self, moved) if y.dtype.kind in "fc" else y
+
+
+def _by_index_arrays(index: list) -> bool:
+    return any(a.dtype.kind != "b" and a.size > 1 for a in index)
 
 
 def _run_below(prim: Any, values: list, params: dict) -> Any:
@@ -112,8 +125,8 @@ def _custom_rule(trace: _GatherTrace, call: Call, xs: tuple) -> list:
 RULES[_GatherTrace] = _custom_rule
 
 
-def _run(fun: Callable, in_tree: Any, xs: list, moved: list, gathers: Callable) -> Any:
-    trace = _GatherTrace(gathers)
+def _run(fun: Callable, in_tree: Any, xs: list, moved: list, gathers: Callable, scatters: Callable) -> Any:
+    trace = _GatherTrace(gathers, scatters)
 
     def arguments() -> Any:
         return tree.unflatten(in_tree, [snapshot(tracer(x, trace, m)) for x, m in zip(xs, moved, strict=True)])
@@ -122,44 +135,70 @@ def _run(fun: Callable, in_tree: Any, xs: list, moved: list, gathers: Callable) 
     return tree.unflatten(structure, [trace.lower(y) for y in leaves])
 
 
-def find_cut(fun: Callable, in_tree: Any, xs: list, computed: bool = False) -> Cut | None:
+def find_cut(fun: Callable, in_tree: Any, xs: list, computed: bool = False, scatters: bool = False) -> Cut | None:
     """Run a function of plain arrays once and return its gathers; None if none takes an element more than once.
 
-    Those of computed arrays count with `computed`, if one of them takes an element more than once.
+    Those of computed arrays count with `computed`, and scatters with `scatters`, if one of them takes an element more
+    than once.
     """
-    found = Cut([], [], [], None, computed)
+    found = Cut([], [], [], None, computed, scatters)
     direct: list = []  # whether each gather is of the inputs
     sources: list = []
-    inputs = sum(x.size for x in xs)
+    fed: list = []
+    inputs = numbered = sum(x.size for x in xs)
+
+    def note(y: Any, numbers: Any, operand: Any) -> None:
+        """Note what is cut, and where its operand is computed, to which number each element of that belongs."""
+        nonlocal numbered
+        found.shapes.append(y.shape)
+        found.dtypes.append(y.dtype)
+        sources.append(numbers.reshape(-1))
+        if operand is not None:
+            found.operands.append(operand.size)
+            fed.append(operand.reshape(-1) - inputs)
+            numbered = max(numbered, int(operand.max()) + 1, int(numbers.max()) + 1)
 
     def look(moved: Any, values: list, params: dict) -> tuple:
         y = bind(getitem_p, *values, **params)
         if moved is None and (not computed or len(found.cut) > MANY):
             return y, None
-        start = inputs + sum(found.operands)
-        operand = _number(values[:1], start)[0] if moved is None else moved[0]
+        operand = _number(values[:1], numbered)[0] if moved is None else moved[0]
         numbers = bind(getitem_p, operand, *[constant(a) for a in values[1:]], **params)
-        repeats = np.bincount(numbers.reshape(-1) - (start if moved is None else 0)).max(initial=0) > 1
+        repeats = _repeat_any(numbers - numbered if moved is None else numbers)
         found.cut.append(repeats)
         direct.append(moved is not None)
         if not repeats:
             return y, None if moved is None else (numbers,)
-        if moved is None:
-            found.operands.append(operand.size)
-        found.shapes.append(y.shape)
-        found.dtypes.append(y.dtype)
-        sources.append(numbers.reshape(-1))
+        note(y, numbers, operand if moved is None else None)
         return y, None
 
-    _run(fun, in_tree, xs, [(numbers,) for numbers in _number(xs)], look)
+    def look_at_scatter(values: list, params: dict) -> Any:
+        y = bind(index_add_p, *values, **params)
+        if scatters and len(found.cut) <= MANY:
+            sums = _number([y], numbered)[0]
+            places = bind(getitem_p, sums, *[constant(a) for a in values[2:]], **params)
+            repeats = places.shape == values[1].shape and _repeat_any(places - numbered)
+            found.cut.append(repeats)
+            direct.append(False)
+            if repeats:
+                note(y, sums, places)
+        return y
+
+    _run(fun, in_tree, xs, [(numbers,) for numbers in _number(xs)], look, look_at_scatter)
     if computed and len(found.cut) > MANY:
         return find_cut(fun, in_tree, xs)
     if not sources or len(found.cut) > MANY:
         return None
     if not found.operands:
-        found.computed, found.cut = False, [c for c, d in zip(found.cut, direct, strict=True) if d]
+        found.computed, found.scatters = False, False
+        found.cut = [c for c, d in zip(found.cut, direct, strict=True) if d]
     found.sources = np.concatenate(sources)
+    found.fed = np.concatenate(fed) if fed else None
     return found
+
+
+def _repeat_any(numbers: Any) -> bool:
+    return bool(np.bincount(numbers.reshape(-1)).max(initial=0) > 1)
 
 
 def _number(xs: list, start: int = 0) -> list:
@@ -177,48 +216,68 @@ def cut_gathers(cut: Cut, fun: Callable, in_tree: Any, outer: list, check: bool)
     With `check` it raises `CutChanged` if it gathers other elements than the run that was cut. Where computed arrays
     count, the function returns also those of them that it gathers from.
     """
-    size = sum(x.size for x in outer)
     inputs = list(zip(outer, _number(outer), strict=True)) if check else [(x,) for x in outer]
+    size = sum(x.size for x in outer)
 
     def shifted(leaves: list, shifts: list) -> Any:
-        position, it, sources = iter(cut.cut), iter(shifts), cut.sources
+        position, it, sources, fed = iter(cut.cut), iter(shifts), cut.sources, cut.fed
         operands: list = []
+        numbered = size
 
-        def take(moved: Any, values: list, params: dict) -> tuple:
-            nonlocal sources
-            if moved is None and not cut.computed:
-                return bind(getitem_p, *values, **params), None
+        def is_cut() -> bool:
             repeats = next(position, None)
             if repeats is None:
                 raise CutChanged
-            shift: Any = next(it) if repeats else None
-            if moved is None and repeats:
-                moved = _keep(values[0], shift, operands, size, check)
-            gathered, *numbers = [bind(getitem_p, x, *values[1:], **params) for x in moved or ()] or [None]
-            if not repeats:
-                return bind(getitem_p, *values, **params), moved and (gathered, *numbers)
-            if shift.shape != gathered.shape or shift.dtype != gathered.dtype:
+            return repeats
+
+        def shift_by(y: Any, shift: Any, numbers: Any) -> Any:
+            nonlocal sources
+            if shift.shape != y.shape or shift.dtype != y.dtype:
                 raise CutChanged
-            if numbers and not np.array_equal(numbers[0].reshape(-1), sources[: shift.size]):
+            if numbers is not None and not np.array_equal(numbers.reshape(-1), sources[: shift.size]):
                 raise CutChanged
             sources = sources[shift.size :]
-            return gathered + shift, None
+            return y + shift
 
-        out = _run(fun, in_tree, leaves, inputs, take)
+        def keep(operand: Any, shift: Any, count: int) -> Any:
+            """Keep an array that is gathered from or added up; return it as the transforms further out know it."""
+            nonlocal numbered, fed
+            mine = type(operand) is Tracer and type(shift) is Tracer and operand.trace is shift.trace
+            operands.append(snapshot(operand) if mine else operand)
+            numbered, fed = numbered + count, fed[operand.size :]
+            return operand.trace.lower(operand) if mine else operand
+
+        def take(moved: Any, values: list, params: dict) -> tuple:
+            if moved is None and not cut.computed:
+                return bind(getitem_p, *values, **params), None
+            if is_cut():
+                shift, start = next(it), numbered
+                if moved is None:
+                    below = keep(values[0], shift, values[0].size)
+                    moved = (below, _number([below], start)[0]) if check else (below,)
+                gathered, *numbers = [bind(getitem_p, x, *values[1:], **params) for x in moved]
+                return shift_by(gathered, shift, numbers[0] if numbers else None), None
+            y = bind(getitem_p, *values, **params)
+            return y, moved and tuple([bind(getitem_p, x, *values[1:], **params) for x in moved])
+
+        def add_up(values: list, params: dict) -> Any:
+            if not cut.scatters or not is_cut():
+                return bind(index_add_p, *values, **params)
+            shift, start, ahead = next(it), numbered, fed
+            base, operand, *index = values
+            if check:
+                places = bind(getitem_p, _number([base], start - size)[0], *index, **params)
+                if places.shape != operand.shape or not np.array_equal(places.reshape(-1), ahead[: operand.size]):
+                    raise CutChanged
+            below = keep(operand, shift, base.size)
+            return shift_by(bind(index_add_p, base, below, *index, **params), shift, None)
+
+        out = _run(fun, in_tree, leaves, inputs, take, add_up)
         if next(position, None) is not None:
             raise CutChanged
         return (out, operands) if cut.computed else out
 
     return shifted
-
-
-def _keep(operand: Any, shift: Any, operands: list, inputs: int, check: bool) -> tuple:
-    """Keep a computed array that is gathered from; return it as the transforms further out know it, and its numbers."""
-    start = inputs + sum(x.size for x in operands)
-    mine = type(operand) is Tracer and type(shift) is Tracer and operand.trace is shift.trace
-    operands.append(snapshot(operand) if mine else operand)
-    below = operand.trace.lower(operand) if mine else operand
-    return (below, _number([below], start)[0]) if check else (below,)
 
 
 def no_shifts(cut: Cut) -> list:

@@ -1,4 +1,7 @@
-"""Jacobians of functions that gather from what they computed are the dense ones, from the passes of their parts."""
+"""Jacobians of functions that gather from what they computed, or add it up at indices, are the dense ones.
+
+They take the passes of the parts alone.
+"""
 
 import numpy as np
 import pytest
@@ -54,11 +57,39 @@ def of_a_gradient(x):
     return fad.grad(lambda z: np.sum(np.tanh(np.sin(z)[I] * z[J])))(x)
 
 
+def added_up(x):
+    flow = np.sin(x[I]) * x[J]
+    return np.exp(0.1 * np.bincount(I, flow, N + 3)) * np.bincount(J, flow**2, N + 3)
+
+
+def added_up_at(x):
+    total = np.cos(x)
+    np.add.at(total, I, x[J] * x[I])
+    total[2] = x[1] ** 2
+    return total * x
+
+
+def added_up_rows(x):
+    total = np.zeros((N, 2))
+    np.add.at(total, I, np.stack([x[J] * x[I], np.sin(x[J])], axis=1))
+    return total[:, 0] * total[:, 1] + total[:, :1].sum()
+
+
+def added_up_and_gathered(x):
+    total = np.bincount(I, np.sin(x[I]) * x[J], N)
+    return total[J] * x[I]
+
+
+def added_up_to_one_place(x):
+    return np.bincount(np.full(I.size, 4), x[I] * x[J], 5) * x[:5]
+
+
 FUNCTIONS = {
     f.__name__: (f, args)
     for f, args in [
         (network, RNG.normal(size=(2, N, 4))), (inputs_behind_gathers, X), (written_after_it_was_gathered, X),
         (read_and_gathered, X), (gathered_of_gathered, X), (rows, X), (twice_the_same, X), (of_a_gradient, X),
+        (added_up, X), (added_up_at, X), (added_up_rows, X), (added_up_and_gathered, X), (added_up_to_one_place, X),
     ]
 }  # fmt: skip
 
@@ -89,6 +120,32 @@ def test_a_layer_of_neurons_takes_one_pass_however_many_share_a_neuron_before_it
     f, w = FUNCTIONS["network"]
     jacobian = fad.sparse.jacobian(f)
     assert jacobian.explain(w).endswith("passes: 1 in reverse")
+
+
+def test_sums_of_what_pairs_of_nodes_exchange_take_the_passes_of_one_pair():
+    x = RNG.normal(size=200)
+    i, j = RNG.integers(0, 200, (2, 1000))
+
+    def balance(x):
+        flow = np.sin(x[i] - x[j])
+        return np.bincount(i, flow, 200) - np.bincount(j, flow * flow, 200)
+
+    jacobian = fad.sparse.jacobian(balance)
+    assert jacobian.explain(x).endswith("passes: 2 forward")
+    assert np.allclose(jacobian(x).toarray(), fad.jacobian(balance)(x), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, fad.jit])
+def test_sums_at_other_places_are_seen(transform):
+    def f(x, i):
+        total = np.zeros(N)
+        np.add.at(total, i, np.sin(x[I]) * x[J])
+        return total * x
+
+    jacobian = transform(fad.sparse.jacobian(f))
+    for i in (I, J, I[::-1].copy(), I):
+        i = np.append(i[:-1], N - 1)
+        assert np.allclose(jacobian(X, i).toarray(), fad.jacobian(f)(X, i), rtol=1e-12)
 
 
 def test_entries_through_computed_arrays_keep_the_dtype():
