@@ -75,9 +75,9 @@ LAYERS = [
     ["doctor", "control", "numpy.", "scipy.", "sparse.", "random."],
     [
         "distributed.errors", "distributed.communicator", "distributed.sequence", "distributed.threads",
-        "distributed.mpi", "distributed.nccl", "distributed.worlds", "distributed.ties", "distributed.primitives", "distributed.ranks",
-        "distributed.collectives", "distributed.derivatives", "distributed.checking", "distributed.solve",
-        "distributed.parts",
+        "distributed.mpi", "distributed.nccl", "distributed.worlds", "distributed.ties", "distributed.primitives",
+        "distributed.ranks", "distributed.collectives", "distributed.derivatives", "distributed.checking",
+        "distributed.solve", "distributed.parts",
     ],
     [
         "data", "nn.", "files", "distributed.checkpoints", "optim.", "keeping", "profiler", "debug", "eager.",
