@@ -193,10 +193,12 @@ def with_changes(fun: Callable) -> Callable:
     return run
 
 
-def apply_changes(found: list, changes: dict) -> None:
-    """Write the changes that a program returned into the state of the arguments of this call."""
+def apply_changes(found: list, given: tuple) -> Any:
+    """Write the changes that a program returned into the state of the arguments of this call; return its output."""
+    out, changes = given
     for i, value in changes.items():
         store, home, name = found[i]
         if write(store, name, value):
             for other in home:
                 other[name] = value
+    return out.value if type(out) is Open else out  # as it is where the function ran without jit

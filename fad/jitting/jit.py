@@ -145,8 +145,7 @@ class Jitted(Wrapping):
                 take_back(x)
             raise
         if state:
-            out, changes = out
-            effects.apply_changes(state, changes)
+            out = effects.apply_changes(state, out)
         return out
 
     def _quick_key(self, leaves: list, in_tree: Any, traced: list) -> Any:

@@ -378,3 +378,19 @@ def test_a_gradient_over_ranks_is_a_batch_on_all_ranks_if_it_is_one_on_any(size,
             close(jacobian(f)(one, xs), jacobian(lambda p, xs: s(p, xs)[1]["a"])(one, xs))
 
     D.run_ranks(run, size, timeout=60)
+
+
+@pytest.mark.parametrize("with_collective", [False, True])
+def test_a_compiled_gradient_over_ranks_is_recorded_once(with_collective):
+    comm = D.init()
+
+    def loss(w, x):
+        y = np.mean((x @ w) ** 2)
+        return y + comm.all_reduce(np.sum(w)) if with_collective else y
+
+    for f in (D.value_and_grad(loss, comm), D.grad(lambda w, x: comm.all_reduce(loss(w, x), "mean"), comm)):
+        step, w = fad.jit(f), np.ones(3)
+        for k in range(20):
+            step(w + k, np.ones((4, 3)))
+        assert step.cache_info().hits == 19
+        assert step.cache_info().misses == 1
