@@ -175,11 +175,17 @@ def insert(text: str, section: str) -> str:
     return "\n\n".join([parts[0].rstrip(), *found]) + f"\n{heading}{after}"
 
 
+def piece(row: Row, work: int) -> str:
+    """Return the row of a table on growth: what one piece of the work costs."""
+    each = row.best.get("fad", float("nan")) / work * 1e9
+    return f"| {row.name} | {cell(row, 'fad')} | {each:.3g} | {row.first:.2f} |"
+
+
 def grown(rows: list[tuple[Row, int]]) -> str:
     """Return the section on how fad's times grow, as Markdown."""
-    lines = [f"| {row.name} | {cell(row, 'fad')} | {row.best['fad'] / work * 1e9:.3g} | {row.first:.2f} |"
-             for row, work in rows if "fad" in row.best]  # fmt: skip
-    table = "\n".join(["| | ms | ns for each | first calls, s |", "|---|---:|---:|---:|", *lines])
+    table = "\n".join(
+        ["| | ms | ns for each | first calls, s |", "|---|---:|---:|---:|", *[piece(*row) for row in rows]]
+    )
     return f"""{GROWTH}
 
 The same programs by fad, from small to large. *For each* divides by what there is to do: clusters times points (gmm),
@@ -197,6 +203,7 @@ def measure_growth(options: argparse.Namespace, only: set) -> list[tuple[Row, in
         if not only or workload in only:
             rows.append((Row(workload, size), work))
             measure(rows[-1][0], function, make(), [tool], options)
+            print(piece(*rows[-1]), file=sys.stderr, flush=True)
     return rows
 
 
