@@ -1,13 +1,14 @@
 """GradBench's eleven workloads: gradients of NumPy programs beside its tools in C++, JAX and PyTorch.
 
     python benchmarks/gradbench.py PATH --json FOLDER [--codipack FOLDER] [--python PYTHON] [--only gmm,ba]
-                                   [--limit SECONDS] [--rounds N] [--build FOLDER] [--write]
+                                   [--limit SECONDS] [--rounds N] [--build FOLDER] [--growth] [--write]
 
 PATH is a checkout of github.com/gradbench/gradbench; nothing of it is copied. `--json` is a folder with json.hpp of
 nlohmann/json, `--codipack` CoDiPack's folder include, `--python` an interpreter that has JAX, PyTorch and
 dataclasses_json, if this one has not. The C++ tools are built with g++ -O3 -march=native into a temporary folder, or
 into `--build`. All run on one thread, in turns; of each the best run counts. Results are compared with the first
-C++ tool's. `--write` puts the table and a picture into docs/benchmarks.md.
+C++ tool's. `--write` puts the table and a picture into docs/benchmarks.md. `--growth` measures fad alone, each workload
+at sizes from small to large, for a table of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import statistics
 import sys
 import tempfile
@@ -24,11 +26,11 @@ from typing import Any
 
 import gradbench_tools
 import numpy as np
-from gradbench_inputs import inputs
+from gradbench_inputs import growing, inputs
 from gradbench_tools import SEARCHES, Compiled, Failed, Library
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
-HEADING, NEXT = "## GradBench", "## NPBench"
+HEADING, GROWTH, NEXT = "## GradBench", "## GradBench at other sizes", "## NPBench"
 COLUMNS = ("fad", "manual", "tapenade", "codipack", "finite", "jax", "pytorch")
 TITLES = {"manual": "C++ by hand", "tapenade": "Tapenade", "codipack": "CoDiPack", "finite": "differences",
           "jax": "JAX", "pytorch": "PyTorch"}  # fmt: skip
@@ -165,9 +167,44 @@ float64 can hold: every tool finds zeros, and the tests compare it at four compo
 
 
 def insert(text: str, section: str) -> str:
-    """Return a page with a section in place of the one that it has under the same heading, or before the next one."""
+    """Return a page with a section in place of the one that it has under the same heading, or before the others."""
     before, heading, after = text.partition(f"\n{NEXT}")
-    return f"{before.partition(HEADING)[0].rstrip()}\n\n{section}{heading}{after}"
+    parts = re.split(r"\n(?=## GradBench)", before)
+    kept = {part.split("\n", 1)[0]: part for part in [*parts[1:], section]}
+    found = [kept[title].rstrip() for title in (HEADING, GROWTH) if title in kept]
+    return "\n\n".join([parts[0].rstrip(), *found]) + f"\n{heading}{after}"
+
+
+def piece(row: Row, work: int) -> str:
+    """Return the row of a table on growth: what one piece of the work costs."""
+    each = row.best.get("fad", float("nan")) / work * 1e9
+    return f"| {row.name} | {cell(row, 'fad')} | {each:.3g} | {row.first:.2f} |"
+
+
+def grown(rows: list[tuple[Row, int]]) -> str:
+    """Return the section on how fad's times grow, as Markdown."""
+    table = "\n".join(
+        ["| | ms | ns for each | first calls, s |", "|---|---:|---:|---:|", *[piece(*row) for row in rows]]
+    )
+    return f"""{GROWTH}
+
+The same programs by fad, from small to large. *For each* divides by what there is to do: clusters times points (gmm),
+observations (ba), points (ht, kmeans, llsq), characters (lstm), steps (ode), numbers (lse), products in the expansion
+(det). It falls while the overhead of a call is shared by more, and rises by what no longer fits into a cache; the
+searches have no size. `python benchmarks/gradbench.py PATH --json FOLDER --growth --write` makes this section.
+
+{table}
+"""
+
+
+def measure_growth(options: argparse.Namespace, only: set) -> list[tuple[Row, int]]:
+    tool, rows = gradbench_tools.fad(), []
+    for workload, function, size, work, make in growing(options.path):
+        if not only or workload in only:
+            rows.append((Row(workload, size), work))
+            measure(rows[-1][0], function, make(), [tool], options)
+            print(piece(*rows[-1]), file=sys.stderr, flush=True)
+    return rows
 
 
 def tools_of(options: argparse.Namespace, build: Path) -> list:
@@ -190,11 +227,18 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for one tool's turn")
     parser.add_argument("--seconds", type=float, default=0.3, help="seconds that a tool repeats in its turn")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--growth", action="store_true", help="measure fad alone, at other sizes")
     parser.add_argument("--write", action="store_true", help="write the table into docs/benchmarks.md")
     options = parser.parse_args()
     options.path = options.path.resolve()
     only = set(filter(None, options.only.split(",")))
     os.environ.update(gradbench_tools.THREADS)
+    if options.growth:
+        section = grown(measure_growth(options, only))
+        print(section)
+        if options.write:
+            PAGE.write_text(insert(PAGE.read_text(encoding="utf-8"), section), encoding="utf-8")
+        return
     rows = []
     print(head(), flush=True)
     with tempfile.TemporaryDirectory(prefix="fad-bench-") as folder:

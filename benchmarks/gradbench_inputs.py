@@ -115,3 +115,31 @@ def inputs(root: Path) -> Iterator[tuple[str, str, str, Callable[[], dict[str, A
         yield "particle", way, way, lambda: {"w": 0.0}
     for way in ("rr", "ff", "fr", "rf"):
         yield "saddle", way, way, lambda: {"start": [1.0, 1.0]}
+
+
+def growing(root: Path) -> Iterator[tuple[str, str, str, int, Callable[[], dict[str, Any]]]]:
+    """Yield workload, function, size, how much there is to do, and what makes the input: from small to large.
+
+    The searches have no size.
+    """
+    for k in (5, 10, 20, 40, 80):
+        yield "gmm", "jacobian", f"d=10, k={k}", 1000 * k, lambda k=k: gmm(10, k)
+    for number in (1, 2, 3, 4, 5):
+        given = ba(root, number)
+        yield "ba", "jacobian", f"ba{number}, {given['p']} observations", given["p"], lambda given=given: given
+    for number in (1, 3, 5, 7):
+        given = ht(root, "complicated_small", number)
+        count = len(given["us"])
+        yield "ht", "jacobian", f"{count} points", count, lambda given=given: given
+    for n in (250, 1000, 4000, 16_000, 64_000):
+        yield "kmeans", "dir", f"k=10, n={n}, d=8", n, lambda n=n: kmeans(10, n, 8)
+    for length in (64, 256, 1024, 4096):
+        yield "lstm", "jacobian", f"l=2, c={length}", length, lambda c=length: lstm(root, 2, c)
+    for s in (5, 20, 80, 320):
+        yield "ode", "gradient", f"n=1000, s={s}", s, lambda s=s: {"x": uniform(1000), "s": s}
+    for n in (128, 1024, 8192, 65_536):
+        yield "llsq", "gradient", f"n={n}, m=128", n, lambda n=n: {"x": uniform(128), "n": n}
+    for n in (2500, 20_000, 160_000, 1_280_000):
+        yield "lse", "gradient", f"n={n}", n, lambda n=n: {"x": uniform(n)}
+    for ell in (3, 4, 5, 6, 7, 8):
+        yield "det", "gradient", f"l={ell}", math.factorial(ell), lambda ell=ell: {"A": uniform(ell**2), "ell": ell}

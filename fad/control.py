@@ -164,10 +164,11 @@ def _like(go: Any, x: Any) -> Any:
 
 def _check(new: Any, old: Any, what: str) -> Any:
     """Check that a loop's body gave back what it was given: structure, shapes and dtypes."""
-    if type(new) is Tracer and type(old) is Tracer and new.trace is old.trace:
-        x, y = new.value, old.value
-        if x.dtype is y.dtype and x.shape == y.shape:
-            return new
+    x, y, kind = new, old, type(new)
+    if kind is Tracer and type(y) is Tracer and x.trace is y.trace:
+        x, y, kind = x.value, y.value, np.ndarray
+    if kind is np.ndarray and type(old) is type(new) and x.dtype is y.dtype and x.shape == y.shape:
+        return new
     xs, structure = tree.flatten(new)
     ys, expected = tree.flatten(old)
     if structure != expected:
@@ -312,16 +313,25 @@ def _check_choice(checkpoint: str) -> None:
         raise ValueError(f"checkpoint of a loop must be one of {_CHOICES}, not {checkpoint!r}")
 
 
+def _item_of(xs: Any) -> Callable:
+    """Return the function from the number of a step to its x, which is the number itself where there are no xs."""
+    if xs is None:
+        return lambda i: i
+    arrays, structure = tree.flatten(xs)
+    if arrays and arrays[0] is xs:
+        return lambda i: xs[i]
+    return lambda i: tree.unflatten(structure, [x[i] for x in arrays])
+
+
 def _scan(step: Callable, init: Any, xs: Any, n: int, reverse: bool, checkpoint: str) -> tuple[Any, list]:
     """Run the steps; return the last carry and the list of y in the order of the x. Without xs, x is the number."""
 
-    arrays, structure = tree.flatten(xs)
+    item = _item_of(xs)
 
     def steps(carry: Any, start: int, stop: int) -> tuple[Any, list]:
         ys = []
         for k in range(start, stop):
-            i = n - 1 - k if reverse else k
-            carry, y = step(carry, i if xs is None else tree.unflatten(structure, [x[i] for x in arrays]))
+            carry, y = step(carry, item(n - 1 - k if reverse else k))
             ys.append(y)
         return carry, ys
 

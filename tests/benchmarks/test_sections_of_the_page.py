@@ -21,6 +21,20 @@ def test_a_section_is_put_before_that_of_npbench_and_replaced_the_next_time(grad
     assert gradbench.insert(once, "## GradBench\n\nnew\n") == once.replace("old", "new")
 
 
+def test_the_sections_on_sizes_and_on_tools_leave_each_other(gradbench):
+    page = "# Benchmarks\n\n## GradBench\n\ntools\n\n## NPBench\n\nits programs\n"
+    both = gradbench.insert(page, f"{gradbench.GROWTH}\n\nfigures\n")
+    assert both == page.replace("tools\n", f"tools\n\n{gradbench.GROWTH}\n\nfigures\n")
+    assert gradbench.insert(both, "## GradBench\n\nnew\n") == both.replace("tools", "new")
+    assert gradbench.insert(both, f"{gradbench.GROWTH}\n\nnew\n") == both.replace("figures", "new")
+
+
+def test_the_growth_of_cost_is_the_time_for_each_piece_of_work(gradbench):
+    row = gradbench.Row("lse", "n=1000")
+    row.add("fad", {"output": [1.0], "timings": [{"nanoseconds": 1e6 * t} for t in (500, 1500, 2, 4)]})
+    assert "| lse, n=1000 | 2 | 2e+03 | 2.00 |" in gradbench.grown([(row, 1000)])
+
+
 def test_a_section_comes_last_where_there_is_no_other(gradbench):
     assert gradbench.insert("# Benchmarks\n", "## GradBench\n\nrows\n") == "# Benchmarks\n\n## GradBench\n\nrows\n"
 
