@@ -32,6 +32,7 @@ from fad.transforms.vjp import Tape
 from fad.transforms.vmap import BatchTrace, vmap
 
 _CACHED = 1 << 16  # numbers of an array that one core's cache holds, beside others
+_GAIN = 4  # times fewer passes for which entries are sums of products: these take memory, and time in each call
 
 
 class _OtherSize(Exception):
@@ -199,16 +200,20 @@ class Point:
 def plan_passes(point: Point, plan: Callable) -> Plan:
     """Return the passes that tell the matrix: of the function itself, or of what lies between its gathers."""
     computed, chained = point.scalar is None, None
-    cut = point.find_cut(computed, scatters=computed)
-    if cut is not None and cut.operands:
-        chained = _plan_chain(point, cut, plan)
-        if chained is None and (cut := point.find_cut(computed)) is not None and cut.operands:  # without the sums
-            chained = _plan_chain(point, cut, plan)
+    cut = parts = point.find_cut(computed, scatters=computed)
+    if parts is not None and parts.operands:
+        chained = _plan_chain(point, parts, plan)
+        if chained is None and (parts := point.find_cut(computed)) is not None and parts.operands:  # without the sums
+            chained = _plan_chain(point, parts, plan)
         if chained is not None and cost(chained) <= REVERSE:
             return chained
         cut = point.find_cut()
+    price = None if chained is None else _GAIN * cost(chained)
+    del chained  # it would be held beside the other; it is rarely wanted, and then made again
     found = plan(point.pattern()) if cut is None else _plan_between(point, cut, plan)
-    return found if chained is None or cost(found) <= cost(chained) else chained
+    if price is None or parts is None or cost(found) <= price:
+        return found
+    return _plan_chain(point, parts, plan) or found
 
 
 def _plan_chain(point: Point, cut: Cut, plan: Callable) -> Plan | None:

@@ -217,3 +217,18 @@ def test_a_jacobian_through_computed_arrays_is_differentiated_by_other_transform
     assert np.allclose(fad.jit(fad.grad(norm))(X), fad.grad(by_dense)(X), rtol=1e-10)
     stack = np.stack([X, X + 1])
     assert np.allclose(fad.vmap(norm)(stack), [by_dense(x) for x in stack], rtol=1e-10)
+
+
+def test_products_of_a_few_passes_are_taken_where_many_would_be_needed():
+    x = RNG.normal(size=(40, 3))
+    i, j = RNG.integers(0, 40, (2, 600))
+
+    def forces(x):
+        way = x[j] - x[i]
+        total = np.zeros_like(x)
+        np.add.at(total, i, way * np.sum(way**2, axis=1)[:, None])
+        return total
+
+    jacobian = fad.sparse.jacobian(forces)
+    assert jacobian.explain(x).endswith("passes: 3 in reverse") or jacobian.explain(x).endswith("passes: 6 forward")
+    assert np.allclose(jacobian(x).toarray(), fad.jacobian(forces)(x).reshape(120, 120), rtol=1e-12, atol=1e-12)
