@@ -149,7 +149,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
 
 def _run_batched_while(cond_fun: Callable, body_fun: Callable, state: Any, go: Tracer) -> Any:
     """Run a loop whose batch elements stop at different times: those that are done keep their state."""
-    while type(go) is Tracer and isinstance(go.trace, BatchTrace):
+    while type(go) is Tracer and isinstance(go.owner, BatchTrace):
         if not np.any(go.value):
             return state
         new = _check(body_fun(state), state, "the body of while_loop")
@@ -165,7 +165,7 @@ def _like(go: Any, x: Any) -> Any:
 def _check(new: Any, old: Any, what: str) -> Any:
     """Check that a loop's body gave back what it was given: structure, shapes and dtypes."""
     x, y, kind = new, old, type(new)
-    if kind is Tracer and type(y) is Tracer and x.trace is y.trace:
+    if kind is Tracer and type(y) is Tracer and x.owner is y.owner:
         x, y, kind = x.value, y.value, np.ndarray
     if kind is np.ndarray and type(old) is type(new) and x.dtype is y.dtype and x.shape == y.shape:
         return new
@@ -381,7 +381,7 @@ def _find_tapes(step: Callable, init: Any, xs: Any) -> list:
     while seen:
         x = seen.pop()
         if type(x) is Tracer:
-            traces[x.trace] = isinstance(x.trace, VJPTrace) and not x.trace.dead
+            traces[x.owner] = isinstance(x.owner, VJPTrace) and not x.owner.dead
             seen.append(x.value)
     return [trace.tape for trace, records in traces.items() if records]
 

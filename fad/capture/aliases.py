@@ -44,7 +44,7 @@ def links_of(values: dict[str, Any], known: Callable, tag: Hashable = None) -> d
                 if outside is not None:
                     links += outside
                 else:
-                    links.append((tag, id(y)) if y.trace is recorder.get() else y)
+                    links.append((tag, id(y)) if y.owner is recorder.get() else y)
     return found
 
 

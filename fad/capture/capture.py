@@ -133,7 +133,7 @@ class Capture:
         if not self.has_small_integers(operands, params):
             return False
         parts = Parts([example(x) for x in operands], **params)
-        if not limit or any(type(x) is Tracer and isinstance(x.trace, BodyTrace) for x in operands):
+        if not limit or any(type(x) is Tracer and isinstance(x.owner, BodyTrace) for x in operands):
             return True
         state, steps = parts.carry, 0
         with np.errstate(all="ignore"):
@@ -231,7 +231,7 @@ class Capture:
                 trace.finish()
         self.work = len(trace.equations) + trace.inner_work
         state = [*(x for x, _ in trace.captured), *tree.leaves(step.first())]
-        self.traced = any(type(x) is Tracer and not x.trace.physical for x in state)
+        self.traced = any(type(x) is Tracer and not x.owner.physical for x in state)
         return changed
 
     def _look(self, trace: Any, n: Any, item: Callable | None) -> bool:

@@ -54,8 +54,8 @@ def body_trace(x: Any) -> Any:
         return None
     x = up_to_date(x)
     while type(x) is Tracer:
-        if isinstance(x.trace, BodyTrace):
-            return x.trace
+        if isinstance(x.owner, BodyTrace):
+            return x.owner
         x = x.value
     return None
 

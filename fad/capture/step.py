@@ -212,7 +212,7 @@ class Step:
 
 def _is_own(root: Tracer, given: dict[int, Tracer]) -> bool:
     """Return whether an array was made in the step, or is one that the step was given for itself."""
-    return id(root) in given or root.trace is recorder.get()
+    return id(root) in given or root.owner is recorder.get()
 
 
 def _describe_end(outcome: Outcome | None) -> Outcome | None:

@@ -119,11 +119,11 @@ def assume(x: Any, least: Any, below: Any) -> None:
 
     This is for those who make the traced integer: a loop, of its counter.
     """
-    if type(x) is not Tracer or not isinstance(x.trace, RecordTrace):
+    if type(x) is not Tracer or not isinstance(x.owner, RecordTrace):
         return
     low, high = form_of(least), form_of(below)
     uppers = [high - 1, *[f - 1 for f in _maximum_without(high, low)]]
-    _integers_of(x.trace).forms[x.info] = Form(0, {Symbol([low], uppers): 1})
+    _integers_of(x.owner).forms[x.info] = Form(0, {Symbol([low], uppers): 1})
 
 
 def _maximum_without(form: Form, low: Form) -> list[Form]:
@@ -138,10 +138,10 @@ def _maximum_without(form: Form, low: Form) -> list[Form]:
 
 def form_of(x: Any) -> Form:
     """Return the linear form of a traced or plain integer."""
-    while type(x) is Tracer and not isinstance(x.trace, (RecordTrace, BatchTrace)):
+    while type(x) is Tracer and not isinstance(x.owner, (RecordTrace, BatchTrace)):
         x = x.value
     if type(x) is Tracer:
-        trace = x.trace
+        trace = x.owner
         if isinstance(trace, RecordTrace) and _is_integer(trace, x.info):
             return _of_number(trace, x.info)
         return opaque(*_of_dtype(x.dtype))

@@ -152,7 +152,7 @@ def _most_steps(n: Any) -> int | None:
     """Return how many steps a loop has, or at most: within a body, where no run can be asked for the number."""
     if type(n) is not Tracer:
         return n
-    return interval(n)[1] if isinstance(n.trace, BodyTrace) else None
+    return interval(n)[1] if isinstance(n.owner, BodyTrace) else None
 
 
 def _bind(prim: Primitive, captured: list, count: list, leaves: list, items: list, params: dict) -> list:

@@ -273,7 +273,7 @@ def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
 
 
 def _is_of(y: Any, trace: Any) -> bool:
-    return type(y) is Tracer and y.trace is trace
+    return type(y) is Tracer and y.owner is trace
 
 
 def _spread(y: Any, size: int) -> Any:

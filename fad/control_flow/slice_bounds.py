@@ -133,7 +133,7 @@ def by_axis(index: Any, ndim: int) -> list:
 
 def refuse(values: Any, why: str) -> NoReturn:
     """Give up the recording of the body that computes some of the values: its loop runs step by step."""
-    traces = [x.trace for x in values if type(x) is Tracer and isinstance(x.trace, BodyTrace)]
+    traces = [x.owner for x in values if type(x) is Tracer and isinstance(x.owner, BodyTrace)]
     if not traces:
         raise TypeError(why)
     raise Unrecordable(max(traces, key=lambda trace: trace.birth), why)

@@ -154,7 +154,7 @@ def example(x: Any) -> Any:
     """Return a plain value of the shape, dtype and kind of a value from outside; of a batched one, of one element."""
     if type(x) is not Tracer:
         return number(x)
-    trace = x.trace
+    trace = x.owner
     trace.check_alive()
     if isinstance(trace, RecordTrace):
         return trace.weak.get(x.info, x.value)
@@ -166,12 +166,12 @@ def example(x: Any) -> Any:
 
 def is_weak(x: Any) -> bool:
     """Return whether a value stands for a Python number, whose dtype does not count in promotion."""
-    return type(x) is Tracer and isinstance(x.trace, RecordTrace) and x.info in x.trace.weak
+    return type(x) is Tracer and isinstance(x.owner, RecordTrace) and x.info in x.owner.weak
 
 
 def freeze_operands(leaves: list) -> list:
     """Return operands of a loop or branch, those that are arrays made by the running function as they are now."""
-    return [PLAIN.freeze(x) if type(x) is Tracer and up_to_date(x).trace is PLAIN else x for x in leaves]
+    return [PLAIN.freeze(x) if type(x) is Tracer and up_to_date(x).owner is PLAIN else x for x in leaves]
 
 
 def can_record(leaves: list) -> bool:
@@ -262,7 +262,7 @@ def _with_custom_rule(trace: BodyTrace, call: Call, xs: tuple) -> list:
     """Write a call down as one operation, so that a transform around the body finds its rules."""
     graph = None
     if not call.opaque:
-        examples = [trace.lower(x) if type(x) is Tracer and x.trace is trace else example(x) for x in xs]
+        examples = [trace.lower(x) if type(x) is Tracer and x.owner is trace else example(x) for x in xs]
         body = record_body(lambda *xs: list(call.fun(*xs)), [as_value(x) for x in examples])
         if any(type(x) is Tracer for x in body.captured):
             raise Unrecordable(trace, f"{call.name} uses a traced value from outside of its arguments")

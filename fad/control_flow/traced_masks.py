@@ -32,7 +32,7 @@ class Selection:
     __slots__ = ("mask", "_count", "_first")
 
     def __init__(self, mask: Tracer):
-        self.mask = up_to_date(mask).trace.freeze(mask)
+        self.mask = up_to_date(mask).owner.freeze(mask)
         self._count: Any = None
         self._first: Any = None
 
@@ -165,7 +165,7 @@ def elementwise(call: Callable, operands: Any) -> Any:
 def read(x: Tracer, mask: Tracer) -> SelectedElements:
     """Return ``x[mask]``, where the mask is one of a loop's body."""
     selection = _selecting(x, mask)
-    return SelectedElements(selection, up_to_date(x).trace.freeze(x), clean=False)
+    return SelectedElements(selection, up_to_date(x).owner.freeze(x), clean=False)
 
 
 def write(x: Tracer, mask: Tracer, v: Any) -> None:
@@ -190,8 +190,8 @@ def _selecting(x: Any, mask: Tracer) -> Selection:
 
 def _is_same(a: Any, b: Any) -> bool:
     """Return whether two values of a body are computed alike: by the same operations of the same values."""
-    trace = a.trace if type(a) is Tracer else None
-    if not isinstance(trace, RecordTrace) or type(b) is not Tracer or b.trace is not trace:
+    trace = a.owner if type(a) is Tracer else None
+    if not isinstance(trace, RecordTrace) or type(b) is not Tracer or b.owner is not trace:
         return a is b
     made: dict[int, Equation] = {}
     equations = iter(reversed(trace.equations))

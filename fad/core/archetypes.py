@@ -233,9 +233,9 @@ def install_operator(prim: Primitive, symbol: str) -> None:
     prim.symbol = symbol
 
     def forwards(x, y):
-        trace = x.trace
+        trace = x.owner
         if type(y) is Tracer:
-            other = y.trace
+            other = y.owner
             if other is trace:
                 return trace.both(prim, x, y)
             if other.birth > trace.birth:
@@ -243,10 +243,10 @@ def install_operator(prim: Primitive, symbol: str) -> None:
         return trace.left(prim, x, y)
 
     def backwards(y, x):
-        return y.trace.right(prim, x, y)
+        return y.owner.right(prim, x, y)
 
     def alone(x):
-        return x.trace.unary(prim, x)
+        return x.owner.unary(prim, x)
 
     ENTRIES.update(dict.fromkeys([id(f.__code__) for f in (forwards, backwards, alone)], True))
     if symbol in UNARY_METHODS:

@@ -44,7 +44,7 @@ class PlainTrace(Trace):
     def unary(self, prim: Any, x: Tracer) -> Any:
         if type(x.memory) is tuple:
             refresh(x)
-        if x.trace is not self or prim.view is not None:
+        if x.owner is not self or prim.view is not None:
             return bind(prim, x)
         return self._own(prim.forward(x.value), (x.value,))
 
@@ -53,21 +53,21 @@ class PlainTrace(Trace):
             refresh(x)
         if type(y.memory) is tuple:
             refresh(y)
-        if x.trace is not self or y.trace is not self:
+        if x.owner is not self or y.owner is not self:
             return prim(x, y)
         return self._own(prim.forward(x.value, y.value), (x.value, y.value))
 
     def left(self, prim: Any, x: Tracer, y: Any) -> Any:
         if type(x.memory) is tuple:
             refresh(x)
-        if x.trace is not self or type(y) not in _PLAIN:
+        if x.owner is not self or type(y) not in _PLAIN:
             return bind(prim, x, y)
         return self._own(prim.forward(x.value, y), (x.value, y))
 
     def right(self, prim: Any, x: Any, y: Tracer) -> Any:
         if type(y.memory) is tuple:
             refresh(y)
-        if y.trace is not self or type(x) not in _PLAIN:
+        if y.owner is not self or type(x) not in _PLAIN:
             return bind(prim, x, y)
         return self._own(prim.forward(x, y.value), (x, y.value))
 
@@ -83,7 +83,7 @@ class PlainTrace(Trace):
         if type(v) is Tracer:
             if type(v.memory) is tuple:
                 refresh(v)
-            if v.trace is not self:
+            if v.owner is not self:
                 return False
             v = v.value
         elif type(v) not in _PLAIN:
@@ -182,7 +182,7 @@ class Taken:
     def __call__(self, x: Any, **params: Any) -> Any:
         if type(x) is not Tracer:
             return self.function(x, **params)
-        if up_to_date(x).trace is PLAIN:
+        if up_to_date(x).owner is PLAIN:
             y = tracer(self.forward(x.value, **params), PLAIN, None)
         else:
             y = self.function(x, **params)
@@ -210,4 +210,4 @@ def borrow(x: Any) -> Any:
 
 def plain(x: Any) -> Any:
     """Return the plain array behind a handle of `PLAIN`; anything else as it is."""
-    return x.value if type(x) is Tracer and x.trace is PLAIN else x
+    return x.value if type(x) is Tracer and x.owner is PLAIN else x

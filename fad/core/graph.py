@@ -139,7 +139,7 @@ def ask(x: Any, convert: Callable | None) -> Any:
     if convert is None:
         return np.asarray(host(outcome(x)))
     if type(x) is Tracer:
-        return x.trace.concrete(x, convert)
+        return x.owner.concrete(x, convert)
     try:
         return convert(x)
     except (ValueError, OverflowError) as error:

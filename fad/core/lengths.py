@@ -16,7 +16,7 @@ class Length:
     def __get__(self, x: Any, _: Any = None) -> Any:
         if x is None:
             return self
-        shape = x.trace.shape(x)
+        shape = x.owner.shape(x)
         if not shape and not hasattr(x.__class__, "__len__"):
             raise _NoLength(f"object of type {x.__class__.__name__!r} has no len()")
         return MethodType(first_length, shape)

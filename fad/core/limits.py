@@ -124,7 +124,7 @@ def _value(x: Tracer) -> Any:
 
 
 def _is_perturbed(x: Any) -> bool:
-    return type(x) is Tracer and x.trace is LIMIT_TRACE
+    return type(x) is Tracer and x.owner is LIMIT_TRACE
 
 
 # A derivative that an outer transform goes on with, which is known on the line alone.
@@ -185,10 +185,10 @@ def take_limit(x: Any, derivative: bool = True) -> Any:
     """
     if type(x) is not Tracer or _kept.get():
         return x
-    if x.trace is LIMIT_TRACE:
+    if x.owner is LIMIT_TRACE:
         return at_zero(x.value) if derivative else _value(x)
-    if x.trace.kind == "vmap" and type(x.value) is Tracer:
-        return tracer(take_limit(x.value, derivative), x.trace, x.info)
+    if x.owner.kind == "vmap" and type(x.value) is Tracer:
+        return tracer(take_limit(x.value, derivative), x.owner, x.info)
     return x
 
 
@@ -196,7 +196,7 @@ def take_derivative(x: Any) -> Any:
     """Return what leaves a transform as a derivative, also of one that an outer transform goes on with."""
     x = take_limit(x)
     below = x
-    while type(below) is Tracer and below.trace is not LIMIT_TRACE:
+    while type(below) is Tracer and below.owner is not LIMIT_TRACE:
         below = below.value
     return bind(derivative_p, x) if type(below) is Tracer and not _kept.get() else x
 

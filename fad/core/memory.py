@@ -113,7 +113,7 @@ def refresh(x: Any) -> None:
     root = memory[0].memory
     if type(root) is not tuple:  # what most views are: taken from an array that is no view itself
         version = 0 if root is None else root.version
-        if memory[3] != version and ("template" in memory[2] or not memory[0].trace.take_view(x, memory[0])):
+        if memory[3] != version and ("template" in memory[2] or not memory[0].owner.take_view(x, memory[0])):
             _take_again(x, version)
         return
     stale = []
@@ -122,7 +122,7 @@ def refresh(x: Any) -> None:
         stale.append(y)
         y = y.memory[0]
     version = 0 if y.memory is None else y.memory.version
-    if x.memory[3] == version or y.trace.take_view(x, y):
+    if x.memory[3] == version or y.owner.take_view(x, y):
         return
     for view in reversed(stale):
         if view.memory[3] != version:
@@ -132,7 +132,7 @@ def refresh(x: Any) -> None:
 def _take_again(view: Any, version: int) -> None:
     parent, prim, params, _ = view.memory
     if "template" in params:
-        point(view, parent.trace.index(prim, parent, params["template"]))
+        point(view, parent.owner.index(prim, parent, params["template"]))
     else:
         point(view, prim(parent, **params))
     view.memory = parent, prim, params, version
@@ -140,7 +140,7 @@ def _take_again(view: Any, version: int) -> None:
 
 def point(x: Any, y: Any) -> None:
     """Let a handle stand for what another one stands for."""
-    x.value, x.trace, x.info = y.value, y.trace, y.info
+    x.value, x.owner, x.info = y.value, y.owner, y.info
 
 
 def link(x: Any, y: Any, prim: Any, params: dict) -> None:
@@ -159,7 +159,7 @@ def snapshot(x: Any) -> Any:
     y = type(x)()
     point(y, x)
     y.memory = None
-    if x.trace.physical:
+    if x.owner.physical:
         y.value, y.info = copy_layout(x.value), None
     return y
 
@@ -171,12 +171,12 @@ def replace_root(root: Any, new: Any) -> None:
     root.memory.version += 1
     root.memory.private = False
     RUNS.written = True
-    root.trace.note_writes()
+    root.owner.note_writes()
     if RUNS.touched is not None:
         RUNS.touched.add(root)
-    if new.trace is not root.trace:
-        new.trace.note_writes()
-        new.trace.adopted.append(weakref.ref(root))
+    if new.owner is not root.owner:
+        new.owner.note_writes()
+        new.owner.adopted.append(weakref.ref(root))
     point(root, new)
 
 
@@ -230,8 +230,8 @@ class finding_writes:
         """Note that an array is about to be written."""
         known = self.written.get(id(root))
         if known is None or known[0]() is not root:
-            then = (root.value, root.trace, root.info, snapshot(root)) if self.undoable else None
-            self.written[id(root)] = weakref.ref(root), then, root.trace.birth
+            then = (root.value, root.owner, root.info, snapshot(root)) if self.undoable else None
+            self.written[id(root)] = weakref.ref(root), then, root.owner.birth
 
     def __exit__(self, *_: Any) -> None:
         RUNS.touched = self.around
@@ -264,7 +264,7 @@ class finding_writes:
         self.found = []
         for root, (value, trace, info, then) in changed:
             if trace.physical:
-                root.value, root.trace, root.info = value, trace, info
+                root.value, root.owner, root.info = value, trace, info
                 value[...] = then.value
                 root.memory.contents += 1
             else:
@@ -280,7 +280,7 @@ def own_memory(root: Any, copy: Callable) -> Any:
     if memory is None:
         memory = root.memory = Memory()
     if not memory.private:
-        root.trace.note_writes()
+        root.owner.note_writes()
         copy(root)
         memory.first = None
         memory.private = True
@@ -379,7 +379,7 @@ def layout(x: Any) -> Any:
     """Return a plain array that lies in memory as the array behind a tracer does; one example of a batch."""
     batches = 0
     while type(x).__name__ == "Tracer":
-        batches += x.trace.batched
+        batches += x.owner.batched
         x = x.value
     if not batches or type(x) is not np.ndarray:
         return x

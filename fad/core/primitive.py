@@ -230,7 +230,7 @@ class Unary(Primitive):
         if options:
             return with_ufunc_options(self, (x,), options)
         if type(x) is Tracer:
-            return x.trace.unary(self, x)
+            return x.owner.unary(self, x)
         try:
             if type(x) in WEAK and type(self.forward) is np.ufunc:
                 return on_number(self.forward, x)
@@ -249,16 +249,16 @@ class Binary(Primitive):
         if options:
             return with_ufunc_options(self, (x, y), options)
         if type(x) is Tracer:
-            trace = x.trace
+            trace = x.owner
             if type(y) is Tracer:
-                other = y.trace
+                other = y.owner
                 if other is trace:
                     return trace.both(self, x, y)
                 if other.birth > trace.birth:
                     return other.right(self, x, y)
             return trace.left(self, x, y)
         if type(y) is Tracer:
-            return y.trace.right(self, x, y)
+            return y.owner.right(self, x, y)
         try:
             if (type(x) in NUMPY_SCALARS or type(y) in NUMPY_SCALARS) and type(self.forward) is np.ufunc:
                 return on_numbers(self.forward, x, y)

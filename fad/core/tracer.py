@@ -28,7 +28,6 @@ from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_contex
 from fad.core.weak import ENTRIES, WEAK, is_weak, number
 from fad.errors import (
     LeakedTracerError,
-    MissingRuleError,
     TracerConversionError,
 )
 from fad.introspect.reachable import TRACED
@@ -43,9 +42,9 @@ class Tracer:
     and answers NumPy's dispatch protocols, so ``np.sin(tracer)`` works.
     """
 
-    __slots__ = ("value", "trace", "info", "memory", "__weakref__")
+    __slots__ = ("value", "owner", "info", "memory", "__weakref__")
     value: Any
-    trace: Trace
+    owner: Trace
     info: Any
     memory: Any  # what it is a view of, and how often it was written: `fad.core.memory`
 
@@ -69,21 +68,21 @@ class Tracer:
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         """The class of the value that the tracer stands for: what isinstance sees. ``type(x)`` is Tracer itself."""
-        kind = self.trace.class_of(self)
+        kind = self.owner.class_of(self)
         return np.ndarray if self.memory is not None and issubclass(kind, np.generic) and is_array(self) else kind
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.trace.shape(self)
+        return self.owner.shape(self)
 
     @property
     def ndim(self) -> int:
-        return len(self.trace.shape(self))
+        return len(self.owner.shape(self))
 
     @property
     def size(self) -> int:
         n = 1
-        for d in self.trace.shape(self):
+        for d in self.owner.shape(self):
             n *= d
         return n
 
@@ -107,34 +106,34 @@ class Tracer:
         return (self[i] for i in range(self.shape[0]))
 
     def __repr__(self) -> str:
-        return f"Tracer[{up_to_date(self).trace.kind}]({self.trace.value_to_print(self)!r})"
+        return f"Tracer[{up_to_date(self).owner.kind}]({self.owner.value_to_print(self)!r})"
 
     def __str__(self) -> str:
-        return up_to_date(self).trace.show(self)
+        return up_to_date(self).owner.show(self)
 
     def __format__(self, spec: str) -> str:
-        return up_to_date(self).trace.format(self, spec) if spec else str(self)
+        return up_to_date(self).owner.format(self, spec) if spec else str(self)
 
     # --- questions that need a plain value --------------------------------------------------------------------
 
     def __bool__(self) -> bool:
-        return up_to_date(self).trace.concrete(self, bool)
+        return up_to_date(self).owner.concrete(self, bool)
 
     def __int__(self) -> int:
-        return up_to_date(self).trace.concrete(self, int)
+        return up_to_date(self).owner.concrete(self, int)
 
     def __index__(self) -> int:
-        return up_to_date(self).trace.concrete(self, operator.index)
+        return up_to_date(self).owner.concrete(self, operator.index)
 
     def __float__(self) -> float:
-        return up_to_date(self).trace.number(self, float)
+        return up_to_date(self).owner.number(self, float)
 
     def __complex__(self) -> complex:
-        return up_to_date(self).trace.number(self, complex)
+        return up_to_date(self).owner.number(self, complex)
 
     def item(self, *args: int) -> Any:
         """Return the value as a Python number; refused where that would lose a derivative."""
-        return up_to_date(self).trace.number(self, lambda x: x.item(*args))
+        return up_to_date(self).owner.number(self, lambda x: x.item(*args))
 
     __hash__ = object.__hash__  # by identity: `==` is elementwise, as for arrays a tracer is no dictionary key
 
@@ -147,7 +146,7 @@ class Tracer:
     # --- conversions that would lose the derivative: refused ----------------------------------------------------
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return up_to_date(self).trace.as_array(self, dtype, copy)
+        return up_to_date(self).owner.as_array(self, dtype, copy)
 
     # --- NumPy's dispatch protocols -----------------------------------------------------------------------------
 
@@ -226,7 +225,7 @@ def tracer(value: Any, trace: Trace, info: Any) -> Tracer:
     """Make a tracer. The class has no ``__init__``, so that the hot path saves a call by writing the same out."""
     x = Tracer()
     x.value = value
-    x.trace = trace
+    x.owner = trace
     x.info = info
     x.memory = None
     return x
@@ -299,7 +298,7 @@ class Trace:
 
     def lower(self, x: Any) -> Any:
         """Return the value behind a tracer of this trace, and anything else as it is."""
-        return x.value if type(x) is Tracer and x.trace is self else x
+        return x.value if type(x) is Tracer and x.owner is self else x
 
     def hand_out(self, x: Any) -> Any:
         """Return a value that leaves the transform: no Python number, in memory that is not overwritten any more."""
@@ -371,10 +370,6 @@ class Trace:
         value = value.copy()  # what is written into it changes no traced value
         return tracer(value, Trace.of_plain, None) if RUNS.buffers and value.dtype.kind in "fc" else value
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        # `x.trace` is the tracer's own attribute, so ndarray's method of that name cannot be offered.
-        raise MissingRuleError("x.trace() of a traced array: write np.trace(x)")
-
     def strong(self, x: Tracer) -> Tracer:
         """Return a tracer of this trace as what a transform takes: no Python number, even if it stands for one."""
         self.check_alive()
@@ -402,7 +397,7 @@ class Trace:
         """Declare the transform finished; arrays of older traces keep what the values written into them stand for."""
         for reference in self.adopted:
             x = reference()
-            if x is not None and x.trace is self:
+            if x is not None and x.owner is self:
                 self.give_back(x)
         self.dead = True
 
@@ -431,7 +426,7 @@ def youngest(args: Any) -> Any:
         if type(x) is Tracer:
             if x.memory is not None:
                 refresh(x)
-            trace = x.trace
+            trace = x.owner
             if top is None or trace.birth > top.birth:
                 top = trace
     return top
@@ -444,7 +439,7 @@ def bind(prim: Any, *args: Any, **params: Any) -> Any:
         if type(x) is Tracer:
             if x.memory is not None:
                 refresh(x)
-            trace = x.trace
+            trace = x.owner
             if top is None or trace.birth > top.birth:
                 top = trace
     if top is None:
@@ -474,21 +469,21 @@ def outcome(x: Any) -> Any:
 
     Only for what is piecewise constant. Elements of a vmap that disagree are split, as a Python ``if`` splits them.
     """
-    return up_to_date(x).trace.outcome(x) if type(x) is Tracer else host(x)
+    return up_to_date(x).owner.outcome(x) if type(x) is Tracer else host(x)
 
 
 def any_of(x: Any) -> bool:
     """Return whether any element of a flat condition holds, on which it depends whether an operation is an error."""
-    return x.trace.any_of(x) if type(x) is Tracer else bool(np.any(x))
+    return x.owner.any_of(x) if type(x) is Tracer else bool(np.any(x))
 
 
 def strong(x: Any) -> Any:
     """Return a value as what NumPy's conversion to an array makes of it: a Python number's dtype counts from now on."""
     if type(x) is Tracer:
-        return x.trace.convert_to_array(x)
+        return x.owner.convert_to_array(x)
     return x[()] if type(x) in WEAK else x
 
 
 def stop(x: Any) -> Any:
     """Return what `stop_gradient` leaves of one value."""
-    return up_to_date(x).trace.stop(x) if type(x) is Tracer else x
+    return up_to_date(x).owner.stop(x) if type(x) is Tracer else x

@@ -15,7 +15,7 @@ from fad.errors import TreeMismatchError
 def traces_of(x: Any) -> Iterator[Trace]:
     """Return the traces that a value is inside, the youngest first."""
     while type(x) is Tracer:
-        yield x.trace
+        yield x.owner
         x = x.value
 
 
@@ -56,7 +56,7 @@ def stop_gradient(value: Any) -> Any:
 
 def stop_older(x: Any, birth: int) -> Any:
     """Stop the gradient of a value for the traces that were made before a birth number, and for no other."""
-    return stop(x) if type(x) is Tracer and x.trace.birth < birth else x
+    return stop(x) if type(x) is Tracer and x.owner.birth < birth else x
 
 
 def same_structure(expected: Any, given: Any, what: str) -> None:

@@ -254,7 +254,7 @@ def _pull(tape: Tape, ct: Any, buckets: Buckets) -> None:
     slots: list = [None] * end
     own = bytearray(end)
     (y,) = tape.outputs
-    if type(y) is Tracer and y.trace is tape.trace:
+    if type(y) is Tracer and y.owner is tape.trace:
         slots[y.info] = ct
     for bucket in buckets.plan:
         stop = min(first[k] for k in bucket)
@@ -274,7 +274,7 @@ def _bucket_gradients(f: Callable, comm: Communicator, buckets: Buckets, has_aux
 
         def entry(number: int) -> Callable:
             def enter(x: Any) -> Any:
-                trace = x.trace
+                trace = x.owner
                 first = len(trace.tape)
                 if (earlier := effect_place(trace, first)) != first:
                     return tracer(x.value, trace, earlier)
@@ -283,7 +283,7 @@ def _bucket_gradients(f: Callable, comm: Communicator, buckets: Buckets, has_aux
             return enter
 
         def finish(trace: RankTrace, y: Any) -> Any:
-            if type(y) is not Tracer or y.trace is not trace:
+            if type(y) is not Tracer or y.owner is not trace:
                 return y
             return y.value if has_aux and y.shape else trace.vary(y)
 

@@ -81,7 +81,7 @@ class RankTrace(Trace):
 
     def take(self, x: Any) -> Any:
         """Return a value from outside as each rank's own; in a vmap within, each example of it."""
-        younger = type(x) is Tracer and x.trace.birth > self.birth
+        younger = type(x) is Tracer and x.owner.birth > self.birth
         return tied(x, self.new(np.float64(0.0), False)) if younger else self.new(x, False)
 
     def vary(self, x: Tracer) -> Any:
@@ -95,7 +95,7 @@ class RankTrace(Trace):
 
     def own(self, x: Any) -> Any:
         """Return a value of this trace as each rank's own; others are already."""
-        if type(x) is Tracer and up_to_date(x).trace is self:
+        if type(x) is Tracer and up_to_date(x).owner is self:
             return self.new(self.vary(x), False)
         return bind(vary, x, comm=self.comm) if _is_below(self, x) else x
 
@@ -106,7 +106,7 @@ class RankTrace(Trace):
             return self.communicate(prim, args, params)
         xs, own = [], False
         for x in args:
-            if type(x) is Tracer and x.trace is self:
+            if type(x) is Tracer and x.owner is self:
                 own = own or x.info is None or x.info.how is not None
             elif type(x) not in _NUMBERS:
                 x = self.from_outside(x, args)
@@ -116,7 +116,7 @@ class RankTrace(Trace):
             xs.append(x)
         if self.comm.debug and not own:
             self.note_numbers(xs)
-        values = [(self.vary(x) if own else x.value) if type(x) is Tracer and x.trace is self else x for x in xs]
+        values = [(self.vary(x) if own else x.value) if type(x) is Tracer and x.owner is self else x for x in xs]
         y = bind(prim, *values, **params)
         if prim.multi:
             return tuple([self.new(v, not own) for v in y])
@@ -164,7 +164,7 @@ class RankTrace(Trace):
     def communicate(self, prim: Primitive, args: tuple, params: dict) -> Any:
         """Run a collective on a value of this trace, with the rules that go with its type."""
         x = args[0]
-        mine = type(x) is Tracer and x.trace is self
+        mine = type(x) is Tracer and x.owner is self
         same = mine and x.info is not None
         typed = TYPED.get(prim, prim)
         if typed in TAKES_SAME:
@@ -181,7 +181,7 @@ class RankTrace(Trace):
 
     def stop(self, x: Tracer) -> Any:
         value = x.value
-        return value.trace.stop(value) if type(value) is Tracer else value.copy()
+        return value.owner.stop(value) if type(value) is Tracer else value.copy()
 
     def number(self, x: Tracer, convert: Callable) -> Any:
         return convert(x.value)
@@ -207,7 +207,7 @@ def tie(x: Any, anchors: list) -> Any:
         return x
     dtype = getattr(x, "dtype", None)
     if dtype is None or dtype.kind not in "fc":  # no derivative, but part of the program
-        found = [a for a in found if type(a) is Tracer and isinstance(a.trace, RecordTrace)]
+        found = [a for a in found if type(a) is Tracer and isinstance(a.owner, RecordTrace)]
     return tied(x, *found) if found else x
 
 
@@ -260,7 +260,7 @@ def is_replicated(x: Any) -> bool | None:
     True
     """
     while type(x) is Tracer:
-        if isinstance(x.trace, RankTrace):
+        if isinstance(x.owner, RankTrace):
             return up_to_date(x).info is not None
         x = x.value
     return None
@@ -268,7 +268,7 @@ def is_replicated(x: Any) -> bool | None:
 
 def _custom_rule(trace: RankTrace, call: Call, xs: tuple) -> list:
     """Run a function with rules of its own; it sees values without their types."""
-    mine = [type(x) is Tracer and x.trace is trace for x in xs]
+    mine = [type(x) is Tracer and x.owner is trace for x in xs]
     own = any(x.info is None for x, m in zip(xs, mine, strict=True) if m) or not all(mine)
     values = [(trace.vary(x) if own else x.value) if m else x for x, m in zip(xs, mine, strict=True)]
     return [trace.new(y, not own) for y in call(*values)]
@@ -386,7 +386,7 @@ def _is_number(x: Any) -> bool:
 def _output(trace: RankTrace, y: Any, out: str) -> Any:
     """Return an output as a value of those around, after checking its type."""
     y = up_to_date(y) if type(y) is Tracer else y
-    mine = type(y) is Tracer and y.trace is trace
+    mine = type(y) is Tracer and y.owner is trace
     same = y.info is not None if mine else type(y) in _NUMBERS or not hasattr(y, "dtype")
     if out == "replicated" and not same:
         raise RankTypeError(

@@ -59,7 +59,7 @@ def find_batches_of_tangents(x: Any) -> set:
 
 def _traces_of_tangents(x: Any) -> Iterator:
     while type(x) is Tracer:
-        if isinstance(x.trace, JVPTrace):
+        if isinstance(x.owner, JVPTrace):
             yield from traces_of(x.info)
             yield from _traces_of_tangents(x.info)
         x = x.value

@@ -56,7 +56,7 @@ def _reverse(func: Callable) -> Callable:
 
 
 def _with_history(x: Any) -> Any:
-    traced = is_tensor(x) and type(x.value) is Tracer and isinstance(x.value.trace, Recorder)
+    traced = is_tensor(x) and type(x.value) is Tracer and isinstance(x.value.owner, Recorder)
     return Tensor(x.value).requires_grad_() if traced else x
 
 

@@ -159,7 +159,7 @@ class Jitted(Wrapping):
     def _under(self, fun: Callable, leaves: list, in_tree: Any, static: Any) -> Any:
         """Run a call with traced arguments: compiled if one transform of plain values calls, else on the tracers."""
         trace: Any = youngest(leaves)
-        mine = [type(x) is Tracer and x.trace is trace for x in leaves]
+        mine = [type(x) is Tracer and x.owner is trace for x in leaves]
         values = [number(trace.lower(x)) for x in leaves]
         rule = RULES.get(type(trace))
         if rule is None or not all(map(is_traceable, values)) or closes_over_tracer(self.fun):

@@ -39,7 +39,7 @@ def _choose(values: Any, mine: list) -> tuple:
 
 def _depends_on(trace: Trace, values: Any) -> bool:
     """Return whether results depend on a transform by what the function closes over: its values were not taken off."""
-    return any(type(y) is Tracer and y.trace.birth >= trace.birth for y in tree.leaves(values))
+    return any(type(y) is Tracer and y.owner.birth >= trace.birth for y in tree.leaves(values))
 
 
 def _under_vjp(

@@ -378,8 +378,8 @@ def _open(name: str, holder: Any, key: Any, value: Any) -> Iterator[tuple[str, A
 
 def _plain(value: Any) -> Any:
     """Return the plain array that a buffer gets: of a batched value, the mean over the batch elements."""
-    while type(value) is Tracer and value.trace.kind != "jit":
-        batched = isinstance(value.trace, BatchTrace)
+    while type(value) is Tracer and value.owner.kind != "jit":
+        batched = isinstance(value.owner, BatchTrace)
         value = value.value
         if batched and value.dtype.kind in "fc":
             value = np.add.reduce(value, axis=0) / len(value)

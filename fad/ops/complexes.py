@@ -202,7 +202,7 @@ _sign = elementwise(
 
 
 def _imaginary(x):
-    number = x.trace.lower(x)
+    number = x.owner.lower(x)
     return 0 * number if type(number) in (int, float) else imag(x)
 
 

@@ -92,7 +92,7 @@ _raised = Tracer.__pow__
 def _power_operator(x, y):
     known = _OF_ARRAYS.get(type(y))
     if known is not None and y in known and x.__class__ is np.ndarray and x.dtype.kind in "fc":
-        return x.trace.unary(known[y], x)
+        return x.owner.unary(known[y], x)
     return _raised(x, y)
 
 

@@ -245,10 +245,10 @@ def getitem(x: Any, index: Any) -> Any:
     if type(x.memory) is tuple:
         refresh(x)
     if type(index) is int:
-        return x.trace.index(getitem_p, x, (index,))
+        return x.owner.index(getitem_p, x, (index,))
     basic = as_basic(index)
     if basic is not None:
-        y = x.trace.index(getitem_p, x, basic)
+        y = x.owner.index(getitem_p, x, basic)
         if index is Ellipsis and type(y) is Tracer and y.memory is None:
             y.memory = Memory()  # of a NumPy scalar: an array without axes
         return y
@@ -257,7 +257,7 @@ def getitem(x: Any, index: Any) -> Any:
         return by_bounds.read(x, index)
     template, arrays = split_index(index)
     if not arrays:
-        return x.trace.index(getitem_p, x, template)
+        return x.owner.index(getitem_p, x, template)
     taken = TracedIndex(index, template, [like(x, a) for a in arrays], getitem_p, set_p)
     y = taken(x)
     link_view(x, y, taken)

@@ -131,7 +131,7 @@ def array_equiv(a1, a2):
 
 def _behind(x: Any) -> Any:
     while type(x) is Tracer:
-        x = x.trace.value_to_print(x)
+        x = x.owner.value_to_print(x)
     return x
 
 

@@ -455,7 +455,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
 
 
 def _stop(x):
-    return x.trace.stop(x) if type(x) is Tracer else x
+    return x.owner.stop(x) if type(x) is Tracer else x
 
 
 def _logaddexp_reduce(a, axis, keepdims=False, where=True, initial=NOTHING):

@@ -209,7 +209,7 @@ def _round_to(x, ndigits=None):
         raise TypeError(f"type numpy.{name} doesn't define __round__ method")
     if ndigits is None:
         return int(np.rint(x))
-    if type(x.trace.lower(x)) in (bool, int, float):
+    if type(x.owner.lower(x)) in (bool, int, float):
         return bind(round_number_p, x, ndigits=operator.index(ndigits))
     return round(x, ndigits)
 

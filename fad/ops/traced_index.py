@@ -90,4 +90,4 @@ def slicer(index: Any) -> Slicer | None:
 
 
 def _of_body(bound: Any) -> bool:
-    return type(bound) is Tracer and getattr(bound.trace, "of_examples", False)
+    return type(bound) is Tracer and getattr(bound.owner, "of_examples", False)

@@ -36,12 +36,12 @@ def write(x: Tracer, index: Any, v: Any) -> None:
             return  # what x[i] += 1 does at its end
         if RUNS.touched is not None:
             RUNS.touched.add(root_of(x))
-        if x.trace.store(x, template, v):
+        if x.owner.store(x, template, v):
             return
         arrays: list = []
     elif is_same_place(x, index, v):
         return
-    x.trace.check_alive()
+    x.owner.check_alive()
     if not is_array(x):
         raise TypeError(f"'numpy.{x.dtype.name}' object does not support item assignment")
     if template is None:
@@ -61,7 +61,7 @@ def write(x: Tracer, index: Any, v: Any) -> None:
     v = _as_placed(v, x, template, arrays)
     root, path = root_of(x), path_of(x)
     trace = youngest((root, v, *arrays))
-    if trace is not root.trace and is_outside(root):
+    if trace is not root.owner and is_outside(root):
         raise error_of_written_outside()
     if not trace.overwrite(root, path, template, v, tuple(arrays)):
         v = v if type(v) is Tracer else like(x, np.array(v, x.dtype))  # the user may refill an array of his own
@@ -109,7 +109,7 @@ def _addresses(x: np.ndarray) -> Any:
 
 def _freeze(a: Any) -> Any:
     """Return an index array that stays what it is, whatever the user writes into it."""
-    return a.copy() if type(a) is np.ndarray else up_to_date(a).trace.freeze(a) if type(a) is Tracer else a
+    return a.copy() if type(a) is np.ndarray else up_to_date(a).owner.freeze(a) if type(a) is Tracer else a
 
 
 def write_through(x: Any, path: list, template: tuple, v: Any, arrays: list) -> Any:
@@ -244,7 +244,7 @@ def _replaces(x: Tracer, value: Any) -> bool:
         and type(value.memory) is not tuple
         and value.shape == x.shape
         and value.dtype == x.dtype
-        and value.trace.birth >= x.trace.birth
+        and value.owner.birth >= x.owner.birth
         and bool(x.shape)  # an array without axes stays one, and results without axes are NumPy's scalars
         and layout(value).strides == layout(x).strides
     )

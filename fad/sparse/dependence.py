@@ -150,7 +150,7 @@ def constant(x: Any) -> Any:
     """
     while type(x) is Tracer:
         x = up_to_date(x)
-        x = outcome(x) if x.trace.batched else x.value
+        x = outcome(x) if x.owner.batched else x.value
     return x
 
 
@@ -337,7 +337,7 @@ def _by_bwd(trace: DependenceTrace, call: Call, values: list, sets: list) -> lis
 
 
 def _sets_of(x: Any, trace: DependenceTrace) -> Any:
-    return x.info if type(x) is Tracer and x.trace is trace else None
+    return x.info if type(x) is Tracer and x.owner is trace else None
 
 
 RULES[DependenceTrace] = _custom_rule

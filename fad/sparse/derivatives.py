@@ -161,7 +161,7 @@ class Point:
 
     def _innermost(self, x: Any) -> Any:
         while type(x) is Tracer:
-            if isinstance(x.trace, BatchTrace):
+            if isinstance(x.owner, BatchTrace):
                 raise BatchedValueError(
                     f"{self.name} looks for the places of the matrix at plain values, not inside vmap. Call it once "
                     "outside, with arguments of the same shapes, or give it pattern=fad.sparse.pattern(f)(x)"

@@ -73,7 +73,7 @@ class _GatherTrace(Trace):
             self.check_alive()
         values, moved = [], []
         for x in args:
-            mine = type(x) is Tracer and x.trace is self
+            mine = type(x) is Tracer and x.owner is self
             moved.append(x.info if mine else None)
             x = x.value if mine else as_operand(x, args)
             if x is NotImplemented:
@@ -89,7 +89,7 @@ class _GatherTrace(Trace):
         return self._wrap(y, self._move(prim, moved, values, params))
 
     def _owns(self, x: Any) -> bool:
-        return type(x) is Tracer and x.trace is self
+        return type(x) is Tracer and x.owner is self
 
     def _move(self, prim: Any, moved: list, values: list, params: dict) -> Any:
         """Return what a result is as moved inputs, if it is nothing else."""
@@ -113,7 +113,7 @@ def _run_below(prim: Any, values: list, params: dict) -> Any:
     if prim.partials is not None and not params:
         return prim(*values)
     if prim is getitem_p and len(values) == 1 and type(values[0]) is Tracer:
-        return values[0].trace.index(prim, values[0], params["template"])
+        return values[0].owner.index(prim, values[0], params["template"])
     return bind(prim, *values, **params)
 
 
@@ -242,10 +242,10 @@ def cut_gathers(cut: Cut, fun: Callable, in_tree: Any, outer: list, check: bool)
         def keep(operand: Any, shift: Any, count: int) -> Any:
             """Keep an array that is gathered from or added up; return it as the transforms further out know it."""
             nonlocal numbered, fed
-            mine = type(operand) is Tracer and type(shift) is Tracer and operand.trace is shift.trace
+            mine = type(operand) is Tracer and type(shift) is Tracer and operand.owner is shift.owner
             operands.append(snapshot(operand) if mine else operand)
             numbered, fed = numbered + count, fed[operand.size :]
-            return operand.trace.lower(operand) if mine else operand
+            return operand.owner.lower(operand) if mine else operand
 
         def take(moved: Any, values: list, params: dict) -> tuple:
             if moved is None and not cut.computed:

@@ -135,14 +135,14 @@ class RecordTrace(Trace):
         values, ins = [], []
         numbers = True
         for x in args:
-            if type(x) is Tracer and x.trace is PLAIN:
+            if type(x) is Tracer and x.owner is PLAIN:
                 x = PLAIN.freeze(x)
             if type(x) is Tracer:
-                number = x.info if x.trace is self else self.foreign(x)
+                number = x.info if x.owner is self else self.foreign(x)
                 if number in weak:
                     values.append(weak[number])
                 else:
-                    values.append(x.value if x.trace is self else self.example(number))
+                    values.append(x.value if x.owner is self else self.example(number))
                     numbers = False
                 ins.append(number)
                 continue
@@ -251,7 +251,7 @@ class RecordTrace(Trace):
         return y
 
     def lower(self, x: Any) -> Any:
-        if type(x) is Tracer and x.trace is self:
+        if type(x) is Tracer and x.owner is self:
             return self.weak.get(x.info, x.value)
         return x
 
@@ -400,7 +400,7 @@ def _record(
 def _as_plain(y: Any) -> Any:
     """Return an array that the function made and that holds no traced value as what it is: a plain one."""
     y = up_to_date(y) if type(y) is Tracer else y
-    return PLAIN.outcome(y) if type(y) is Tracer and y.trace is PLAIN and RUNS.buffers < 2 else y  # not one from around
+    return PLAIN.outcome(y) if type(y) is Tracer and y.owner is PLAIN and RUNS.buffers < 2 else y  # not one from around
 
 
 def _own(y: Any, shared: set[int]) -> Any:
@@ -413,8 +413,8 @@ def _own(y: Any, shared: set[int]) -> Any:
 
 def _output(trace: RecordTrace, y: Any) -> int:
     if type(y) is Tracer:
-        if up_to_date(y).trace is not trace:
-            y.trace.check_alive()
+        if up_to_date(y).owner is not trace:
+            y.owner.check_alive()
             return trace.foreign(y)
         return y.info
     if type(y) is not int and not is_traceable(y) and not (hasattr(y, "dtype") and y.dtype.kind in "fcbiu"):

@@ -130,7 +130,7 @@ def _under_both(case: Case) -> Any:
 
 def _lower(x: Any) -> Any:
     while type(x) is Tracer:
-        x = x.trace.stop(x)  # which knows what its tracers stand for: those near repeated singular values, a limit
+        x = x.owner.stop(x)  # which knows what its tracers stand for: those near repeated singular values, a limit
     return x
 
 

@@ -41,7 +41,7 @@ def as_operand(x: Any, beside: Any = ()) -> Any:
     """
     kind = type(x)
     if kind is Tracer:
-        return up_to_date(x).trace.freeze(x)
+        return up_to_date(x).owner.freeze(x)
     if kind in _NUMBERS or isinstance(x, np.generic):
         return x
     if kind is np.ndarray:
@@ -75,7 +75,7 @@ def split_operands(trace: Trace, args: Any) -> tuple[list, list] | None:
     values: list = []
     tracers: list = []
     for x in args:
-        if type(x) is Tracer and x.trace is trace:
+        if type(x) is Tracer and x.owner is trace:
             values.append(x.value)
             tracers.append(x)
         else:
@@ -107,7 +107,7 @@ def as_primal(x: Any, what: str = "the argument") -> Any:
         return WeakFloat(x)
     if kind is complex:
         return weaken(x)
-    x = up_to_date(x).trace.primal(x) if kind is Tracer else as_value(x, what)
+    x = up_to_date(x).owner.primal(x) if kind is Tracer else as_value(x, what)
     if x.dtype.kind not in "fc":
         raise IntegerInputError(
             f"{what} has dtype {x.dtype}, and a derivative needs floating-point or complex numbers. "
@@ -124,7 +124,7 @@ def as_value(x: Any, what: str = "the argument") -> Any:
             raise UnsupportedInputError(f"{what} is an array of dtype {x.dtype}; fad takes arrays of numbers")
         return x
     if kind is Tracer:
-        return up_to_date(x).trace.strong(x)
+        return up_to_date(x).owner.strong(x)
     if kind is float:
         return np.float64(x)
     if kind in _NUMBERS:
@@ -173,10 +173,10 @@ def finish_output(x: Any) -> Any:
 
 def _result(x: Any, trace: Trace) -> Any:
     """Return an output without the history of tensors that the function itself gave it, around a tracer of `trace`."""
-    if type(x) is Tracer and x.trace is trace and x.memory is None:
+    if type(x) is Tracer and x.owner is trace and x.memory is None:
         return x
     x = finish_output(x)
-    if type(x) is Tracer and type(x.value) is Tracer and x.value.trace is trace and x.trace.birth < trace.birth:
+    if type(x) is Tracer and type(x.value) is Tracer and x.value.owner is trace and x.owner.birth < trace.birth:
         return x.value
     return x
 
@@ -211,7 +211,7 @@ def run(
             out, aux = _pair(out)
             aux = tree.map(functools.partial(_hand_out, trace), aux)
         leaves, structure = tree.flatten(out)
-        if type(out) is not Tracer or out.trace is not trace or out.memory is not None:
+        if type(out) is not Tracer or out.owner is not trace or out.memory is not None:
             leaves = list(map(_result, leaves, itertools.repeat(trace)))
     except Exception as error:
         trace.clarify(error)
@@ -232,7 +232,7 @@ def plain_values(outputs: list, trace: Trace) -> list:
     values = []
     for x in outputs:
         if type(x) is Tracer:
-            x = x.value if x.trace is trace else x
+            x = x.value if x.owner is trace else x
             x = take_limit(x, derivative=False) if type(x) is Tracer else x
         if type(x) is not np.float64:
             x = np.float64(x) if type(x) is WeakFloat else trace.hand_out(x)

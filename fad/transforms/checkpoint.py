@@ -118,7 +118,7 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
         return ys
     del tape[start:]
     trace.watch.release(mark)
-    mine = [i for i, y in enumerate(ys) if type(y) is Tracer and y.trace is trace and y.info >= start]
+    mine = [i for i, y in enumerate(ys) if type(y) is Tracer and y.owner is trace and y.info >= start]
     out = list(ys)
     before = [_sample(ys[i]) for i in mine]
 
@@ -197,4 +197,4 @@ def _run_batched(trace: BatchTrace, flat: Callable, xs: list, fun: Callable, cap
 
 
 def _mine(x: Any, trace: Trace) -> bool:
-    return type(x) is Tracer and up_to_date(x).trace is trace
+    return type(x) is Tracer and up_to_date(x).owner is trace

@@ -54,7 +54,7 @@ def check_closed(trace: Trace, ys: list, call: Call) -> list:
 
     Such a tracer is of the trace that runs the rule, or of a younger one, to which no argument belongs.
     """
-    if any(type(y) is Tracer and y.trace.birth >= trace.birth for y in ys):
+    if any(type(y) is Tracer and y.owner.birth >= trace.birth for y in ys):
         names = " and ".join(_find_traced_names(call.functions))
         raise CustomRuleError(
             f"{call.name} has a custom derivative rule and uses a traced value from outside its arguments"

@@ -18,7 +18,7 @@ class Handles:
     __slots__ = ("kept",)
 
     def __init__(self, found: Iterable):
-        traced = [x for x in found if type(x) is Tracer and not x.trace.dead]
+        traced = [x for x in found if type(x) is Tracer and not x.owner.dead]
         self.kept = [(x, contents_of(x), snapshot(x)) for x in traced]
 
     def were_written(self) -> bool:
@@ -28,7 +28,7 @@ class Handles:
     @contextlib.contextmanager
     def restore(self) -> Iterator[None]:
         """Let the handles stand for the length of a block for what they stood for then."""
-        now = [(x, x.value, x.trace, x.info, x.memory) for x, _, _ in self.kept]
+        now = [(x, x.value, x.owner, x.info, x.memory) for x, _, _ in self.kept]
         try:
             for x, _, then in self.kept:
                 point(x, snapshot(then))
@@ -36,7 +36,7 @@ class Handles:
             yield
         finally:
             for x, *state in now:
-                x.value, x.trace, x.info, x.memory = state
+                x.value, x.owner, x.info, x.memory = state
 
 
 def closes_over_tracer(fun: Callable) -> bool:

@@ -276,7 +276,7 @@ class Differential(Step):
         return [t.info.get(k - 1) if self.mine(t) else t if k == 1 else None for t in self.found]
 
     def mine(self, t: Any) -> bool:
-        return type(t) is Tracer and t.trace is self.trace
+        return type(t) is Tracer and t.owner is self.trace
 
     def run(self) -> list:
         """Run the rule on series; what it computes beyond their values is left for later."""
@@ -445,7 +445,7 @@ def expand(fun: Callable, xs: Any, terms: Any, in_tree: Any, has_aux: bool = Fal
 
     ys, out_tree, aux = run(fun, trace, arguments, has_aux)
     values = [trace.hand_out(take_limit(trace.lower(y), derivative=False)) for y in ys]
-    known = [y.info.known[1:] if type(y) is Tracer and y.trace is trace else [None] * order for y in ys]
+    known = [y.info.known[1:] if type(y) is Tracer and y.owner is trace else [None] * order for y in ys]
     return values, [[None if c is None else take_derivative(c) for c in cs] for cs in known], out_tree, aux
 
 

@@ -105,7 +105,7 @@ class JVPTrace(Trace):
             t = spread(t, y)
         out = Tracer()
         out.value = y
-        out.trace = self
+        out.owner = self
         out.info = t
         out.memory = None
         return out
@@ -133,7 +133,7 @@ class JVPTrace(Trace):
         if type(v) is Tracer:
             if type(v.memory) is tuple:
                 refresh(v)
-            if v.trace is not self:
+            if v.owner is not self:
                 return False
             v, tangent = v.value, densify(v.info)
         if type(v) is not float and getattr(v, "dtype", None) is not place.dtype:
@@ -147,9 +147,9 @@ class JVPTrace(Trace):
 
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
         """Write a value and its tangent into memory that only this trace knows."""
-        mine = type(v) is Tracer and v.trace is self
+        mine = type(v) is Tracer and v.owner is self
         value, tangent = (v.value, densify(v.info)) if mine else (v, 0.0)
-        if RUNS.depth != 1 or root.trace is not self:
+        if RUNS.depth != 1 or root.owner is not self:
             return False
         root.info = densify(root.info)
         kinds = [type(x) for x in (root.value, root.info, value, tangent)]
@@ -172,7 +172,7 @@ class JVPTrace(Trace):
             return prim.differentiated(*args, **params)
         values, tangents = [], []
         for x in args:
-            if type(x) is Tracer and x.trace is self:
+            if type(x) is Tracer and x.owner is self:
                 values.append(x.value)
                 tangents.append(x.info)
             else:
@@ -286,7 +286,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     ys, out_tree, aux = run(fun, trace, arguments, has_aux)
     values, found = [], []
     for y in ys:
-        if type(y) is Tracer and y.trace is trace:
+        if type(y) is Tracer and y.owner is trace:
             values.append(trace.hand_out(take_limit(y.value, derivative=False)))
             found.append(_like(values[-1], take_derivative(densify(y.info))))
         else:

@@ -176,7 +176,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 
 
 def _mine(y: Any, trace: Trace) -> bool:
-    return type(y) is Tracer and y.trace is trace
+    return type(y) is Tracer and y.owner is trace
 
 
 def linear_transpose(fun: Callable, *primals: Any) -> Callable:

@@ -54,7 +54,7 @@ def store(trace: Recorder, x: Tracer, index: tuple, v: Any) -> bool:
     kind = type(v)
     position, shape = -1, None
     if kind is Tracer:
-        if v.trace is not trace:
+        if v.owner is not trace:
             return False
         if type(v.memory) is tuple:
             refresh(v)
@@ -85,14 +85,14 @@ def overwrite(trace: Recorder, root: Tracer, path: list, template: tuple, v: Any
         return False
     position = -1
     if type(v) is Tracer:
-        if v.trace is not trace or type(v.value) is Tracer:
+        if v.owner is not trace or type(v.value) is Tracer:
             return False
         position, v = v.info, v.value
     shape, dtype = (v.shape, v.dtype) if position >= 0 else (None, None)
     index = join_index(template, arrays)
-    if root.trace is PLAIN:
+    if root.owner is PLAIN:
         whole = root.value if root.memory is None or not root.memory.borrowed else copy_layout(root.value)
-    elif root.trace is trace:
+    elif root.owner is trace:
         own_memory(root, _copy)
         whole = root.value
     else:
@@ -106,7 +106,7 @@ def overwrite(trace: Recorder, root: Tracer, path: list, template: tuple, v: Any
         place[index] = v  # which raises, too: NumPy looks at the shapes before it looks whether places exist
         raise
     place[index] = v
-    if root.trace is PLAIN:
+    if root.owner is PLAIN:
         adopt(trace, root, whole)
     memory = root.memory
     tape = trace.tape
@@ -160,7 +160,7 @@ def adopt(trace: Any, root: Tracer, whole: np.ndarray) -> None:
     if root.memory is None:
         root.memory = Memory()
     root.memory.private, root.memory.borrowed, root.memory.first = True, False, None
-    root.value, root.trace, root.info = whole, trace, -1
+    root.value, root.owner, root.info = whole, trace, -1
 
 
 def _copy(root: Tracer) -> None:

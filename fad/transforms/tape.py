@@ -85,7 +85,7 @@ class Recorder(Trace):
         tape = self.tape
         out = Tracer()
         out.value = y
-        out.trace = self
+        out.owner = self
         out.info = len(tape)
         out.memory = None
         keep_y, keep_x = prim.keep[0]
@@ -105,7 +105,7 @@ class Recorder(Trace):
         tape = self.tape
         out = Tracer()
         out.value = z
-        out.trace = self
+        out.owner = self
         out.info = len(tape)
         out.memory = None
         keep_z, keep_a, keep_b = prim.keep[2]
@@ -141,7 +141,7 @@ class Recorder(Trace):
             tape = self.tape
             out = Tracer()
             out.value = z
-            out.trace = self
+            out.owner = self
             out.info = len(tape)
             out.memory = None
             tape.append((ONE_OF_TWO, x.info, partial, z if keep_z else None, a if keep_a else None, b, None))
@@ -180,7 +180,7 @@ class Recorder(Trace):
         tape = self.tape
         out = Tracer()
         out.value = z
-        out.trace = self
+        out.owner = self
         out.info = len(tape)
         out.memory = None
         kind = type(constant)
@@ -215,7 +215,7 @@ class Recorder(Trace):
         tape = self.tape
         out = Tracer()
         out.value = z
-        out.trace = self
+        out.owner = self
         out.info = len(tape)
         out.memory = None
         tape.append((PRODUCT, i, j, prim.vjp, a, b))
@@ -242,7 +242,7 @@ class Recorder(Trace):
         tape = self.tape
         out = Tracer()
         out.value = y
-        out.trace = self
+        out.owner = self
         out.info = len(tape)
         view = type(y) is np.ndarray and (type(v) is np.ndarray or is_array(x))  # one without axes may have a number
         out.memory = (x, prim, {"template": index}, 0) if view else None
@@ -257,7 +257,7 @@ class Recorder(Trace):
         values, parents = [], []
         plain = True
         for x in args:
-            if type(x) is Tracer and x.trace is self:
+            if type(x) is Tracer and x.owner is self:
                 v = x.value
                 plain = plain and type(v) is ndarray
                 values.append(v)

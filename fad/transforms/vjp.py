@@ -85,30 +85,30 @@ class WritingVJPTrace(VJPTrace):
     def unary(self, prim: Any, x: Tracer) -> Any:
         if type(x.memory) is tuple:
             refresh(x)
-        return VJPTrace.unary(self, prim, x) if x.trace is self else prim(x)
+        return VJPTrace.unary(self, prim, x) if x.owner is self else prim(x)
 
     def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
         if type(x.memory) is tuple:
             refresh(x)
         if type(y.memory) is tuple:
             refresh(y)
-        return VJPTrace.both(self, prim, x, y) if x.trace is self and y.trace is self else prim(x, y)
+        return VJPTrace.both(self, prim, x, y) if x.owner is self and y.owner is self else prim(x, y)
 
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
         if type(x.memory) is tuple:
             refresh(x)
         if type(b) is Tracer and b.memory is not None:
             refresh(b)
-        older = type(b) is not Tracer or b.trace.birth < self.birth
-        return VJPTrace.left(self, prim, x, b) if x.trace is self and older else prim(x, b)
+        older = type(b) is not Tracer or b.owner.birth < self.birth
+        return VJPTrace.left(self, prim, x, b) if x.owner is self and older else prim(x, b)
 
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
         if type(y.memory) is tuple:
             refresh(y)
         if type(a) is Tracer and a.memory is not None:
             refresh(a)
-        older = type(a) is not Tracer or a.trace.birth < self.birth
-        return VJPTrace.right(self, prim, a, y) if y.trace is self and older else prim(a, y)
+        older = type(a) is not Tracer or a.owner.birth < self.birth
+        return VJPTrace.right(self, prim, a, y) if y.owner is self and older else prim(a, y)
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
         v = x.value
@@ -123,7 +123,7 @@ class WritingVJPTrace(VJPTrace):
         tape = self.tape
         out = Tracer()
         out.value = y
-        out.trace = self
+        out.owner = self
         out.info = len(tape)
         view = type(y) is np.ndarray and (type(v) is np.ndarray or is_array(x))
         out.memory = (x, prim, {"template": index}, version_of(x)) if view else None
@@ -135,7 +135,7 @@ class WritingVJPTrace(VJPTrace):
         part = follow(root.value, path) if may_view(root, path) else None
         if part is None:
             return False
-        x.value, x.trace, x.info = part, self, record_view(self, root, path, Ellipsis)
+        x.value, x.owner, x.info = part, self, record_view(self, root, path, Ellipsis)
         x.memory = *x.memory[:3], root.memory.version
         return True
 
@@ -423,7 +423,7 @@ class Tape:
         trace = self.trace
         for k, x in enumerate(self.outputs):
             ct = cts[k]
-            if type(x) is Tracer and x.trace is trace and ct is not None:
+            if type(x) is Tracer and x.owner is trace and ct is not None:
                 p = slots[x.info]
                 slots[x.info] = ct if p is None else p + ct
         n = len(self.leaves)
@@ -449,7 +449,7 @@ class Tape:
 
 def _may_be_kept(ct: Any) -> bool:
     """Return whether a transform is under way that may keep what the sweep of this cotangent computes with."""
-    while type(ct) is Tracer and ct.trace.batched:
+    while type(ct) is Tracer and ct.owner.batched:
         ct = ct.value
     return type(ct) is Tracer
 

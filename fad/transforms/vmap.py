@@ -85,9 +85,9 @@ class BatchTrace(Trace):
 
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
         """Write into memory that only this trace knows, at an index that is the same for every example."""
-        mine = type(v) is Tracer and v.trace is self
+        mine = type(v) is Tracer and v.owner is self
         value = v.value if mine else v
-        if RUNS.depth > 1 or arrays or root.trace is not self or Tracer in (type(root.value), type(value)):
+        if RUNS.depth > 1 or arrays or root.owner is not self or Tracer in (type(root.value), type(value)):
             return False
         if not all(prim.view.in_place for prim, _ in path):
             return False
@@ -123,7 +123,7 @@ class BatchTrace(Trace):
 
     def stop(self, x: Tracer) -> Tracer:
         v = x.value
-        return tracer(v.trace.stop(v) if type(v) is Tracer else v, self, None)
+        return tracer(v.owner.stop(v) if type(v) is Tracer else v, self, None)
 
     # --- the hot path: elementwise operations of values that need no aligning -----------------------------------
 
@@ -151,7 +151,7 @@ class BatchTrace(Trace):
     def _wrap(self, y: Any) -> Tracer:
         out = Tracer()
         out.value = y
-        out.trace = self
+        out.owner = self
         out.info = None
         out.memory = None
         return out
@@ -161,7 +161,7 @@ class BatchTrace(Trace):
             self.check_alive()
         values, batched = [], []
         for x in args:
-            if type(x) is Tracer and x.trace is self:
+            if type(x) is Tracer and x.owner is self:
                 values.append(x.value)
                 batched.append(True)
             else:
@@ -256,7 +256,7 @@ def _plain(x: Any) -> Any:
     """Return the plain array behind a value that other transforms may be tracing too."""
     while type(x) is Tracer:
         # An outer vmap splits its own batch first, so that its elements agree on what all inner ones do.
-        x = x.trace.decide(x.value) if isinstance(x.trace, BatchTrace) else x.trace.outcome(x)
+        x = x.owner.decide(x.value) if isinstance(x.owner, BatchTrace) else x.owner.outcome(x)
     return np.asarray(host(x))
 
 
@@ -449,14 +449,14 @@ def _run_once(fun, in_tree, leaves, flags, trace) -> tuple:
         running.__exit__()
     outs = []
     for y in ys:
-        mapped = type(y) is Tracer and y.trace is trace
+        mapped = type(y) is Tracer and y.owner is trace
         outs.append(take_limit(y.value, derivative=False) if mapped else Unmapped(y, trace.size))
     return outs, out_tree
 
 
 def _is_own(y: Any, trace: BatchTrace) -> bool:
     """Return whether an output is a value of a trace that nobody has written into."""
-    return type(y) is Tracer and y.trace is trace and y.memory is None
+    return type(y) is Tracer and y.owner is trace and y.memory is None
 
 
 def _snapshot(y: Any) -> Any:

@@ -78,7 +78,7 @@ def grad(
     outputs, inputs = as_list(outputs), as_list(inputs)
     for x in inputs:
         if x.node is None:
-            if inside.get() != OUTSIDE and type(x.value) is Tracer and isinstance(x.value.trace, Recorder):
+            if inside.get() != OUTSIDE and type(x.value) is Tracer and isinstance(x.value.owner, Recorder):
                 raise NeedsHistory
             raise BackwardError(
                 "a gradient was asked with respect to a tensor that does not require grad: call x.requires_grad_() "

@@ -92,7 +92,7 @@ def visible(x: Any) -> Any:
 def _hide(x: Any, before: int) -> Any:
     if type(x) is not Tracer:
         return x
-    trace = x.trace
+    trace = x.owner
     if isinstance(trace, Recorder):
         return _hide(x.value, before) if trace.birth < before else x
     if type(trace) is BatchTrace:

@@ -238,7 +238,7 @@ def number(x: Any) -> Any:
 
     What ``jit`` records stays recorded, so that the decision is guarded.
     """
-    while type(x) is Tracer and type(x.trace) is not RecordTrace:
+    while type(x) is Tracer and type(x.owner) is not RecordTrace:
         x = x.value
     return x if type(x) is Tracer else np.asarray(host(x))
 
