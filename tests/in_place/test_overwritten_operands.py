@@ -42,9 +42,19 @@ def operand_of_a_rule(x, w):
     return np.sum(rule(x, w))
 
 
+def matrix_of_a_linear_system(x, w):
+    solve = lambda matvec, b: b / matvec(np.ones(3))
+    return np.sum(fad.custom_linear_solve(lambda u: (x + w) * u, w * np.ones(3), solve, solve))
+
+
+def right_hand_side_of_a_linear_system(x, w):
+    solve = lambda matvec, b: b / matvec(np.ones(3))
+    return np.sum(fad.custom_linear_solve(lambda u: w * u, x, solve, solve))
+
+
 OPERATIONS = [
     state_of_a_while_loop, state_of_a_fori_loop, rows_of_a_scan, operand_of_a_branch, number_of_a_branch,
-    operand_of_a_pullback, operand_of_a_rule,
+    operand_of_a_pullback, operand_of_a_rule, matrix_of_a_linear_system, right_hand_side_of_a_linear_system,
 ]  # fmt: skip
 ARRAYS = {
     "computed": lambda b: b * 2.0, "copied": lambda b: b.copy(), "made": np.ones_like, "given": lambda b: b,
@@ -106,3 +116,19 @@ def test_a_captured_loop_that_writes_its_state_has_the_derivative_of_where_it_be
         compiled = fad.jit(gradient)
         for _ in range(2):
             np.testing.assert_allclose(compiled(B, W), wanted, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_plain_array_in_the_matrix_of_a_linear_system_is_taken_as_it_was(compiled):
+    def overwriting(w):
+        x = B * 2.0
+        y = right_hand_side_of_a_linear_system(w * B, w) + matrix_of_a_linear_system(x, w)
+        x[0] = 7.0
+        return y
+
+    h = 1e-3
+    coarse, fine = ((overwriting(W + s) - overwriting(W - s)) / (2 * s) for s in (h, h / 2))
+    wanted = (4 * fine - coarse) / 3
+    for derivative in (fad.grad(overwriting), lambda w: fad.linearize(overwriting, w)[1](1.0)):
+        found = fad.jit(derivative)(W) if compiled else derivative(W)
+        np.testing.assert_allclose(found, wanted, rtol=1e-8)
