@@ -31,7 +31,7 @@ from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
 from fad.core.values import traces_of
 from fad.staging.record import to_scalar_p
-from fad.transforms.check import as_value, kind_of, zeros_like
+from fad.transforms.check import as_value, kind_of, split_as_kept, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.tape import is_inexact
@@ -132,7 +132,8 @@ def _differentiate(index: Any, *args: Any, branches: tuple) -> tuple:
         return _run(index, *args, branches=branches)
     trace.check_alive()
     try:
-        return tuple(rule(trace, trace.lower(index), args, branches))
+        (index,), _ = split_as_kept(trace, [index], None)
+        return tuple(rule(trace, index, args, branches))
     except Unrecordable as why:
         if why.trace.birth < trace.birth:
             raise
@@ -151,8 +152,7 @@ def _some(graph: Graph, xs: Any, active: list[bool], raw: list) -> Callable:
 
 
 def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
-    values = [trace.lower(x) for x in args]
-    parents = [x.info if x is not v else -1 for x, v in zip(args, values, strict=True)]
+    values, parents = split_as_kept(trace, args, -1)
     active = [p >= 0 for p in parents]
     marks = find_chosen(branches, active)
     ys = list(bind(cond_p, index, *values, branches=branches))
@@ -217,9 +217,9 @@ def _forward(trace: JVPTrace, index: Any, args: Any, branches: tuple) -> list:
 
 
 def _linear(trace: LinearTrace, index: Any, args: Any, branches: tuple) -> Any:
-    values = [trace.lower(x) for x in args]
-    parents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
+    values, parents = split_as_kept(trace, args, None)
     ys = bind(cond_p, index, *values, branches=branches)
+    values = trace.keep_constants(values, parents)
     return trace.attach(True, ys, parents, lambda ts: _push(index, values, ts, branches)[1])
 
 

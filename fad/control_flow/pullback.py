@@ -29,7 +29,7 @@ from fad.control_flow.subgraph import Unrecordable
 from fad.core.cotangent import densify
 from fad.core.primitive import Primitive
 from fad.core.tracer import bind, tracer, youngest
-from fad.transforms.check import as_value, zeros_like
+from fad.transforms.check import as_value, split_as_kept, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.tape import is_inexact
@@ -115,9 +115,9 @@ def _forward(trace: JVPTrace, args: Any, params: dict) -> list:
 
 
 def _linear(trace: LinearTrace, args: Any, params: dict) -> Any:
-    values = [trace.lower(x) for x in args]
-    parents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
+    values, parents = split_as_kept(trace, args, None)
     ys = bind(pullback_p, *values, **params)
+    values = trace.keep_constants(values, parents)
     return trace.attach(True, ys, parents, lambda ts: _push(values, [densify(t) for t in ts], params))
 
 
@@ -138,8 +138,7 @@ def _push(values: list, tangents: list, params: dict) -> list:
 
 
 def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
-    values = [trace.lower(x) for x in args]
-    parents = [x.info if x is not v else -1 for x, v in zip(args, values, strict=True)]
+    values, parents = split_as_kept(trace, args, -1)
     ys = list(bind(pullback_p, *values, **params))
     call = _Call(trace.keep(values, parents), params)
     n = len(call.operands)

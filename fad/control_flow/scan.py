@@ -33,7 +33,7 @@ from fad.core.graph import Graph, type_of
 from fad.core.memory import unwrap
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
-from fad.transforms.check import as_value, kind_of, zeros_like
+from fad.transforms.check import as_value, kind_of, split_as_kept, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.tape import is_inexact
@@ -69,9 +69,9 @@ def _forward(trace: JVPTrace, args: Any, params: dict) -> list:
 
 
 def _linear(trace: LinearTrace, args: Any, params: dict) -> Any:
-    values = [trace.lower(x) for x in args]
-    parents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
+    values, parents = split_as_kept(trace, args, None)
     ys = bind(_operation(params), *values, **params)
+    values = trace.keep_constants(values, parents)
     return trace.attach(True, ys, parents, lambda ts: _push(values, ts, params)[1])
 
 
@@ -141,8 +141,7 @@ def _step_tangents(filled: list, params: dict) -> list:
 
 
 def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
-    values = [trace.lower(x) for x in args]
-    parents = [x.info if x is not v else -1 for x, v in zip(args, values, strict=True)]
+    values, parents = split_as_kept(trace, args, -1)
     inputs, outputs = find_active([p >= 0 for p in parents], params)
     cut = _cut(values, inputs, outputs, params)
     if params["stop"] == "length":

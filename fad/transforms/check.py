@@ -87,6 +87,20 @@ def split_operands(trace: Trace, args: Any) -> tuple[list, list] | None:
     return values, tracers
 
 
+def split_as_kept(trace: Trace, args: Any, constant: Any) -> tuple[list, list]:
+    """Return values of the operands for a rule that keeps them, and their places on the tape, `constant` where none.
+
+    Arrays that only older traces know are taken as they are now: the program may write into them afterwards.
+    """
+    values = [x.value if type(x) is Tracer and x.trace is trace else _freeze(x) for x in args]
+    parents = [x.info if type(x) is Tracer and x.trace is trace else constant for x in args]
+    return values, parents
+
+
+def _freeze(x: Any) -> Any:
+    return up_to_date(x).trace.freeze(x) if type(x) is Tracer else x
+
+
 def _as_number(x: Any) -> Any:
     """Return the NumPy scalar that a subclass of Python's numbers is to NumPy; NotImplemented for what is none.
 

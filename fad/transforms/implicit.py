@@ -15,7 +15,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fad import tree
+from fad.core.memory import snapshot
 from fad.core.tracer import Trace, Tracer
 from fad.core.transformed import Transformed
 from fad.core.values import depth, stop_gradient, stop_older
@@ -152,18 +155,22 @@ def custom_linear_solve(
     >>> fad.grad(f)(np.array([1.0, 2.0]))
     array([-1.  , -0.25])
     """
-    matrix, solvers = _Closure(matvec), _Closure((solve, solve if symmetric else transpose_solve))
+    matrix = _Closure(matvec, arrays=True)
+    solvers = _Closure((solve, solve if symmetric else transpose_solve), arrays=False)  # they may write into such
     leaves, structure = tree.flatten(b)
     leaves = [as_value(x, "the right-hand side of a linear system") for x in leaves]
+    leaves = [snapshot(x) if type(x) is Tracer else x for x in leaves]
     system = _System(matrix, solvers, structure, len(leaves))
     return tree.unflatten(structure, system.call(False)(*leaves, *matrix.held, *stop_gradient(solvers.held)))
 
 
 class _Closure:
-    """A function, or a tuple of them: the traced values that it holds, and how to make it with others."""
+    """A function, or a tuple of them: what arrays and traced values it holds now, and how to make it with others."""
 
-    def __init__(self, function: Any):
-        self.held, self.rebuild = find_closed_over(function)
+    def __init__(self, function: Any, arrays: bool):
+        held, self.rebuild = find_closed_over(function, arrays)
+        # arrays may be overwritten before a derivative is taken: rules keep copies of plain ones, as of other operands
+        self.held = [snapshot(x) if type(x) is Tracer else x for x in held]
 
 
 class _System:
@@ -255,8 +262,10 @@ def _replace(held: Any, places: list, values: Any) -> list:
 # --- closures -------------------------------------------------------------------------------------------------------
 
 
-def find_closed_over(function: Any) -> tuple[list, Callable]:
+def find_closed_over(function: Any, arrays: bool = False) -> tuple[list, Callable]:
     """Return the traced values that a function holds, and a function that makes it again with others in their place.
+
+    With `arrays`, plain arrays of numbers are returned with them.
 
     A tuple of functions is taken too.
 
@@ -264,34 +273,34 @@ def find_closed_over(function: Any) -> tuple[list, Callable]:
     that is a pytree, and in functions found there. Values are the leaves of pytrees.
     """
     held: list = []
-    build = _open_value(function, held, {})
+    build = _open_value(function, held, {}, arrays)
     return held, lambda values: _build(build, function, list(values))
 
 
-def _open_value(x: Any, held: list, seen: dict) -> Callable | None:
+def _open_value(x: Any, held: list, seen: dict, arrays: bool) -> Callable | None:
     """Collect the traced values inside `x`; return what builds `x` from others in their place, or None."""
-    if type(x) is Tracer:
+    if type(x) is Tracer or (arrays and type(x) is np.ndarray and x.dtype.kind in "biufc"):
         place = len(held)
         held.append(x)
         return lambda values: values[place]
     if id(x) in seen:
         return seen[id(x)]
     if isinstance(x, types.FunctionType):
-        return _open_function(x, held, seen)
+        return _open_function(x, held, seen, arrays)
     if isinstance(x, Transformed):
-        run = _open_value(x.run, held, seen)
+        run = _open_value(x.run, held, seen, arrays)
         return run and (lambda values: x.with_run(run(values)))
     if isinstance(x, types.MethodType):
-        owner, plain = _open_value(x.__self__, held, seen), x.__func__
+        owner, plain = _open_value(x.__self__, held, seen, arrays), x.__func__
         return owner and (lambda values: types.MethodType(plain, owner(values)))
     if isinstance(x, functools.partial):
-        parts = _open_value((x.func, x.args, x.keywords), held, seen)
+        parts = _open_value((x.func, x.args, x.keywords), held, seen, arrays)
         made = lambda func, args, keywords: functools.partial(func, *args, **keywords)
         return parts and (lambda values: made(*parts(values)))
     leaves, structure = tree.flatten(x)
     if len(leaves) == 1 and leaves[0] is x:
         return None
-    builders = [_open_value(leaf, held, seen) for leaf in leaves]
+    builders = [_open_value(leaf, held, seen, arrays) for leaf in leaves]
     if not any(builders):
         return None
     return lambda values: tree.unflatten(
@@ -299,12 +308,12 @@ def _open_value(x: Any, held: list, seen: dict) -> Callable | None:
     )
 
 
-def _open_function(f: types.FunctionType, held: list, seen: dict) -> Callable | None:
+def _open_function(f: types.FunctionType, held: list, seen: dict, arrays: bool) -> Callable | None:
     seen[id(f)] = None  # a function that refers to itself keeps its own closure
     places = f.__closure__ or ()
-    cells = [_open_value(_contents(c), held, seen) for c in places]
-    defaults = _open_value(f.__defaults__, held, seen)
-    keywords = _open_value(f.__kwdefaults__, held, seen)
+    cells = [_open_value(_contents(c), held, seen, arrays) for c in places]
+    defaults = _open_value(f.__defaults__, held, seen, arrays)
+    keywords = _open_value(f.__kwdefaults__, held, seen, arrays)
 
     def build(values):
         closure = tuple(types.CellType(b(values)) if b else c for b, c in zip(cells, places, strict=True))

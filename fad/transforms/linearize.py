@@ -53,8 +53,7 @@ class LinearTrace(Trace):
             if (earlier := effect_place(self, first)) != first:
                 return tracer(y, self, earlier) if y.dtype.kind in "fc" else y
             self.effects.append(first)
-        if None in parents:
-            values = [x if p is not None else self.keep(x) for x, p in zip(values, parents, strict=True)]
+        values = self.keep_constants(values, parents)
         return self.attach(prim.multi, y, parents, _pusher(prim, y, values, params))
 
     def keep(self, x: Any) -> Any:
@@ -64,6 +63,12 @@ class LinearTrace(Trace):
         if self.snapshots is None:
             self.snapshots = snapshots()
         return self.snapshots.take(x)
+
+    def keep_constants(self, values: list, parents: list) -> list:
+        """Return the operands of an operation, the constants among them as the tangents are to see them."""
+        if None not in parents:
+            return values
+        return [x if p is not None else self.keep(x) for x, p in zip(values, parents, strict=True)]
 
     def attach(self, multi: bool, y: Any, parents: list, push: Callable) -> Any:
         """Record a step; return its results as tracers."""
