@@ -92,8 +92,8 @@ def split_as_kept(trace: Trace, args: Any, constant: Any) -> tuple[list, list]:
 
     Arrays that only older traces know are taken as they are now: the program may write into them afterwards.
     """
-    values = [x.value if type(x) is Tracer and x.trace is trace else _freeze(x) for x in args]
-    parents = [x.info if type(x) is Tracer and x.trace is trace else constant for x in args]
+    values = [x.value if type(x) is Tracer and x.owner is trace else _freeze(x) for x in args]
+    parents = [x.info if type(x) is Tracer and x.owner is trace else constant for x in args]
     return values, parents
 
 
