@@ -98,7 +98,7 @@ def split_as_kept(trace: Trace, args: Any, constant: Any) -> tuple[list, list]:
 
 
 def _freeze(x: Any) -> Any:
-    return up_to_date(x).trace.freeze(x) if type(x) is Tracer else x
+    return up_to_date(x).owner.freeze(x) if type(x) is Tracer else x
 
 
 def _as_number(x: Any) -> Any:
