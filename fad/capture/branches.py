@@ -141,7 +141,7 @@ def _try_both(site: Branch, then: Callable, orelse: Callable) -> Outcome | None:
             bind_name(cell, _merge_marks(x, y, before[name]))
     if first is None and second is None:
         return None
-    trace = current().owner  # type: ignore[union-attr]
+    trace = current().trace  # type: ignore[union-attr]
     return Outcome(trace.new(np.int64(END)), value_of(first) or value_of(second))
 
 
@@ -170,7 +170,7 @@ def _strong_leaf(x: Any, y: Any) -> Any:
 
 def fresh_number(x: Any) -> Any:
     """Return a leaf as a value of the body that is being looked at, and no object known before."""
-    trace = current().owner  # type: ignore[union-attr]
+    trace = current().trace  # type: ignore[union-attr]
     return trace.new(example(x))
 
 

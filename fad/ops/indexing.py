@@ -198,10 +198,15 @@ def _lay_out_each(y, x, template, arrays):
     plain = layout(x)
     if type(plain) is not np.ndarray or not plain.size:
         return y
-    own = plain[0][join_index(template, [layout(a) for a in arrays])]
+    own = plain[0][join_index(template, [_any_place(layout(a)) for a in arrays])]
     if type(own) is not np.ndarray:
         return y
     return lay_out_axes(y, (0, *[axis + 1 for axis in axes_in_memory(own)]))
+
+
+def _any_place(index):
+    """Return an index array that lies in memory alike: a loop's body is recorded with numbers that may lie outside."""
+    return index if index.dtype.kind == "b" else np.zeros_like(index)
 
 
 def _getitem_samples(s):

@@ -21,7 +21,7 @@ from fad.scipy.host import host_function, needs_host_call, plain
 from fad.scipy.runge_kutta import EXPLICIT, Stepper, fractions_of
 from fad.scipy.special.build import number
 from fad.transforms.check import as_value
-from fad.transforms.implicit import find_closed_over
+from fad.transforms.closures import find_as_now
 from fad.transforms.tape import is_inexact
 
 _METHODS = {method: name for name, method in EXPLICIT.items()} | {si.Radau: "Radau", si.BDF: "BDF", si.LSODA: "LSODA"}
@@ -211,7 +211,7 @@ def _field(fun: Callable, args: Any) -> tuple:
     def field(t, y):
         return _vector(fun(t, y, *args), y)
 
-    return field, find_closed_over(field)
+    return field, find_as_now(field)
 
 
 def _vector(dy: Any, y: Any) -> Any:

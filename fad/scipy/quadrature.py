@@ -13,7 +13,7 @@ from fad.errors import DerivativeError
 from fad.scipy.host import HostCall, needs_host_call
 from fad.scipy.special.build import number
 from fad.transforms.check import as_value
-from fad.transforms.implicit import find_closed_over
+from fad.transforms.closures import find_as_now
 from fad.transforms.jvp import jvp
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import vjp
@@ -63,7 +63,7 @@ def quad(
             "the points given to quad vary under vmap or jit, and SciPy takes them as numbers. Split the integral at "
             "them: quad(f, a, p)[0] + quad(f, p, b)[0]"
         )
-    held, rebuild = find_closed_over(lambda x: func(x, *args))
+    held, rebuild = find_as_now(lambda x: func(x, *args))
     options = {"epsabs": epsabs, "epsrel": epsrel, "limit": limit, "points": points}
     integral = _Integral(lambda held: rebuild(held), options)
     a, b = (as_value(x, "a limit of quad") for x in (a, b))

@@ -7,6 +7,7 @@ are batched by ``vmap``.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from fad.core.transformed import Wrapping, as_run, name_of
 from fad.core.values import depth
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
+from fad.transforms.closures import hold_as_now
 from fad.transforms.custom_rules import Call
 from fad.transforms.mutation import equal
 from fad.transforms.tape import is_inexact
@@ -84,6 +86,16 @@ class CustomFunction(Wrapping):
         self._vmap = rule
         return rule
 
+    def _with_rules_of_now(self) -> CustomFunction:
+        """Return this function with rules that find the arrays of their closures as they are now: they run later."""
+        later = (self._jvp, self._bwd)
+        held = hold_as_now(later)
+        if held is later:
+            return self
+        other = copy.copy(self)
+        other._jvp, other._bwd = held
+        return other
+
     def _merge(self, nondiff: Any, primals: Any) -> list:
         it, rest = iter(nondiff), iter(primals)
         n = len(nondiff) + len(primals)
@@ -123,7 +135,8 @@ class CustomFunction(Wrapping):
     def _bind(self, nondiff: list, primals: tuple) -> Any:
         xs, in_tree = tree.flatten(primals)
         xs = [as_value(x, f"an argument of {self.__name__}") for x in xs]
-        adapter = _Adapter(self, nondiff, in_tree, len(xs))
+        rule = self._with_rules_of_now() if youngest(xs) is not None else self
+        adapter = _Adapter(rule, nondiff, in_tree, len(xs))
         call = Call(
             self.__name__,
             adapter.fun,

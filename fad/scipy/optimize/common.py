@@ -15,7 +15,8 @@ from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.scipy.host import HostCall
 from fad.scipy.special.build import number
-from fad.transforms.implicit import depth, find_closed_over, implicit_root
+from fad.transforms.closures import find_closed_over
+from fad.transforms.implicit import depth, implicit_root
 from fad.transforms.jacobian import jacobian
 
 OptimizeResult = so.OptimizeResult
