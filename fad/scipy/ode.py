@@ -21,7 +21,7 @@ from fad.scipy.host import host_function, needs_host_call, plain
 from fad.scipy.runge_kutta import EXPLICIT, Stepper, fractions_of
 from fad.scipy.special.build import number
 from fad.transforms.check import as_value
-from fad.transforms.closures import find_as_now
+from fad.transforms.closures import find_as_now, hold_arrays
 from fad.transforms.tape import is_inexact
 
 _METHODS = {method: name for name, method in EXPLICIT.items()} | {si.Radau: "Radau", si.BDF: "BDF", si.LSODA: "LSODA"}
@@ -130,8 +130,11 @@ def solve_ivp(
         stepper = Stepper(field, t0, t1, y0, method, rtol, atol, max_step, first_step)
         times, rows = stepper.solve(times)
         return _result(times, rows.T, stepper.nfev)
+    at_host = needs_host_call((y0, t0, t1, times, held))
+    if at_host:
+        _, rebuild = find_as_now(hold_arrays(field))  # its rules solve again, later
     solver = _Solver(rebuild, method, adjoint == "discrete", options)
-    if needs_host_call((y0, t0, t1, times, held)):
+    if at_host:
         times = np.stack([t0, t1]) if times is None else times
         (rows,) = host_function("scipy.integrate.solve_ivp", solver.rows)(y0, t0, t1, times, *held)
     else:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.memory import snapshot
+from fad.core.memory import copy_layout, is_writeable, snapshot
 from fad.core.tracer import Tracer
 from fad.core.transformed import Transformed
 from fad.errors import CustomRuleError
@@ -38,9 +38,19 @@ def find_as_now(function: Any) -> tuple[list, Callable]:
 
 
 def hold_as_now(function: Any) -> Any:
-    """Return a function that finds the traced arrays of its closure as they are now, whatever is written into them."""
-    held, rebuild = find_as_now(function)
-    return rebuild(held) if held else function
+    """Return a function that finds the arrays of its closure as they are now, whatever is written into them."""
+    held, rebuild = find_closed_over(function, arrays=True)
+    return rebuild([_copy(x) if type(x) is np.ndarray else snapshot(x) for x in held]) if held else function
+
+
+def hold_arrays(function: Any) -> Any:
+    """Return a function that finds the plain arrays of its closure as they are now, and traced ones where they were."""
+    held, rebuild = find_closed_over(function, arrays=True)
+    return rebuild([_copy(x) if type(x) is np.ndarray else x for x in held]) if held else function
+
+
+def _copy(x: np.ndarray) -> np.ndarray:
+    return copy_layout(x) if is_writeable(x) else x
 
 
 def _open_value(x: Any, held: list, seen: dict, arrays: bool) -> Callable | None:

@@ -52,8 +52,30 @@ def right_hand_side_of_a_linear_system(x, w):
     return np.sum(fad.custom_linear_solve(lambda u: w * u, x, solve, solve))
 
 
+def closure_of_a_reverse_rule(x, w):
+    rule = fad.custom_vjp(lambda v: np.sum(np.sin(v * x)))
+    rule.defvjp(lambda v: (np.sum(np.sin(v * x)), v), lambda v, ct: (ct * np.sum(x * np.cos(v * x)),))
+    return rule(w)
+
+
+def closure_of_a_forward_rule(x, w):
+    rule = fad.custom_jvp(lambda v: np.sum(x * v**2))
+    rule.defjvp(lambda vs, ts: (np.sum(x * vs[0] ** 2), 2 * np.sum(x) * vs[0] * ts[0]))
+    return rule(w)
+
+
+def closure_of_an_integrand(x, w):
+    return fad.scipy.integrate.quad(lambda t: np.sin(t * x[0] * w), 0.0, 1.0)[0]
+
+
+def closure_of_a_differential_equation(x, w):
+    field = lambda y, t: -y * x * w
+    return np.sum(fad.scipy.integrate.odeint(field, B, np.array([0.0, 1.0]), rtol=1e-11, atol=1e-12)[-1])
+
+
 OPERATIONS = [
     state_of_a_while_loop, state_of_a_fori_loop, rows_of_a_scan, operand_of_a_branch, number_of_a_branch,
+    closure_of_a_reverse_rule, closure_of_a_forward_rule, closure_of_an_integrand, closure_of_a_differential_equation,
     operand_of_a_pullback, operand_of_a_rule, matrix_of_a_linear_system, right_hand_side_of_a_linear_system,
 ]  # fmt: skip
 ARRAYS = {
@@ -132,3 +154,35 @@ def test_a_plain_array_in_the_matrix_of_a_linear_system_is_taken_as_it_was(compi
     for derivative in (fad.grad(overwriting), lambda w: fad.linearize(overwriting, w)[1](1.0)):
         found = fad.jit(derivative)(W) if compiled else derivative(W)
         np.testing.assert_allclose(found, wanted, rtol=1e-8)
+
+
+def rule_with_an_integral(x, w):
+    return closure_of_a_reverse_rule(x, w) + closure_of_a_forward_rule(x, w) * closure_of_an_integrand(x, w)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_plain_arrays_of_functions_that_rules_run_later_are_taken_as_they_were(compiled):
+    def overwriting(w):
+        x = B * 2.0
+        y = rule_with_an_integral(x, w)
+        x[:] = 7.0
+        return y
+
+    h = 1e-3
+    coarse, fine = ((overwriting(W + s) - overwriting(W - s)) / (2 * s) for s in (h, h / 2))
+    for derivative in (fad.grad(overwriting), lambda w: fad.linearize(overwriting, w)[1](1.0)):
+        found = fad.jit(derivative)(W) if compiled else derivative(W)
+        np.testing.assert_allclose(found, (4 * fine - coarse) / 3, rtol=1e-8)
+
+
+def test_an_integrand_may_count_its_calls_in_an_array_from_outside():
+    calls = np.zeros(1)
+
+    def integrand(t, w):
+        calls[0] += 1
+        return np.sin(t * w)
+
+    fad.scipy.integrate.quad(integrand, 0.0, 1.0, (W,))
+    plain = calls[0]
+    fad.vjp(lambda w: fad.scipy.integrate.quad(integrand, 0.0, 1.0, (w,))[0], W)
+    assert calls[0] == 2 * plain > 0
