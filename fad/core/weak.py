@@ -97,7 +97,20 @@ class WeakComplex(np.complex128):
     __array_function__ = _function
 
 
+def _install_comparisons(kind: Any) -> None:
+    """Let weak scalars compare as Python's numbers: NumPy's would widen a narrower array, and tell 0.1 from its 0.1."""
+
+    def define(name: str, compare: Any) -> None:
+        setattr(kind, name, lambda self, other: compare(number(self), number(other)))
+
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        define(f"__{name}__", getattr(operator, name))
+    kind.__hash__ = kind.__base__.__hash__  # which Python drops beside an own __eq__
+
+
 _NUMBERS: dict[type, Any] = {WeakFloat: float, WeakComplex: complex}
+for _kind in _NUMBERS:
+    _install_comparisons(_kind)
 WEAK = frozenset(_NUMBERS)
 _ALONE = {*_NUMBERS, bool, int, float, complex}
 _FLOATS = {WeakFloat, float, int}

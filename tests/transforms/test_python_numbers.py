@@ -1,5 +1,7 @@
 """A Python number that is differentiated promotes as the plain run's number does, in every transform."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -162,3 +164,26 @@ def test_elements_of_a_list_are_python_numbers(program, dtype):
             assert got.dtype == wanted.dtype
             np.testing.assert_allclose(got, wanted, rtol=8 * np.finfo(dtype).eps)
         assert fad.grad(lambda x: np.sum(np.abs(LISTS[program](x))))(x).dtype == dtype
+
+
+@pytest.mark.parametrize("choose", [np.maximum, np.minimum, np.fmax, np.fmin])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_number_chosen_beside_a_narrower_array_has_its_derivative(choose, swapped):
+    y = np.array([0.2, 0.5, 0.962, -1.0], np.float32)
+    f = lambda z: np.sum(choose(z + 1, y) if swapped else choose(y, z + 1))
+    chosen = float(np.sum(choose(y, np.float32(0.946)) == np.float32(0.946)))
+    for derivative in (fad.grad(f), fad.jit(fad.grad(f)), lambda z: fad.jvp(f, (z,), (1.0,))[1]):
+        assert derivative(-0.054) == chosen > 0
+
+
+@pytest.mark.parametrize("compare", [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge])
+@pytest.mark.parametrize("other", [np.array([0.1, 0.3], "f4"), np.float32(0.1), np.float64(0.1), 0.1, 0.2, 1])
+def test_a_number_compares_as_pythons_does(compare, other):
+    found = []
+
+    def f(z):
+        found.extend([np.asarray(compare(z, other)).tolist(), np.asarray(compare(other, z)).tolist()])
+        return z * 2.0
+
+    fad.grad(f)(0.1)
+    assert found == [np.asarray(compare(0.1, other)).tolist(), np.asarray(compare(other, 0.1)).tolist()]
