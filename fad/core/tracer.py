@@ -33,7 +33,8 @@ from fad.errors import (
 from fad.introspect.reachable import TRACED
 
 _births = itertools.count(1)
-_ADDS = {np.add, np.multiply}
+_ADDS = {np.add, np.multiply}  # whose reductions compute in the dtype of a wider output
+
 
 class Tracer:
     """A value on its way through a transform: an array that remembers which trace it belongs to.

@@ -19,9 +19,7 @@ from fad.errors import CustomRuleError
 def find_closed_over(function: Any, arrays: bool = False) -> tuple[list, Callable]:
     """Return the traced values that a function holds, and a function that makes it again with others in their place.
 
-    With `arrays`, plain arrays of numbers are returned with them.
-
-    A tuple of functions is taken too.
+    With `arrays`, plain arrays of numbers are returned with them. A tuple of functions is taken too.
 
     They are looked for in the cells of its closure, its defaults, the arguments of a partial, the instance of a method
     that is a pytree, and in functions found there. Values are the leaves of pytrees.

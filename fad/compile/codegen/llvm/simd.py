@@ -65,7 +65,7 @@ class Lanes:
         ]
 
     def mask(self, bound: str) -> list[str]:
-        """Number the lanes from %j on, and compare them with a bound."""
+        """Number the elements of a vector from %j on, and compare them with a bound."""
         tag, v = self.tag, vector(I64, self.n)
         return [
             *self.spread_out(f"%jj{tag}", I64, f"%j{tag}"), *self.spread_out(f"%nn{tag}", I64, bound),
