@@ -333,6 +333,14 @@ def copy_layout(x: np.ndarray) -> np.ndarray:
     return y
 
 
+def copy_argument(x: np.ndarray) -> np.ndarray:
+    """Return a copy of an array as it was given: what is repeated along an axis, and no more in memory, stays so."""
+    if 0 not in x.strides or not x.size:
+        return copy_layout(x)
+    once = x[tuple([slice(1) if s == 0 else slice(None) for s in x.strides])]
+    return np.broadcast_to(copy_layout(once), x.shape)
+
+
 def follow(x: Any, path: list) -> Any:
     """Return the part of a plain array that a path of views leads to, or None if that is no view of it."""
     if not path:

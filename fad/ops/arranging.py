@@ -15,6 +15,7 @@ from fad.core.archetypes import linear
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import bind, outcome, strong
+from fad.ops.memory_order import lay_out
 from fad.ops.structural import along, as_array, as_shape, beside, normalize_axes, normalize_axis
 
 
@@ -220,7 +221,7 @@ def block(arrays):
     depth = _depth(arrays)
     rank = max(depth, *(as_array(x).ndim for x in _blocks(arrays)), 0)
     near = next((x for x in _blocks(arrays) if hasattr(x, "shape") and not is_numpy_scalar(x)), None)
-    return _assemble(arrays if depth else np.copy(arrays), depth, rank, near)
+    return _assemble(arrays if depth else lay_out(np.copy(arrays), "C"), depth, rank, near)
 
 
 def _depth(arrays):
@@ -320,7 +321,7 @@ def repeat(a, repeats, axis=None):
         wide = a.reshape((*a.shape[: axis + 1], 1, *a.shape[axis + 1 :]))
         wide = np.broadcast_to(wide, (*a.shape[: axis + 1], times, *a.shape[axis + 1 :]))
         return wide.reshape((*a.shape[:axis], n * times, *a.shape[axis + 1 :])).copy()
-    return a[(slice(None),) * axis + (np.repeat(np.arange(n), repeats),)]
+    return lay_out(a[(slice(None),) * axis + (np.repeat(np.arange(n), repeats),)], "C")
 
 
 @public(

@@ -14,6 +14,7 @@ from fad.core.primitive import Binary, answer, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, strong
 from fad.ops.einsum import contract_p
+from fad.ops.memory_order import lay_out
 from fad.ops.reduction import as_scalar
 from fad.ops.structural import as_array, normalize_axes, normalize_axis
 
@@ -280,7 +281,7 @@ def _matvec(x1, x2, /, **options):
     refuse_options("matvec", options)
     x1, x2 = _pair(x1, x2)
     _check_core("matvec", x1, x2, (-1, -1), "(m,n),(n)->(m)")
-    return np.einsum("...ij,...j->...i", x1, x2)
+    return lay_out(np.einsum("...ij,...j->...i", x1, x2), "C")
 
 
 def _check_core(name, x1, x2, axes, signature):
@@ -309,7 +310,7 @@ def _vecmat(x1, x2, /, **options):
     refuse_options("vecmat", options)
     x1, x2 = _pair(x1, x2)
     _check_core("vecmat", x1, x2, (-1, -2), "(n),(n,m)->(m)")
-    return np.einsum("...i,...ij->...j", x1.conj(), x2)
+    return lay_out(np.einsum("...i,...ij->...j", x1.conj(), x2), "C")
 
 
 vecdot = public(np.vecdot, name="vecdot", samples=lambda s: [

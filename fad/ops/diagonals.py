@@ -6,9 +6,11 @@ import numpy as np
 
 from fad.backends import like, made_like
 from fad.core.buffers import Taken
+from fad.core.memory import layout
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.ops.functional_updates import At
+from fad.ops.memory_order import lay_out_as
 from fad.ops.structural import as_array, normalize_axes
 
 
@@ -93,9 +95,15 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     return _diagonal(np.moveaxis(a, (i, j), (-2, -1)), offset=offset)
 
 
-_diagonal = Taken(
-    lambda a, offset: a[(Ellipsis, *_line(*a.shape[-2:], offset))], lambda a, offset: np.diagonal(a, offset, -2, -1)
-)
+def _take_diagonal(a, offset):
+    return lay_out_as(a[(Ellipsis, *_line(*a.shape[-2:], offset))], _view_diagonal(layout(a), offset))
+
+
+def _view_diagonal(a, offset):
+    return np.diagonal(a, offset, -2, -1)
+
+
+_diagonal = Taken(_take_diagonal, _view_diagonal)
 
 
 @public(np.diag, samples=lambda s: [call(s.real(3)), call(s.real(3), -1), call(s.real(3, 4), 1), call(s.real(0))])

@@ -8,6 +8,7 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.ops.arranging import having
+from fad.ops.memory_order import lay_out_as_copy
 from fad.ops.reduction import sum_p
 from fad.ops.scans import cut
 from fad.ops.structural import as_array, beside, normalize_axes, normalize_axis
@@ -146,7 +147,8 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     f = as_array(f)
     axes = normalize_axes(axis, f.ndim)
     f = f if f.dtype.kind in "fc" else f.astype(float)
-    found = [_slopes(f, h, k, edge_order) for h, k in zip(_steps(varargs, f.shape, axes), axes, strict=True)]
+    steps = _steps(varargs, f.shape, axes)
+    found = [lay_out_as_copy(_slopes(f, h, k, edge_order), f) for h, k in zip(steps, axes, strict=True)]
     return found[0] if len(axes) == 1 else tuple(found)
 
 

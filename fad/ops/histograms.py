@@ -119,8 +119,11 @@ def _add_up(found: list[tuple], weights: Any) -> Any:
     """Add weights into a table with one axis for each entry of `found`, the places along that axis."""
     inside = functools.reduce(np.logical_and, [inside for _, inside, _ in found])
     weights = np.where(inside, weights, made_like(np.zeros_like, weights, ()))
-    table = At(np.zeros_like(weights, shape=tuple(n for _, _, n in found)))
-    return table[tuple(places for places, _, _ in found)].add(weights)
+    if len(found) == 1:
+        return At(np.zeros_like(weights, shape=(found[0][2],)))[found[0][0]].add(weights)
+    # As NumPy does: a table with places for outliers around it, of which the result is the middle.
+    table = At(np.zeros_like(weights, shape=tuple(n + 2 for _, _, n in found)))
+    return table[tuple(places + 1 for places, _, _ in found)].add(weights)[(slice(1, -1),) * len(found)]
 
 
 @public(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from fad import tree
 from fad.core.archetypes import linear
 from fad.core.memory import RUNS, layout, snapshot
 from fad.core.samples import call
@@ -58,6 +61,19 @@ def lay_out(x, order):
     return x if type(plain) is not np.ndarray or plain.flags[f"{order}_CONTIGUOUS"] else bind(order_p, x, order=order)
 
 
+def in_order(function: Callable, order: str) -> Callable:
+    """Return a function whose matrices and stacks, those that it returns, lie in memory in C or Fortran's order."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return tree.map(lay_out_matrix, function(*args, **kwargs))
+
+    def lay_out_matrix(y: Any) -> Any:
+        return lay_out(y, order) if type(y) is Tracer and y.ndim > 1 else y
+
+    return call
+
+
 def lay_out_like(y: Any, x: Any) -> Any:
     """Return a result in Fortran's order if the operand lies so and in no other, else in C's: as NumPy's copies do."""
     if not isinstance(y, (Tracer, np.ndarray)):
@@ -66,13 +82,21 @@ def lay_out_like(y: Any, x: Any) -> Any:
     return lay_out(y, "F" if type(plain) is np.ndarray and plain.flags.fnc else "C")
 
 
+def lay_out_as_copy(y: Any, x: Any) -> Any:
+    """Return a result in which the axes lie in memory as in NumPy's copy of the operand that keeps their order."""
+    plain = layout(x)
+    return lay_out_as(y, np.empty_like(plain)) if type(plain) is np.ndarray else y
+
+
 def lay_out_as(y: Any, own: Any) -> Any:
     """Return a result in which the axes lie in memory in the order that they have in a plain array of its shape."""
     return lay_out_axes(y, axes_in_memory(own)) if type(own) is np.ndarray else y
 
 
 def axes_in_memory(x: np.ndarray) -> tuple:
-    """Return the axes of a plain array from the slowest to the fastest."""
+    """Return the axes of a plain array from the slowest to the fastest; as they come where elements are repeated."""
+    if 0 in x.strides:
+        return tuple(range(x.ndim))
     return tuple(sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis])))
 
 

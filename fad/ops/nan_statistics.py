@@ -11,6 +11,7 @@ from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.ops.flat_reductions import argmax_p, argmin_p, position
+from fad.ops.memory_order import lay_out_as_copy
 from fad.ops.norms import root
 from fad.ops.reduction import (
     NOTHING,
@@ -35,7 +36,7 @@ from fad.ops.structural import as_array
 def _without(a: Any, neutral: Any) -> Any:
     """Return an array with a neutral element for each NaN."""
     a = as_array(a)
-    return np.where(np.isnan(a), neutral, a) if a.dtype.kind in "fc" else a
+    return lay_out_as_copy(np.where(np.isnan(a), neutral, a), a) if a.dtype.kind in "fc" else a
 
 
 def _holes(s, *shape):
@@ -121,7 +122,7 @@ def _nan_extreme(reduce, worst, a, axis, out, keepdims, initial, where):
     missing = np.isnan(a)
     if 0 in [a.shape[i] for i in find_reduced_axes(axis, a.ndim)] and absent(initial):
         raise ValueError("zero-size array to reduction operation which has no identity")
-    y = reduce(np.where(missing, worst, a), axis, keepdims=is_true(keepdims), **_list_given(initial, where))
+    y = reduce(_without(a, worst), axis, keepdims=is_true(keepdims), **_list_given(initial, where))
     none = np.all(missing, axis, keepdims=is_true(keepdims))
     if absent(initial):
         warn_if(none, "All-NaN slice encountered")

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from fad.backends import is_numpy
+from fad.core.memory import layout
 from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import outcome
 from fad.ops.asking import example
 from fad.ops.indexing import pick
+from fad.ops.memory_order import axes_in_memory, lay_out_axes
 from fad.ops.reduction import as_scalar, is_true
 from fad.ops.sorting import sort_with_order
 from fad.ops.statistics import warn_if
@@ -306,8 +308,18 @@ def _middle(a, axis, out, keepdims, skip_nan):
         y = s[..., n // 2] if n % 2 else 0.5 * (s[..., n // 2 - 1] + s[..., n // 2])
         y = _put_nan(y, missing[..., -1]).astype(s.dtype.newbyteorder("="), copy=False)
     y = y + 0.0  # NumPy takes the mean, a sum, in which a zero is positive
+    y = _lay_out_as_mean(y, rows, skip_nan)
     shape = tuple(1 if i in axes else d for i, d in enumerate(a.shape))
     return y.reshape(shape) if keepdims else as_scalar(y)
+
+
+def _lay_out_as_mean(y: Any, rows: Any, masked: bool) -> Any:
+    """Return the medians of rows in the order in memory that NumPy's mean of the sorted rows has."""
+    plain = layout(rows)
+    if type(plain) is not np.ndarray:
+        return y
+    in_memory = axes_in_memory(plain if masked else np.empty_like(plain))  # a masked array is one of values taken
+    return lay_out_axes(y, tuple(axis for axis in in_memory if axis != plain.ndim - 1))
 
 
 def _sample_median(s):

@@ -13,7 +13,7 @@ from fad.core.archetypes import flat
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import bind
-from fad.ops.memory_order import lay_out_like
+from fad.ops.memory_order import lay_out_as_copy
 from fad.ops.reduction import shift_axes
 from fad.ops.scans import cut, flatten
 from fad.ops.structural import as_array, normalize_axis
@@ -123,7 +123,7 @@ def sort(a, axis=-1, kind=None, order=None, *, stable=None):
     array([0., 1., 0.])
     """
     a, axis = _order(a, axis)
-    return lay_out_like(sort_with_order(a, axis, _kind(kind, order, stable))[0], a)
+    return lay_out_as_copy(sort_with_order(a, axis, _kind(kind, order, stable))[0], a)
 
 
 @public(np.argsort, flat=True, methods=("argsort",), samples=_sample_sort)
@@ -159,7 +159,7 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
     """
     a, axis = _order(a, axis)
     _kind(None, order, None)
-    return lay_out_like(bind(permute_p, a, bind(argpartition_p, a, axis=axis, kth=_kth(kth)), axis=axis), a)
+    return lay_out_as_copy(bind(permute_p, a, bind(argpartition_p, a, axis=axis, kth=_kth(kth)), axis=axis), a)
 
 
 @public(np.argpartition, flat=True, methods=("argpartition",), samples=_sample_partition)

@@ -26,7 +26,7 @@ from fad.core.tracer import bind
 from fad.ops.structural import as_array, normalize_axis
 from fad.scipy.registration import missing, registrar
 
-register_function = registrar("fft")
+register_function = registrar("fft", order="C")
 
 # --- numpy.fft's functions under SciPy's arguments --------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ fft2, ifft2, irfft2 = _many("fft2", (-2, -1)), _many("ifft2", (-2, -1)), _many("
 rfftn, rfft2 = _many("rfftn", None, complex=False), _many("rfft2", (-2, -1), complex=False)
 
 
-@register_function("fftshift", samples=lambda s: [call(s.real(5)), call(s.real(3, 4), axes=1)])
+@register_function("fftshift", order=None, samples=lambda s: [call(s.real(5)), call(s.real(3, 4), axes=1)])
 def fftshift(x, axes=None):
     """Move the frequency zero to the middle of axes.
 
@@ -100,7 +100,7 @@ def fftshift(x, axes=None):
     return np.fft.fftshift(x, axes)
 
 
-@register_function("ifftshift", samples=lambda s: [call(s.real(5)), call(s.real(3, 4), axes=1)])
+@register_function("ifftshift", order=None, samples=lambda s: [call(s.real(5)), call(s.real(3, 4), axes=1)])
 def ifftshift(x, axes=None):
     """Move the frequency zero from the middle of axes to their start: the inverse of fftshift.
 
@@ -310,7 +310,7 @@ def _hankel_samples(s):
     return [call(s.real(6), 0.1, 0.5), call(s.real(2, 7), 0.2, 1.0, offset=0.1, bias=0.3)]
 
 
-@register_function("fht", samples=_hankel_samples, constants=_HANKEL, complex=False)
+@register_function("fht", order=None, samples=_hankel_samples, constants=_HANKEL, complex=False)
 def fht(a, dln, mu, offset=0.0, bias=0.0):
     """Return the fast Hankel transform of samples spaced by `dln` in the logarithm; the parameters are constants.
 
@@ -320,7 +320,7 @@ def fht(a, dln, mu, offset=0.0, bias=0.0):
     return _hankel(a, dln, mu, offset, bias, False)
 
 
-@register_function("ifht", samples=_hankel_samples, constants=_HANKEL, complex=False)
+@register_function("ifht", order=None, samples=_hankel_samples, constants=_HANKEL, complex=False)
 def ifht(A, dln, mu, offset=0.0, bias=0.0):
     """Return the inverse of `fht`; the parameters are constants.
 

@@ -9,17 +9,20 @@ from typing import Any
 from fad.backends import backend_of
 from fad.core.primitive import public
 from fad.errors import BackendFunctionError
+from fad.ops.memory_order import in_order
 
 
-def registrar(module: str) -> Callable:
+def registrar(module: str, order: str | None = None) -> Callable:
     """Return a decorator maker for a module of SciPy: ``register_function(name, samples=...)`` makes a function public.
 
-    Plain arguments go to SciPy's function of that name.
+    Plain arguments go to SciPy's function of that name. `order` is the one in memory of the matrices that SciPy's
+    functions return: "C", or "F" for those of LAPACK; None where it depends.
     """
     scipy_module = importlib.import_module(f"scipy.{module}")
 
-    def register_function(name: str, **notes: Any) -> Callable:
-        return public(getattr(scipy_module, name), name=f"scipy.{module}.{name}", **notes)
+    def register_function(name: str, order: str | None = order, **notes: Any) -> Callable:
+        decorate = public(getattr(scipy_module, name), name=f"scipy.{module}.{name}", **notes)
+        return decorate if order is None else lambda function: decorate(in_order(function, order))
 
     return register_function
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from fad import config
-from fad.core.memory import copy_layout, is_writeable
+from fad.core.memory import copy_argument, is_writeable
 from fad.errors import MutationError
 from fad.introspect.frames import show_place, user_place
 
@@ -191,7 +191,7 @@ def own(primals: list) -> list:
     """
     if np.ndarray not in map(type, primals) or config.check_mutation.get() == "off":
         return primals
-    return [copy_layout(x) if type(x) is np.ndarray else x for x in primals]
+    return [copy_argument(x) if type(x) is np.ndarray else x for x in primals]
 
 
 def check_own(owned: list, primals: list) -> None:

@@ -25,6 +25,7 @@ from fad.ops.linalg.common import (
     rule_batch,
     t,
 )
+from fad.ops.memory_order import lay_out
 
 # --- cholesky ------------------------------------------------------------------------------------------------------
 
@@ -95,7 +96,7 @@ def cholesky(a, /, *, upper=False):
            [0.  , 0.  ]])
     """
     a = matrices(a)
-    return h(bind(cholesky_p, h(a))) if upper else bind(cholesky_p, a)
+    return lay_out(h(bind(cholesky_p, h(a))), "C") if upper else bind(cholesky_p, a)
 
 
 # --- qr ------------------------------------------------------------------------------------------------------------

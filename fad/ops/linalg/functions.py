@@ -14,6 +14,7 @@ from fad.core.values import stop_gradient
 from fad.ops.contraction import vecdot as _vecdot
 from fad.ops.linalg.common import eye_like
 from fad.ops.linalg.solving import regular
+from fad.ops.memory_order import lay_out_as_copy
 from fad.ops.structural import as_array
 
 # --- powers and chains ---------------------------------------------------------------------------------------------
@@ -35,7 +36,7 @@ def matrix_power(a, n):
     n = _power(n)
     if n == 0:
         ones = np.broadcast_to(eye_like(stop_gradient(a), a.shape[-1]), a.shape)
-        return (ones + np.zeros_like(a)).astype(a.dtype, copy=False)  # in its byte order
+        return lay_out_as_copy((ones + np.zeros_like(a)).astype(a.dtype, copy=False), a)  # in its byte order
     if n < 0:
         a, n = np.linalg.inv(a), -n
     return _positive_power(a, n)

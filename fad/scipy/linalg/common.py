@@ -15,6 +15,7 @@ from fad.core.archetypes import align
 from fad.core.primitive import public
 from fad.core.tracer import bind
 from fad.errors import MissingRuleError
+from fad.ops.memory_order import in_order
 from fad.scipy.linalg import formulas
 
 sl = ScipyModule("linalg", formulas)  # SciPy's functions, and what a device has in their place
@@ -54,14 +55,20 @@ def batch_stacks(prim: Callable) -> Callable:
     return batch
 
 
-def scipy_function(name: str, **notes: Any) -> Callable:
+def scipy_function(name: str, order: str | None = None, **notes: Any) -> Callable:
     """Register a function under SciPy's name: plain arguments go to SciPy itself.
 
-    Arguments that this version of SciPy's function does not have are refused for traced ones too.
+    Arguments that this version of SciPy's function does not have are refused for traced ones too. `order` is "F" where
+    SciPy returns the matrices as LAPACK laid them out.
     """
     theirs = getattr(scipy.linalg, name)
     register = public(theirs, name=f"scipy.linalg.{name}", **notes)
-    return lambda function: register(without_newer_arguments(function, theirs))
+
+    def register_function(function):
+        function = without_newer_arguments(function, theirs)
+        return register(function if order is None else in_order(function, order))
+
+    return register_function
 
 
 def without_newer_arguments(function: Callable, theirs: Callable) -> Callable:

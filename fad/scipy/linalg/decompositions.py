@@ -26,6 +26,7 @@ from fad.ops.linalg.common import (
     rule_batch,
 )
 from fad.ops.linalg.eigen import diag_matrix, eigh_rule_p, general
+from fad.ops.memory_order import lay_out
 from fad.ops.structural import as_array
 from fad.scipy.linalg import formulas
 from fad.scipy.linalg.common import (
@@ -109,7 +110,7 @@ def _eigh_samples(s):
     return [call(a), call(a, lower=False), call(a, b)]
 
 
-@scipy_function("eigh", samples=lambda s: [
+@scipy_function("eigh", order="F", samples=lambda s: [
     *_eigh_samples(s), call(_hermitian(s, 3), definite(s, 3), eigvals_only=True)], **_GAUGE)  # fmt: skip
 def eigh(
     a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, type=1, check_finite=True,
@@ -173,7 +174,7 @@ _all_real_p = flag("all_are_real", lambda w: np.bool_(bool((w.imag == 0).all()))
 
 
 # The vectors are those of one matrix, which may be turned beside LAPACK's for a pencil.
-@scipy_function("eig", samples=_general)
+@scipy_function("eig", order="F", samples=_general)
 def eig(
     a, b=None, left=False, right=True, overwrite_a=False, overwrite_b=False, check_finite=True,
     homogeneous_eigvals=False,
@@ -211,7 +212,7 @@ def eigvals(a, b=None, overwrite_a=False, check_finite=True, homogeneous_eigvals
 # --- svd, polar, orth, null_space ------------------------------------------------------------------------------------
 
 
-@scipy_function("svd", samples=lambda s: [
+@scipy_function("svd", order="F", samples=lambda s: [
     call(s.real(3, 2), full_matrices=False), call(s.real(2, 3), compute_uv=False)],
     numerical=False, gauge="the phases of pairs of vectors, and full_matrices")  # fmt: skip
 def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True, lapack_driver="gesdd"):
@@ -261,7 +262,7 @@ def _rank(s: Any, shape: tuple, rcond: float | None) -> int:
     return int(np.sum(s > np.max(s) * cutoff))
 
 
-@scipy_function("orth", samples=lambda s: [call(s.real(3, 2))], **_GAUGE,
+@scipy_function("orth", order="F", samples=lambda s: [call(s.real(3, 2))], **_GAUGE,
     raises="ValueError: The array has fewer than two axes, is empty, or has infinities or NaNs.")  # fmt: skip
 def orth(A, rcond=None):
     """Return an orthonormal basis of the range; only what does not depend on the choice has a derivative.
@@ -274,7 +275,7 @@ def orth(A, rcond=None):
     return u[..., : _rank(s, A.shape, rcond)]
 
 
-@scipy_function("null_space", samples=lambda s: [call(s.real(2, 3))], **_GAUGE)
+@scipy_function("null_space", order="F", samples=lambda s: [call(s.real(2, 3))], **_GAUGE)
 def null_space(A, rcond=None, *, overwrite_a=False, check_finite=True, lapack_driver="gesdd"):
     """Return an orthonormal basis of the null space; only what does not depend on the choice has a derivative.
 
@@ -308,7 +309,7 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
         order = (bind(_column_order_p, a),)
         a = np.take_along_axis(a, np.broadcast_to(row(order[0]), a.shape), axis=-1)
     q, r = np.linalg.qr(a, names[mode])
-    return (r, *order) if mode == "r" else (q, r, *order)
+    return (r, *order) if mode == "r" else (lay_out(q, "F"), r, *order)
 
 
 def _column_order(a):

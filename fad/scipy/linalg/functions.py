@@ -89,7 +89,7 @@ def expm(A):
     return bind(_expm_p, _square(A, "expm"))
 
 
-@scipy_function("expm_frechet", samples=lambda s: [
+@scipy_function("expm_frechet", order="F", samples=lambda s: [
     call(double(s.real(3, 3)), double(s.real(3, 3))),
     call(double(s.real(2, 2)), double(s.real(2, 2)), compute_expm=False)])  # fmt: skip
 def expm_frechet(A, E, method=None, compute_expm=True, check_finite=True):

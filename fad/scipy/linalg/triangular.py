@@ -76,7 +76,7 @@ def _transpose(a: Any, trans: Any, lower: bool) -> tuple:
     raise ValueError(f"trans must be 0, 1, 2, 'N', 'T' or 'C', not {trans!r}")
 
 
-@scipy_function("solve_triangular", samples=lambda s: [
+@scipy_function("solve_triangular", order="F", samples=lambda s: [
     call(regular(s, 3), s.real(3, 2)), call(regular(s, 3), s.real(3), lower=True),
     call(regular(s, 3), s.real(3), trans=1), call(regular(s, 3), s.real(3, 1), trans="C", lower=True),
     call(0.3 * s.real(3, 3), s.real(3), unit_diagonal=True)])  # fmt: skip
@@ -98,7 +98,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
 # --- cholesky --------------------------------------------------------------------------------------------------------
 
 
-@scipy_function("cholesky", numerical=False, samples=lambda s: [
+@scipy_function("cholesky", order="F", numerical=False, samples=lambda s: [
     call(definite(s, 3)), call(definite(s, 3), lower=True)])  # fmt: skip
 def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     """Return the Cholesky factor: upper with ``a = u^H u``, or lower with ``a = l l^H``.
@@ -115,7 +115,7 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     return _cholesky(a, upper=not lower)
 
 
-@scipy_function("cho_factor", numerical=False, samples=lambda s: [
+@scipy_function("cho_factor", order="F", numerical=False, samples=lambda s: [
     call(definite(s, 3)), call(definite(s, 3), lower=True)])  # fmt: skip
 def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
     """Return the Cholesky factor for `cho_solve`, and `lower`; in the other triangle stands what SciPy leaves there.
@@ -151,7 +151,7 @@ def _cho_solve_samples(s):
     ]
 
 
-@scipy_function("cho_solve", samples=_cho_solve_samples)
+@scipy_function("cho_solve", order="F", samples=_cho_solve_samples)
 def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
     """Solve ``a x = b`` given what `cho_factor` returned for `a`.
 
@@ -255,7 +255,7 @@ _pivots_p = Primitive(
 )
 
 
-@scipy_function("lu_factor", samples=lambda s: [call(s.real(3, 3)), call(s.real(4, 2)), call(s.real(2, 3))])
+@scipy_function("lu_factor", order="F", samples=lambda s: [call(s.real(3, 3)), call(s.real(4, 2)), call(s.real(2, 3))])
 def lu_factor(a, overwrite_a=False, check_finite=True):
     """Return both factors in one matrix, and the pivots, for `lu_solve`.
 
@@ -270,7 +270,7 @@ def lu_factor(a, overwrite_a=False, check_finite=True):
     return both if a.shape[-2] <= k else np.concatenate([both, low[..., k:, :]], -2), bind(_pivots_p, a)
 
 
-@scipy_function("lu_solve", samples=lambda s: [
+@scipy_function("lu_solve", order="F", samples=lambda s: [
     call(sl.lu_factor(s.real(3, 3)), s.real(3)), call(sl.lu_factor(s.real(3, 3)), s.real(3, 2), trans=1),
     call(sl.lu_factor(s.real(3, 3)), s.real(3), trans=2)], constants=())  # fmt: skip
 def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):

@@ -22,7 +22,7 @@ from fad.ops.structural import as_array, normalize_axis
 from fad.scipy.kernels import backwards, convolve_p, cost_of
 from fad.scipy.registration import registrar
 
-register_function = registrar("ndimage")
+register_function = registrar("ndimage", order="C")
 
 MODES = {"reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
          "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant"}  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.samples import call
+from fad.ops.memory_order import lay_out
 from fad.ops.structural import as_array, normalize_axis
 from fad.scipy.kernels import backwards, cost_of, run_convolution
 from fad.scipy.registration import registrar
@@ -69,7 +70,7 @@ def _samples(s):
     ] + [call(s.real(), s.real()), call(s.real(6), s.real(3))]
 
 
-@register_function("convolve", samples=_samples)
+@register_function("convolve", order="C", samples=_samples)
 def convolve(in1, in2, mode="full", method="auto"):
     """Convolve two arrays of any one number of dimensions; both may be traced.
 
@@ -85,7 +86,7 @@ def convolve(in1, in2, mode="full", method="auto"):
     return _run(a, v, a.ndim, mode, method)
 
 
-@register_function("correlate", samples=_samples)
+@register_function("correlate", order="C", samples=_samples)
 def correlate(in1, in2, mode="full", method="auto"):
     """Correlate two arrays: ``z[k] = sum(in1[l] * conj(in2[l - k]))``, in the modes of `convolve`.
 
@@ -136,7 +137,7 @@ def _axes_samples(s):
     ]  # fmt: skip
 
 
-@register_function("fftconvolve", samples=_axes_samples)
+@register_function("fftconvolve", order="C", samples=_axes_samples)
 def fftconvolve(in1, in2, mode="full", axes=None):
     """Convolve two arrays over `axes` by way of Fourier transforms; the other axes broadcast.
 
@@ -148,7 +149,7 @@ def fftconvolve(in1, in2, mode="full", axes=None):
     return _over_axes(in1, in2, mode, axes)
 
 
-@register_function("oaconvolve", samples=_axes_samples)
+@register_function("oaconvolve", order="C", samples=_axes_samples)
 def oaconvolve(in1, in2, mode="full", axes=None):
     """Convolve as `fftconvolve` does: SciPy adds up pieces of plain arrays, for traced ones the sum is the same.
 
@@ -186,6 +187,7 @@ def _plane(in1, in2, mode, boundary, fillvalue, correlating):
     if mode == "same":
         starts = [m // 2 if correlating else (m - 1) // 2 for m in v.shape]
         y = y[tuple(slice(i, i + n) for i, n in zip(starts, shape, strict=True))]
+    y = lay_out(y, "C")
     return backwards(y, 2) if swapped and correlating else y
 
 

@@ -178,7 +178,10 @@ def _filter_samples(s):
 
 
 @register_function(
-    "lfilter", samples=_filter_samples, raises="ValueError: A coefficient array is empty or has several axes."
+    "lfilter",
+    order="C",
+    samples=_filter_samples,
+    raises="ValueError: A coefficient array is empty or has several axes.",
 )
 def lfilter(b, a, x, axis=-1, zi=None):
     """Filter along an axis by ``a[0] y[n] = b[0] x[n] + b[1] x[n-1] + ... - a[1] y[n-1] - ...``.

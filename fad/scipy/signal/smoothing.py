@@ -78,7 +78,7 @@ def _one_sided(n: int) -> Any:
     return np.where(places == 0, 1.0, np.where(2 * places < n, 2.0, np.where(2 * places == n, 1.0, 0.0)))
 
 
-@register_function("hilbert", complex=False, samples=lambda s: [
+@register_function("hilbert", order="C", complex=False, samples=lambda s: [
     call(s.real(6)), call(s.real(2, 5)), call(s.real(5, 2), N=8, axis=0), call(s.real(6), 3)])  # fmt: skip
 def hilbert(x, N=None, axis=-1):
     """Return the analytic signal: without negative frequencies, and with `x` as its real part.
@@ -107,7 +107,7 @@ def _savgol_samples(s):
         call(s.real(8), 5, 3, mode=mode, cval=0.5) for mode in ("mirror", "constant", "nearest", "wrap")]  # fmt: skip
 
 
-@register_function("savgol_filter", samples=_savgol_samples, complex=False)
+@register_function("savgol_filter", order="C", samples=_savgol_samples, complex=False)
 def savgol_filter(x, window_length, polyorder, deriv=0, delta=1.0, axis=-1, mode="interp", cval=0.0):
     """Smooth, or differentiate, by polynomials fitted to windows of samples; the settings are constants.
 
@@ -173,7 +173,7 @@ def _beyond(x: Any, n: int, mode: str, cval: Any) -> Any:
 
 
 @register_function(
-    "upfirdn",
+    "upfirdn", order="C",
     samples=lambda s: [
         call(s.real(3), s.real(5)),
         call(s.real(4), s.real(2, 5), up=2, down=3),
