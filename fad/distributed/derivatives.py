@@ -8,7 +8,6 @@ first used: there it is put into a bucket, and a bucket that is full is reduced 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -64,7 +63,8 @@ class Buckets:
         if not self.last:
             self.sums[number] = g
             return
-        self.found[number] = sweep_like(g, self.leaves[number], self.traced)
+        plain = type(g) is np.ndarray and not self.traced
+        self.found[number] = g if plain else sweep_like(g, self.leaves[number], self.traced)
         if self.plan:
             self.missing[self.where[number]] -= 1
             while len(self.sent) < len(self.plan) and not self.missing[len(self.sent)]:
@@ -92,7 +92,7 @@ class Buckets:
                 self.share = total[-1]
             for k in bucket:
                 leaf, start = self.leaves[k], at
-                at += math.prod(leaf.shape)
+                at += leaf.size
                 is_number = not leaf.shape and type(leaf) is not np.ndarray
                 self.found[k] = total[start] if is_number else total[start:at].reshape(leaf.shape)
         return self.found
@@ -109,7 +109,7 @@ def _plan(leaves: list, nbytes: int) -> list[list[int]]:
         else:
             plan.append([number])
             size = 0
-        size += math.prod(x.shape) * x.dtype.itemsize
+        size += x.size * x.dtype.itemsize
     return plan
 
 

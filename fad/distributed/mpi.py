@@ -55,7 +55,11 @@ def _extreme(larger: np.ufunc) -> Any:
 
 
 _INEXACT_OPS = {**_OPS, "max": _extreme(np.maximum), "min": _extreme(np.minimum)}
-_WIDER = {np.dtype(np.float16): np.dtype(np.float32)}  # MPI has no numbers of 16 bits
+_STAND_INS = {"e": np.float32, "?": np.uint8}  # MPI has no floats of 16 bits, and no largest of two bools
+_OPS_OF = {
+    **dict.fromkeys(np.typecodes["AllInteger"], _OPS),
+    **dict.fromkeys(np.typecodes["AllFloat"].replace("e", ""), _INEXACT_OPS),
+}
 
 
 class _Request:
@@ -316,12 +320,12 @@ class MPIRank(Communicator):
             return self._exchange(x, x, op)
         if self.deterministic:
             return self._reduce_in_order(x, op)
-        if x.dtype.itemsize == 2 and x.dtype in _WIDER:
-            return self._all_reduce(x.astype(_WIDER[x.dtype]), op).astype(x.dtype)
-        if x.dtype.char == "?":  # MPI has no largest of them
-            return self._all_reduce(x.view(np.uint8), op).view(np.bool_)
+        known = _OPS_OF.get(x.dtype.char)
+        if known is None:
+            dtype = _STAND_INS[x.dtype.char]
+            return self._all_reduce(x.astype(dtype), op).astype(x.dtype)
         out = x.copy()
-        self.mpi.Allreduce(MPI.IN_PLACE, out, (_INEXACT_OPS if x.dtype.kind in "fc" else _OPS)[op])
+        self.mpi.Allreduce(MPI.IN_PLACE, out, known[op])
         return out
 
     def _start_all_reduce(self, x: Any, op: str) -> Any:

@@ -190,6 +190,8 @@ def assign(x: Any, value: Any, casting: str = "same_kind", where: Any = True, na
     """Write a result into a whole array, as ``out=`` and augmented assignment do, and return the array."""
     if type(x) is not Tracer or not is_array(x):
         raise TypeError("return arrays must be of ArrayType")
+    if name in _OF_MATRICES:
+        value = _drop_axes_in_front(value, x.ndim)
     if type(value) is not Tracer or value.dtype != x.dtype or value.shape != x.shape:
         _check_fits(x, value, casting, name)
     if where is not True:
@@ -199,6 +201,16 @@ def assign(x: Any, value: Any, casting: str = "same_kind", where: Any = True, na
     else:
         write(x, Ellipsis, value)
     return x
+
+
+_OF_MATRICES = ("matmul", "matvec", "vecmat", "vecdot")
+
+
+def _drop_axes_in_front(value: Any, ndim: int) -> Any:
+    """Return a stack of one matrix or vector as an array of fewer axes: products take such an output, sums do not."""
+    shape = np.shape(value)
+    more = len(shape) - ndim
+    return value.reshape(shape[more:]) if more > 0 and shape[:more] == (1,) * more else value
 
 
 def _check_fits(x: Tracer, value: Any, casting: str, name: str) -> None:

