@@ -81,6 +81,14 @@ def _phase_of_size_one(program, check, message):
     return "abs(" in program.source and (of_phase or of_sign)
 
 
+_JUMPS = ("count_nonzero", "nonzero(", "sign", "//", "floor", "ceil", "trunc", "fix(", "rint", "round", " > ", " == ")
+
+
+def _zero_but_for_rounding(program, check, message):
+    """The least-squares solution is that of the pseudo-inverse: a coefficient of zero comes out as 1e-17 or as 0."""
+    return check in _VALUES and "lstsq(" in program.source and any(name in program.source for name in _JUMPS)
+
+
 def _sums_into_an_array_of_another_size(program, check, message):
     """NumPy refuses such an ``out=`` too, unless it has to convert the sums: then it writes some of the elements."""
     return "output parameter of cum" in message and "has the wrong shape" in message
@@ -98,6 +106,7 @@ def _diagonal_of_nothing(program, check, message):
 
 KNOWN = {
     "the size of a complex number in an array": _phase_of_size_one,
+    "what jumps at zero, of coefficients that are zero but for rounding": _zero_but_for_rounding,
     "einsum's diagonals of empty arrays": _diagonal_of_nothing,
     "cumulative sums into an array of another size": _sums_into_an_array_of_another_size,
     "a roll of no axes": _roll_of_no_axes,
