@@ -84,7 +84,7 @@ astype_flat_p: Any = register(
     methods=("astype",),
     samples=lambda s: [call(s.real(3, 4), "float32"), call(s.real(3), complex)],
 )
-def astype(x, dtype, /, order="K", casting="unsafe", subok=True, copy=True, *, device=None):
+def astype(x, /, dtype, order="K", casting="unsafe", subok=True, copy=True, *, device=None):
     """Convert to a dtype; to integers and booleans the derivative is zero.
 
     >>> fad.grad(lambda x: fad.numpy.astype(x, np.float32).sum())(np.array([1.0, 2.0]))

@@ -192,12 +192,17 @@ def _fill(self, value):
 
 def _sort(self, axis=-1, kind=None, order=None, *, stable=None):
     """Sort the array in place."""
-    assign(self, np.sort(self, axis=axis))
+    assign(self, np.sort(self, axis=axis, kind=kind, order=order, stable=stable))
 
 
 def _partition(self, kth, axis=-1, kind="introselect", order=None):
     """Sort the array in part, in place."""
     assign(self, np.partition(self, kth, axis=axis))
+
+
+def _put(self, indices, values, mode="raise"):
+    """Set elements of the flattened array."""
+    put(self, indices, values, mode)
 
 
 class Flat:
@@ -319,7 +324,7 @@ Tracer.base = property(_base)
 Tracer.strides = property(lambda self: _read_layout(self).strides, doc="The steps in memory on each axis, in bytes.")
 Tracer.flags = property(lambda self: Flags(_read_layout(self).flags), doc="How the array lies in memory.")
 Tracer.shape = Tracer.shape.setter(_set_shape)
-Tracer.fill, Tracer.sort, Tracer.partition, Tracer.put = _fill, _sort, _partition, put
+Tracer.fill, Tracer.sort, Tracer.partition, Tracer.put = _fill, _sort, _partition, _put
 for _name in ("dot", "partition", "argpartition"):
     setattr(Tracer, _name, _of_arrays(_name))
 Tracer.flat = property(Flat, lambda self, v: write(self, Ellipsis, np.reshape(_repeat(v, self.size), self.shape)))
