@@ -86,7 +86,7 @@ def error_of_written_outside() -> TracerConversionError:
     )
 
 
-def own_error(error: Exception, refused: TracerConversionError | None) -> FadError | None:
+def own_error(error: Exception, refused: FadError | None) -> FadError | None:
     """Return fad's own error that a library covered with one of its own, or None.
 
     `refused` is what was last refused to a library: C code may lose it altogether, or go on as if nothing had happened.
@@ -97,7 +97,8 @@ def own_error(error: Exception, refused: TracerConversionError | None) -> FadErr
     while own is not None and not isinstance(own, FadError):
         own = own.__cause__
     frames = _frames(error)
-    if own is None and refused is not None and refused.caller.rpartition(".")[2] in [f.co_name for f in frames]:
+    caller = getattr(refused, "caller", "")
+    if own is None and caller and caller.rpartition(".")[2] in [f.co_name for f in frames]:
         own = refused  # the call that it was refused to is the one that failed
     if own is None and str(error) == _OF_FLAT:
         own = refused

@@ -27,8 +27,8 @@ from fad.core.memory import RUNS, is_array, link, refresh, replace_root, snapsho
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
 from fad.core.weak import ENTRIES, WEAK, is_weak, number
 from fad.errors import (
+    FadError,
     LeakedTracerError,
-    TracerConversionError,
 )
 from fad.introspect.reachable import TRACED
 
@@ -252,7 +252,7 @@ class Trace:
     def __init__(self) -> None:
         self.birth = next(_births)
         self.dead = False
-        self.withheld: TracerConversionError | None = None
+        self.withheld: FadError | None = None
         self.adopted: list = []  # arrays of older traces into which values of this one were written
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
@@ -347,7 +347,7 @@ class Trace:
             return np.asarray(outcome(x.astype(dtype)))
         raise self.refusal(to_array(x.shape))
 
-    def refusal(self, error: TracerConversionError) -> TracerConversionError:
+    def refusal(self, error: FadError) -> FadError:
         """Keep what was refused: a library may put an error of its own on top, and `clarify` looks below."""
         self.withheld = error
         return error

@@ -246,9 +246,11 @@ class BatchTrace(Trace):
 
     def number(self, x: Tracer, convert: Callable) -> Any:
         self.check_alive()
-        raise BatchedValueError(
-            f"a Python number was requested of a batched value, which stands for {self.size} numbers inside vmap. "
-            f"{instead_of_number()}; to see the numbers, print(x)"
+        raise self.refusal(
+            BatchedValueError(
+                f"a Python number was requested of a batched value, which stands for {self.size} numbers inside vmap. "
+                f"{instead_of_number()}; to see the numbers, print(x)"
+            )
         )
 
 

@@ -327,3 +327,15 @@ def test_the_check_can_be_switched_off():
         _, pullback = fad.vjp(lambda x: x * w, X)
         w[0] = 5.0
         assert pullback(np.ones(3))[0][0] == 5.0
+
+
+@pytest.mark.parametrize("wrap", [fad.vmap, lambda f: lambda xs: fad.grad(lambda x: np.sum(f(x)))(xs[0])])
+def test_a_traced_value_written_into_flat_elements_from_outside_is_fads_own_error(wrap):
+    table = np.zeros(3)
+
+    def f(x):  # calls no function of NumPy's, for which it would run again
+        table.flat[0] = x[2]
+        return x
+
+    with pytest.raises((fad.errors.TracerConversionError, fad.errors.BatchedValueError)):
+        wrap(f)(np.ones((2, 3)))
