@@ -177,7 +177,7 @@ class Taken:
     def __init__(self, function: Callable, forward: Callable, put_back: Callable | None = None):
         self.function = function
         self.forward = forward
-        self.view = ViewRule(lambda x, y, params: True, put_back, in_place=False)
+        self.view = ViewRule(lambda x, y, params: True, put_back, in_place=False, of_plain=forward)
 
     def __call__(self, x: Any, **params: Any) -> Any:
         if type(x) is not Tracer:

@@ -67,6 +67,7 @@ class ViewRule(NamedTuple):
     is_view: Callable  # (x, y, params) -> bool: whether this result is a view
     put_back: Callable | None  # (x, y, **params) -> x with the viewed part replaced by y; None if it is read-only
     in_place: bool = True  # whether the operation on plain arrays gives a view that cotangents can be moved through
+    of_plain: Callable | None = None  # (x, **params) -> NumPy's view of a plain array, where the values are a copy
 
 
 # The slot `memory` of a tracer holds None, a `Memory`, or for a view (parent, operation, parameters, version of root).
@@ -385,6 +386,8 @@ def unwrap(x: Any) -> Any:
 
 def layout(x: Any) -> Any:
     """Return a plain array that lies in memory as the array behind a tracer does; one example of a batch."""
+    if type(x).__name__ == "Tracer" and type(x.memory) is tuple and (view := _view_of_plain(x)) is not None:
+        return view
     batches = 0
     while type(x).__name__ == "Tracer":
         batches += x.owner.batched
@@ -392,6 +395,15 @@ def layout(x: Any) -> Any:
     if not batches or type(x) is not np.ndarray:
         return x
     return x[(0,) * batches] if x.size else np.empty(x.shape[batches:], x.dtype)
+
+
+def _view_of_plain(x: Any) -> Any:
+    """Return the layout of a view of which the values are a copy, or of a view of one; None for all others."""
+    parent, prim, params, _ = x.memory
+    if prim.view.of_plain is not None:
+        return prim.view.of_plain(layout(parent), **params)
+    above = _view_of_plain(parent) if type(parent.memory) is tuple and prim.view.in_place else None
+    return None if above is None else prim.forward(above, **params)
 
 
 def owner(x: Any) -> Any:

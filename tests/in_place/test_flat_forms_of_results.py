@@ -137,3 +137,39 @@ def test_an_argument_of_repeated_rows_has_a_flat_form_of_its_own(shape):
     np.testing.assert_array_equal(pullback(np.ones(shape))[0], np.full(shape, 2.0))
     np.testing.assert_array_equal(fad.jvp(_write_flat_into_argument, (x,), (np.ones(shape),))[0], wanted)
     np.testing.assert_array_equal(fad.jit(_write_flat_into_argument)(x), wanted)
+
+
+def _stack(x):
+    return np.stack([x, 2 * x])
+
+
+_OF_DIAGONALS = {
+    "ascontiguousarray": lambda x: (x, np.ascontiguousarray(np.einsum("ii->i", x))),
+    "asfortranarray": lambda x: (x, np.asfortranarray(np.einsum("ii->i", x))),
+    "require": lambda x: (x, np.require(np.einsum("ii->i", x), requirements="C")),
+    "array without a copy": lambda x: (x, np.array(np.einsum("ii->i", x), copy=None, order="C")),
+    "astype without a copy": lambda x: (x, np.einsum("ii->i", x).astype(float, order="C", copy=False)),
+    "reshape": lambda x: (x, np.einsum("ii->i", x).reshape(-1)),
+    "part": lambda x: (x, np.ascontiguousarray(np.einsum("ii->i", x)[1:])),
+    "rows of diagonals": lambda x: (z := _stack(x), np.einsum("kii->ki", z).ravel()),
+    "a diagonal that may not be written": lambda x: (x, np.ascontiguousarray(np.diagonal(x))),
+    "diagonals that may not be written": lambda x: (z := _stack(x), np.diagonal(z, axis1=1, axis2=2).reshape(-1)),
+    "windows": lambda x: (x, np.lib.stride_tricks.sliding_window_view(x, 2, axis=0).reshape(-1)),
+}
+
+
+@pytest.mark.parametrize("name", _OF_DIAGONALS)
+def test_what_is_made_contiguous_of_a_diagonal_is_a_copy_where_numpy_makes_one(name):
+    def program(x):
+        x = x * 1.0
+        whole, part = _OF_DIAGONALS[name](x)
+        part *= 3.0
+        return whole, part
+
+    x = np.arange(1.0, 10.0).reshape(3, 3)
+    wanted = program(x)
+    batch = fad.vmap(program)(np.stack([x, x]))
+    found = fad.jvp(program, (x,), (x,))[0], fad.vjp(program, x)[0], fad.jit(program)(x), [y[1] for y in batch]
+    for got in found:
+        for g, w in zip(got, wanted, strict=True):
+            np.testing.assert_array_equal(g, w)
