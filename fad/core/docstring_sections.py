@@ -109,7 +109,7 @@ def document(function: Any, name: str | None, doc: str, plain: Any, raises: str 
     if plain is not None and not isinstance(plain, list | tuple) and "Parameters\n" not in own:
         sections = numpydoc_sections(plain.__doc__ or "")
         own = join(inspect.cleandoc(own), sections) if sections else own
-    code = function.__code__
+    code = inspect.unwrap(function).__code__  # a wrapper takes any parameters
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     errors = [*stated_errors(raises), *errors_of_parameters(parameters, owners_of(function))]
     own = with_errors(inspect.cleandoc(own), errors)

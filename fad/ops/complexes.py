@@ -101,7 +101,10 @@ _parts_p = register(
 
 
 def _join(x, real, imaginary):
-    return bind(_parts_p, real, imaginary).astype(x.dtype, copy=False)
+    """Return an array like x of these parts; one without axes is an array as well, and keeps its byte order."""
+    if x.shape:
+        return bind(_parts_p, real, imaginary).astype(x.dtype, copy=False)
+    return bind(_parts_p, np.reshape(real, 1), np.reshape(imaginary, 1)).astype(x.dtype, copy=False)[0, ...]
 
 
 def _part(part, x):

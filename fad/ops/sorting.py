@@ -100,6 +100,7 @@ sort_p: Any = register(
     Primitive(
         "sort_along",
         _sort,
+        dependence="linear",
         jvp=lambda tangents, y, xs, params: bind(permute_p, tangents[0], xs[1], axis=params["axis"]),
         vjp=(lambda ct, y, x, order, axis, kind: bind(permute_back_p, ct, order, axis=axis), None),
         batch=lambda size, batched, xs, params: bind(sort_p, *_broadcast(size, batched, xs), **shift_axes(params)),

@@ -81,7 +81,10 @@ def _phase_of_size_one(program, check, message):
     return "abs(" in program.source and (of_phase or of_sign)
 
 
-_JUMPS = ("count_nonzero", "nonzero(", "sign", "//", "floor", "ceil", "trunc", "fix(", "rint", "round", " > ", " == ")
+_JUMPS = (
+    *("count_nonzero", "nonzero(", "sign", "astype(int", "//", "floor", "ceil", "trunc", "fix(", "rint", "round"),
+    *(" > ", " == "),
+)
 
 
 def _zero_but_for_rounding(program, check, message):

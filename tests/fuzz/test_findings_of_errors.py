@@ -302,6 +302,24 @@ def test_a_part_of_complex_numbers_is_written_to_the_bit(part):
         assert got.tobytes() == wanted.tobytes(), name
 
 
+@pytest.mark.parametrize("dtype", [">c16", "c16", "c8"])
+@pytest.mark.parametrize("part", ["real", "imag"])
+def test_an_array_without_axes_stays_one_when_a_part_of_it_is_written(part, dtype):
+    def f(z):
+        setattr(z, part, 3.0)
+        return z
+
+    z = np.array(1 + 2j, dtype)
+    wanted = f(z.copy())
+    for name, call in {
+        "vjp": lambda: fad.vjp(f, z)[0],
+        "jvp": lambda: fad.jvp(f, (z,), (z,))[0],
+        "jit": lambda: fad.jit(f)(z),
+    }.items():
+        got = call()
+        assert (type(got), got.dtype, got) == (np.ndarray, wanted.dtype, wanted), name
+
+
 def test_what_is_written_into_parts_has_the_derivatives_of_a_sum():
     def by_writes(a, b):
         z = np.zeros(3, complex)
