@@ -77,9 +77,10 @@ LAYERS = [
     ["doctor", "control", "numpy.", "scipy.", "sparse.", "random.", "files"],
     [
         "distributed.errors", "distributed.communicator", "distributed.sequence", "distributed.threads",
-        "distributed.mpi", "distributed.nccl", "distributed.worlds", "distributed.ties", "distributed.primitives",
-        "distributed.ranks", "distributed.collectives", "distributed.derivatives", "distributed.checking",
-        "distributed.solve", "distributed.parts", "distributed.checkpoints", "distributed",
+        "distributed.messages", "distributed.window", "distributed.mpi", "distributed.nccl", "distributed.worlds",
+        "distributed.ties", "distributed.primitives", "distributed.ranks", "distributed.collectives",
+        "distributed.derivatives", "distributed.checking", "distributed.solve", "distributed.parts",
+        "distributed.checkpoints", "distributed",
     ],
     [
         "data", "nn.", "optim.", "keeping", "profiler", "debug", "eager.",
