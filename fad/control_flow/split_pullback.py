@@ -296,7 +296,7 @@ class _Accumulation:
     def through_loop(self, total: int, v: int) -> int | None:
         """Let a loop that adds up v from zeros begin with the total; None if v is no such sum."""
         eq = self.made[v] if self.is_own(v) else None
-        if eq is None or eq.prim.archetype != "loop" or eq.outs.index(v) >= eq.params["carries"]:
+        if eq is None or not _is_loop(eq) or eq.outs.index(v) >= eq.params["carries"]:
             return None
         k = eq.outs.index(v)
         first = eq.params["consts"] + (eq.params["stop"] == "count") + k
@@ -316,6 +316,11 @@ class _Accumulation:
     def is_zero(self, v: int) -> bool:
         c = self.graph.constants.get(v)
         return (v in self.made and self.made[v].prim.name == "zeros_from") or (c is not None and not np.any(c))
+
+
+def _is_loop(eq: Equation) -> bool:
+    """Return whether an operation is a loop, and not the pullback of one, whose results are others."""
+    return eq.prim.archetype == "loop" and "cut" not in eq.params
 
 
 def _only_adds(params: dict, k: int) -> bool:
@@ -338,7 +343,7 @@ def _only_adds(params: dict, k: int) -> bool:
             return leads(eq.ins[0])
         if eq.prim.name == "add":
             return leads(eq.ins[0]) or leads(eq.ins[1])
-        if eq.prim.archetype != "loop" or eq.outs.index(v) >= eq.params["carries"]:
+        if not _is_loop(eq) or eq.outs.index(v) >= eq.params["carries"]:
             return False
         inner = eq.outs.index(v)
         first = eq.params["consts"] + (eq.params["stop"] == "count") + inner
