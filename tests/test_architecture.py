@@ -50,8 +50,8 @@ LAYERS = [
     ],
     ["staging", "staging.may_raise", "staging.outer_state", "staging.live_constants", "staging.record"],
     [
-        "control_flow", "control_flow.subgraph", "control_flow.intervals", "control_flow.slice_bounds",
-        "control_flow.compose_views", "control_flow.traced_length",
+        "control_flow", "control_flow.loop_layout", "control_flow.subgraph", "control_flow.intervals",
+        "control_flow.slice_bounds", "control_flow.compose_views", "control_flow.traced_length",
         "control_flow.padded", "control_flow.padded_functions", "control_flow.traced_masks",
         "control_flow.traced_slices", "control_flow.split_pullback", "control_flow.interpreter",
         "control_flow.dependence",

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fad.control_flow.intervals import interval_of
+from fad.control_flow.loop_layout import Inputs, Outputs
 from fad.control_flow.slice_bounds import by_axis
 from fad.control_flow.subgraph import Body
 from fad.core.graph import ARRAY as IS_ARRAY
@@ -360,39 +361,39 @@ class _Composition:
         return tuple([None if None in column else sum(column) for column in zip(*ends, strict=True)])  # type: ignore
 
 
-def reshape_carries(graph: Graph, carried: range) -> tuple[Graph, dict[int, tuple]]:
-    """Let a body take in another shape those arrays that it reads and returns in that shape alone.
+def reshape_carries(graph: Graph, params: dict) -> tuple[Graph, dict[int, tuple]]:
+    """Let the body of a loop take in another shape those arrays that it reads and returns in that shape alone.
 
-    `carried` are the numbers of the inputs whose next values are the first outputs. Returns the body, and the shapes
-    by number of output. A pullback would have to add up arrays in one shape and in the other.
+    Returns the body, and the shapes by number in the carry. A pullback would have to add up arrays in one shape and in
+    the other.
     """
+    own, ends = Inputs.split(graph.inputs, params), Outputs.split(graph.outputs, params)
     uses: dict[int, list[Equation]] = {}
     for eq in graph.equations:
         for i in eq.ins:
             uses.setdefault(i, []).append(eq)
     made = {o: eq for eq in graph.equations for o in eq.outs}
-    types, inputs, outputs, shapes, same = list(graph.types), list(graph.inputs), list(graph.outputs), {}, {}
-    for k, place in enumerate(carried):
-        i, last = inputs[place], made.get(outputs[k])
-        if last is None or last.prim is not reshape_p or inputs.count(i) > 1 or i in outputs:
+    types, shapes, same = list(graph.types), {}, {}
+    for k, (i, o) in enumerate(zip(own.carry, ends.carry, strict=True)):
+        last = made.get(o)
+        if last is None or last.prim is not reshape_p or graph.inputs.count(i) > 1 or i in ends.join():
             continue
         t = types[last.ins[0]]
         first = uses.get(i, [])
         if not first or any(eq.prim is not reshape_p or types[eq.outs[0]] != t for eq in first):
             continue
         types.append(t)
-        inputs[place] = len(types) - 1
-        outputs[k] = last.ins[0]
+        own.carry[k], ends.carry[k] = len(types) - 1, last.ins[0]
         shapes[k] = t.shape
-        same.update({eq.outs[0]: inputs[place] for eq in first})
+        same.update({eq.outs[0]: own.carry[k] for eq in first})
     if not shapes:
         return graph, {}
     equations = [
         Equation(eq.prim, tuple([same.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
         for eq in graph.equations if eq.outs[0] not in same
     ]  # fmt: skip
-    outputs = [same.get(o, o) for o in outputs]
-    return graph.replace(types=types, inputs=inputs, equations=equations, outputs=outputs), shapes
+    outputs = [same.get(o, o) for o in ends.join()]
+    return graph.replace(types=types, inputs=own.join(), equations=equations, outputs=outputs), shapes
 
 
 def as_slice(r: range) -> slice:

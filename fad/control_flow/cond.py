@@ -14,6 +14,7 @@ import numpy as np
 from fad import tree
 from fad.control_flow.compose_views import compose_views
 from fad.control_flow.dependence import find_chosen
+from fad.control_flow.loop_layout import place_marked, select_marked
 from fad.control_flow.record_loop import attempt
 from fad.control_flow.subgraph import (
     Body,
@@ -173,8 +174,7 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
 
     def pullback(cts: list) -> list:
         full = [zeros_like(y) if ct is None else ct for ct, y, m in zip(cts, ys, marks, strict=True) if m]
-        found = iter(bind(cond_p, index, *values, *full, branches=graphs))
-        return [next(found) if a else None for a in active]
+        return place_marked(bind(cond_p, index, *values, *full, branches=graphs), active)
 
     outs = trace.call(parents, ys, pullback)
     return [t if m else y for t, y, m in zip(outs, ys, marks, strict=True)]
@@ -189,24 +189,19 @@ def _push(index: Any, values: list, tangents: list, branches: tuple) -> tuple[li
     def push(graph: Graph) -> Callable:
         def fun(*flat: Any) -> list:
             raw: list = []
-            ys, ts = jvp(_some(graph, flat[:n], active, raw), _select_marked(flat[:n], active), flat[n:])
-            return [*[y if m else r for m, y, r in zip(marks, ys, raw, strict=True)], *_select_marked(ts, marks)]
+            ys, ts = jvp(_some(graph, flat[:n], active, raw), select_marked(flat[:n], active), flat[n:])
+            return [*[y if m else r for m, y, r in zip(marks, ys, raw, strict=True)], *select_marked(ts, marks)]
 
         return fun
 
-    given = _select_marked(tangents, active)
+    given = select_marked(tangents, active)
     shown = [
         *map(example, values),
-        *[kind_of(example(t), example(v)) for t, v in zip(given, _select_marked(values, active), strict=True)],
+        *[kind_of(example(t), example(v)) for t, v in zip(given, select_marked(values, active), strict=True)],
     ]
     graphs = tuple([record_flat(push(g), shown) for g in branches])
     found = list(bind(cond_p, index, *values, *given, branches=graphs))
-    ts = iter(found[len(marks) :])
-    return found[: len(marks)], [next(ts) if m else None for m in marks]
-
-
-def _select_marked(items: Any, marks: list[bool]) -> list:
-    return [x for x, m in zip(items, marks, strict=True) if m]
+    return found[: len(marks)], place_marked(found[len(marks) :], marks)
 
 
 def _forward(trace: JVPTrace, index: Any, args: Any, branches: tuple) -> list:

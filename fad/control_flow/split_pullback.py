@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Results
 from fad.control_flow.subgraph import record_flat, to_number_p
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
@@ -21,7 +22,7 @@ _PIECES = 8  # a piece of the state is kept if it is so many times smaller: then
 class Halves(NamedTuple):
     """The body run forward, which also returns what it keeps, and the body run backward.
 
-    `backward` takes the inputs of the body but its carry, then what was kept, then cotangents; it returns cotangents.
+    `backward` takes `BackwardInputs`, and returns cotangents.
     """
 
     forward: Graph
@@ -75,17 +76,18 @@ def _is_kept(eq: Equation, graph: Graph, everything: bool, moving: set[int]) -> 
     return not (eq.prim.cheap or index_of_slices or numbers)  # what is cheap is computed again
 
 
-def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bool) -> Halves:
-    """Cut a recording of :func:`pulled` in two. Its first `inputs` inputs are the body's, `carry` of them its state.
+def halves(joint: Graph, own: Inputs, outputs: int, everything: bool) -> Halves:
+    """Cut what :func:`record_pullback` recorded in two. Its first inputs are the body's `own`, then come cotangents.
 
     With `everything` costly results are kept, too, and otherwise the state alone.
     """
     joint = _with_constant_zeros(joint)
     grads = joint.outputs[outputs:]
-    seeds = set(joint.inputs[inputs:])
+    inputs = len(own.join())
+    seeds = joint.inputs[inputs:]
     late = set(seeds)
     producer: dict[int, Equation] = {}
-    state = {joint.inputs[k] for k in carry}
+    state = set(own.carry)
     moving = set(state)
     for eq in joint.equations:
         if any(i in late for i in eq.ins):
@@ -115,8 +117,7 @@ def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bo
     equations = [e for e in joint.equations if id(e) in chosen]
     backward = joint.replace(types=types, outputs=list(grads), equations=equations)
     given = [_as_given(backward, types, v) for v in kept]
-    others = [i for k, i in enumerate(joint.inputs[:inputs]) if k not in carry]
-    backward.inputs = [*others, *given, *joint.inputs[inputs:]]
+    backward.inputs = BackwardInputs(own.consts, own.number, own.xs, given, seeds).join()
     return Halves(forward, backward, len(kept), sum(types[v].nbytes for v in kept))
 
 
@@ -296,19 +297,19 @@ class _Accumulation:
     def through_loop(self, total: int, v: int) -> int | None:
         """Let a loop that adds up v from zeros begin with the total; None if v is no such sum."""
         eq = self.made[v] if self.is_own(v) else None
-        if eq is None or not _is_loop(eq) or eq.outs.index(v) >= eq.params["carries"]:
+        results = Results.split(eq.outs, eq.params) if eq is not None and _is_loop(eq) else None
+        if eq is None or results is None or v not in results.carry:
             return None
-        k = eq.outs.index(v)
-        first = eq.params["consts"] + (eq.params["stop"] == "count") + k
-        if not self.is_zero(eq.ins[first]) or self.types[total] != self.types[v] or not _only_adds(eq.params, k):
+        k = results.carry.index(v)
+        operands = Operands.split(eq.ins, eq.params)
+        if not self.is_zero(operands.carry[k]) or self.types[total] != self.types[v] or not _only_adds(eq.params, k):
             return None
-        ins, outs = list(eq.ins), list(eq.outs)
-        ins[first], outs[k] = total, self.new(total)
-        longer = Equation(eq.prim, tuple(ins), eq.params, tuple(outs), eq.place)
+        operands.carry[k], results.carry[k] = total, self.new(total)
+        longer = Equation(eq.prim, tuple(operands.join()), eq.params, tuple(results.join()), eq.place)
         self.equations[self.equations.index(eq)] = longer
-        self.made.update(dict.fromkeys(outs, longer))
+        self.made.update(dict.fromkeys(longer.outs, longer))
         self.moved = True
-        return outs[k]
+        return results.carry[k]
 
     def is_own(self, v: int) -> bool:
         return v in self.made and self.uses[v] == 1
@@ -328,7 +329,7 @@ def _only_adds(params: dict, k: int) -> bool:
     body = params["body"]
     if params["stop"] == "cond" and k == 0:
         return False
-    start = body.inputs[params["consts"] + params["index"] + k]
+    start = Inputs.split(body.inputs, params).carry[k]
     made = {o: eq for eq in body.equations for o in eq.outs}
     uses = Counter(i for eq in body.equations for i in eq.ins)
     uses.update(body.outputs)
@@ -343,10 +344,10 @@ def _only_adds(params: dict, k: int) -> bool:
             return leads(eq.ins[0])
         if eq.prim.name == "add":
             return leads(eq.ins[0]) or leads(eq.ins[1])
-        if not _is_loop(eq) or eq.outs.index(v) >= eq.params["carries"]:
+        carry = Results.split(eq.outs, eq.params).carry if _is_loop(eq) else []
+        if v not in carry:
             return False
-        inner = eq.outs.index(v)
-        first = eq.params["consts"] + (eq.params["stop"] == "count") + inner
-        return _only_adds(eq.params, inner) and leads(eq.ins[first])
+        inner = carry.index(v)
+        return _only_adds(eq.params, inner) and leads(Operands.split(eq.ins, eq.params).carry[inner])
 
     return uses[start] == 1 and leads(body.outputs[k])

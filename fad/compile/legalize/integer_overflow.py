@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import template
-from fad.compile.passes.loop_bodies import Loop
+from fad.control_flow.loop_layout import Loop
 from fad.core.graph import NUMBER, Equation, Graph, Type
 from fad.core.primitive import Primitive
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from fad.compile.ir.lowered_ops import VIEWS, copy_p
+from fad.control_flow.loop_layout import Loop
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type
 
 UPDATES = frozenset({"index_set", "index_add", "write_pieces"})
@@ -148,8 +149,8 @@ class _Schedule:
             return [(eq.ins[0], eq.outs[0])] if self.kind_of(self.graph, eq) in ("pieces", "lookup") else []
         if eq.prim.archetype != "loop":
             return []
-        m, start = eq.params["carries"], eq.params["consts"] + (eq.params["stop"] == "count")
-        found = zip(eq.ins[start : start + m], eq.outs, strict=False)
+        loop = Loop(eq)
+        found = zip(loop.carry, loop.results.carry, strict=True)
         return [(x, o) for x, o in found if x not in self.version and self.types[x].kind == ARRAY]
 
     def insert(self, copies: dict[int, int]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from fad.compile.ir.lowered_ops import WRITE_PIECES
 from fad.compile.ir.rewriter import Rewriting
 from fad.compile.passes.constants import as_uniform
-from fad.compile.passes.loop_bodies import Loop
+from fad.control_flow.loop_layout import Loop
 from fad.core.cotangent import is_basic
 from fad.core.graph import Equation, Graph
 from fad.core.primitive import REGISTRY
@@ -40,7 +40,7 @@ def sums_of(graph: Graph, begun: frozenset) -> frozenset:
             found.add(eq.outs[0])
         elif eq.prim.archetype == "loop":
             loop = Loop(eq)
-            for i, o, x, y in zip(loop.carry, eq.outs, loop.carry_inputs, loop.carry_outputs, strict=False):
+            for i, o, x, y in zip(loop.carry, loop.results.carry, loop.carry_inputs, loop.carry_outputs, strict=True):
                 if i in found and y in sums_of(loop.body, frozenset((x,))):
                     found.add(o)
     return frozenset(found)
