@@ -27,8 +27,8 @@ LAYERS = [
         "core", "core.spec", "core.conversions", "core.memory", "core.weak", "core.numpy_dispatch", "core.lengths",
         "core.tracer", "core.values", "core.buffers", "core.outside", "core.options", "core.samples",
         "core.docstring_sections", "core.docstrings", "core.primitive", "core.transformed", "core.errstate",
-        "core.liveness", "core.graph", "core.journal", "core.callees", "core.overlay", "core.cotangent",
-        "core.archetypes", "core.limits", "core.effects",
+        "core.liveness", "core.graph", "core.rewriter", "core.journal", "core.callees", "core.overlay",
+        "core.cotangent", "core.archetypes", "core.limits", "core.effects",
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.memory_order", "ops.selection",

@@ -27,8 +27,9 @@ from fad.control_flow.subgraph import (
     record_flat,
 )
 from fad.core.cotangent import densify
-from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type, type_of
+from fad.core.graph import NUMBER, SCALAR, Graph, Type, type_of
 from fad.core.primitive import Primitive
+from fad.core.rewriter import Rewriting
 from fad.core.tracer import Tracer, bind, tracer, youngest
 from fad.core.values import traces_of
 from fad.staging.record import to_scalar_p
@@ -93,15 +94,12 @@ def _of_one_type(bodies: list[Body]) -> bool:
     if any(len({(t.shape, t.dtype) for t in column}) > 1 for column in columns):
         return False
     for b in bodies:
-        graph = b.graph
-        types, equations, outputs = list(graph.types), list(graph.equations), []
-        for v in graph.outputs:
-            if types[v].kind == NUMBER:
-                types.append(Type((), types[v].dtype, SCALAR))
-                equations.append(Equation(to_scalar_p, (v,), {}, (len(types) - 1,)))
-                v = len(types) - 1
-            outputs.append(v)
-        b.graph = graph.replace(types=types, equations=equations, outputs=outputs)
+        work, outputs = Rewriting(b.graph), []
+        work.equations += b.graph.equations
+        for v in b.graph.outputs:
+            t = work.types[v]
+            outputs.append(work.apply(to_scalar_p, (v,), {}, Type((), t.dtype, SCALAR)) if t.kind == NUMBER else v)
+        b.graph = work.finish().replace(outputs=outputs)
     return True
 
 
@@ -112,15 +110,10 @@ def _out_types(body: Body) -> list:
 def _widen_branch(body: Body, captured: list) -> Graph:
     """Give a branch the values that other branches take from outside, too."""
     graph = body.graph
-    types, inputs = list(graph.types), []
+    work = Rewriting(graph)
     mine = dict(zip(map(id, body.captured), graph.inputs, strict=False))
-    for x in captured:
-        if id(x) in mine:
-            inputs.append(mine[id(x)])
-        else:
-            inputs.append(len(types))
-            types.append(type_of(example(x)))
-    return graph.replace(types=types, inputs=[*inputs, *graph.inputs[len(body.captured) :]])
+    inputs = [mine[id(x)] if id(x) in mine else work.add_value(type_of(example(x))) for x in captured]
+    return graph.replace(types=work.types, inputs=[*inputs, *graph.inputs[len(body.captured) :]])
 
 
 # --- derivatives ---------------------------------------------------------------------------------------------------

@@ -32,8 +32,9 @@ from fad.control_flow.subgraph import (
     record_body,
     to_number_p,
 )
-from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type, hashable, place_constant, type_of
+from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type, hashable, place_constant, type_of
 from fad.core.primitive import Primitive
+from fad.core.rewriter import Rewriting
 from fad.core.tracer import Trace, Tracer, bind
 from fad.errors import LoopFallbackWarning
 from fad.staging.may_raise import unread_in_body, unread_refusals
@@ -212,7 +213,7 @@ def _rows(body: Body, carries: int, n: int) -> list:
     graph, inputs = body.graph, _inputs(body, carries, True)
     captured = dict(zip(inputs.consts, body.captured, strict=True))
     number = dict.fromkeys(inputs.number, 0)  # value -> what it is more than the number of the step
-    types, equations, items = list(graph.types), [], []
+    work, types, items = Rewriting(graph), graph.types, []
     for eq in graph.equations:
         if eq.prim.symbol == "+" and eq.prim.array_form is not None:
             for i, j in (eq.ins, eq.ins[::-1]):
@@ -229,18 +230,18 @@ def _rows(body: Body, carries: int, n: int) -> list:
                     inputs.xs.append(eq.outs[0])
                     continue
                 shape = types[eq.ins[0]].shape[1:]
-                types.append(Type(shape, types[eq.ins[0]].dtype, "array" if shape else "scalar"))
-                inputs.xs.append(len(types) - 1)
-                eq = Equation(eq.prim, (len(types) - 1,), {"template": template[1:]}, eq.outs, eq.place)
-        equations.append(eq)
+                row = work.add_value(Type(shape, types[eq.ins[0]].dtype, ARRAY if shape else SCALAR))
+                inputs.xs.append(row)
+                eq = Equation(eq.prim, (row,), {"template": template[1:]}, eq.outs, eq.place)
+        work.equations.append(eq)
     if items:
-        read = graph.replace(types=types, equations=equations)
-        equations = find_needed(equations, [*graph.outputs, *unread_in_body(read, graph.outputs)])
+        read = work.finish()
+        equations = find_needed(read.equations, [*graph.outputs, *unread_in_body(read, graph.outputs)])
         used = {*graph.outputs, *(i for eq in equations for i in eq.ins)}
         kept = [i in used for i in inputs.consts]
         body.captured = select_marked(body.captured, kept)
         inputs = inputs._replace(consts=select_marked(inputs.consts, kept))
-        body.graph = graph.replace(types=types, inputs=inputs.join(), equations=equations)
+        body.graph = read.replace(inputs=inputs.join(), equations=equations)
     return items
 
 
@@ -397,7 +398,7 @@ def _while(go, flat, leaves, in_tree, bound, failed, accept) -> Any:
     if len(graph.outputs) != len(leaves) + 1:
         return None  # a step gives a state of another structure
     # whether to go on is the first of the state; a step does not read it
-    types = [*graph.types, Type((), np.dtype(bool), "scalar")]
+    types = [*graph.types, Type((), np.dtype(bool), SCALAR)]
     inputs = _inputs(body, len(leaves), False)
     inputs = inputs._replace(carry=[len(graph.types), *inputs.carry])
     *state, goes_on = graph.outputs

@@ -19,25 +19,25 @@ from fad.compile.ir.slice_writes import data_address
 from fad.compile.schedule.buffers import Body
 from fad.control_flow.loop_layout import Inputs, Loop, Outputs
 from fad.core.graph import Equation, Graph, Type
+from fad.core.rewriter import Rewriting
 
 _FOREVER = 2**62
 
 
 def apart(graph: Graph) -> Graph:
     """Let every output be computed by an operation of its own, so that each can have a place of its own."""
-    types, equations, outputs = list(graph.types), list(graph.equations), []
-    made = {o: eq for eq in equations for o in eq.outs}
+    work, outputs = Rewriting(graph), []
+    work.equations += graph.equations
+    made = {o: eq for eq in graph.equations for o in eq.outs}
     seen: set[int] = set()
     for v in graph.outputs:
         eq = made.get(v)
         if eq is None or v in seen or eq.prim.name in VIEWS:
-            t = types[v]
-            types.append(Type(t.shape, t.dtype, t.kind))
-            equations.append(Equation(copy_p, (v,), {}, (len(types) - 1,)))
-            v = len(types) - 1
+            t = work.types[v]
+            v = work.apply(copy_p, (v,), {}, Type(t.shape, t.dtype, t.kind))
         seen.add(v)
         outputs.append(v)
-    return graph.replace(types=types, equations=equations, outputs=outputs)
+    return work.finish().replace(outputs=outputs)
 
 
 class Row:

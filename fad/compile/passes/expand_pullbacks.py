@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from fad.compile.ir.rewriter import Rewriting
 from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Outputs, Results
 from fad.control_flow.pullback import active_operands, loop_params, pullback_p, split_cotangents
 from fad.control_flow.scan import scan_p
@@ -16,6 +15,7 @@ from fad.control_flow.split_pullback import accumulate_outputs
 from fad.control_flow.stack import EMPTY, STACK, pop_p, push_p
 from fad.core.graph import Equation, Graph
 from fad.core.primitive import REGISTRY
+from fad.core.rewriter import Rewriting
 
 _numbers = itertools.count()  # of stacks
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fad.compile.ir.rewriter import Rewriting
 from fad.control_flow.loop_layout import Loop, select_marked
 from fad.control_flow.split_pullback import find_needed
 from fad.core.graph import ARRAY, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
+from fad.core.rewriter import Rewriting
 from fad.staging.may_raise import unread_in_body
 
 FEWEST = 8  # steps below which nothing is gained

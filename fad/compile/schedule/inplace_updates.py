@@ -17,6 +17,7 @@ from typing import NamedTuple
 from fad.compile.ir.lowered_ops import VIEWS, copy_p
 from fad.control_flow.loop_layout import Loop
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type
+from fad.core.rewriter import Rewriting, rename
 
 UPDATES = frozenset({"index_set", "index_add", "write_pieces"})
 _COPIED = 2  # the elements of an array are so many times those of the views that are copied before it is overwritten
@@ -46,7 +47,7 @@ def schedule_updates(
     work.order()
     work.choose({i for i, _ in carried})
     work.keep_apart(carried, free)
-    return work.graph.replace(types=work.types, equations=work.equations, outputs=work.outputs), work.found
+    return work.finish().replace(outputs=work.outputs), work.found
 
 
 def _is_view(eq: Equation) -> bool:
@@ -54,13 +55,11 @@ def _is_view(eq: Equation) -> bool:
     return name in VIEWS and (name != "getitem" or all(type(p) is not str for p in eq.params["template"]))
 
 
-class _Schedule:
+class _Schedule(Rewriting):
     def __init__(self, graph: Graph, kind_of: Callable[[Graph, Equation], str]):
-        self.graph = graph
+        super().__init__(graph)
         self.kind_of = kind_of
-        self.types = list(graph.types)
         self.outputs = list(graph.outputs)
-        self.equations: list[Equation] = []
         self.version: dict[int, int] = {}
         self.spread: set[int] = set()  # views that show an element more than once
         self.found = Updates({}, self.version)
@@ -138,8 +137,7 @@ class _Schedule:
                 self.found.over[o] = x
                 for w in late:
                     t = self.types[w]
-                    self.types.append(Type(t.shape, t.dtype, t.kind))
-                    copies[w] = len(self.types) - 1
+                    copies[w] = self.add_value(Type(t.shape, t.dtype, t.kind))
         if copies:
             self.insert(copies)
 
@@ -157,8 +155,8 @@ class _Schedule:
         """Copy some views where they are taken, and let all read the copies."""
         equations = []
         for eq in self.equations:
-            if eq.prim is not GUARD and not _is_view(eq) and not copies.keys().isdisjoint(eq.ins):
-                eq = Equation(eq.prim, tuple([copies.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
+            if eq.prim is not GUARD and not _is_view(eq):
+                eq = rename(eq, copies)
             equations.append(eq)
             if _is_view(eq) and eq.outs[0] in copies:
                 equations.append(Equation(copy_p, eq.outs, {}, (copies[eq.outs[0]],)))
