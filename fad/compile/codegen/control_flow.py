@@ -108,9 +108,13 @@ def native_loop(program: Program, eq: Equation) -> bool:
     graph = apart(loop.body)
     states = list(zip(loop.carry_inputs, Outputs.split(graph.outputs, eq.params).carry, strict=True))
     until = loop.stop == "cond"  # the driver reads the first of the state in both of its places
+    fallbacks = list(program.fallbacks)
     body = program.inner(graph, Body(loop.index_input, tuple(states[until:])))
     if body is None:
-        return False
+        if not native_nest(program, eq, large=True):
+            return False
+        program.fallbacks = fallbacks
+        return True
     consts, carry, xs = _operands(program, loop)
     if body.fails:
         program.failing(eq)
