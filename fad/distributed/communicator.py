@@ -89,6 +89,9 @@ class Done:
     def wait(self) -> Any:
         return self.value
 
+    def is_done(self) -> bool:
+        return True
+
 
 class Communicator:
     """A group of ranks, and this one's number among them; made by :func:`fad.distributed.init`.
@@ -107,6 +110,7 @@ class Communicator:
         self.sequence: Any = None  # what compares the calls of the ranks, in the debug mode
         self.calls = 0  # collectives that this rank has run or begun
         self.nbytes = 0  # and how many bytes it gave to them
+        self.left: list = []  # what was begun, and nobody waits for
 
     def __repr__(self) -> str:
         return f"<{self.engine} rank {int(self.rank)} of {self.size}>"
@@ -131,6 +135,8 @@ class Communicator:
 
     def start(self, name: str, x: Any, says: tuple = (), **params: Any) -> Any:
         """Begin a collective and return a request; `x` may be overwritten at once."""
+        if self.left:
+            self.end_left()
         self.calls += 1
         self.nbytes += x.nbytes
         if self.sequence is not None:
@@ -139,6 +145,15 @@ class Communicator:
         if begin is None or (self.deterministic and name in ("all_reduce", "reduce_scatter")):
             return Done(self._found(getattr(self, f"_{name}")(contiguous(x), **params), x))
         return begin(np.array(contiguous(x), order="C"), **params)
+
+    def end_left(self) -> None:
+        """Free the arrays of what was begun, is done, and nobody waits for."""
+        for _ in range(len(self.left)):
+            begun = self.left.pop(0)
+            if begun.request.is_done():
+                begun.request = Done(begun.request.wait())
+            else:
+                self.left.append(begun)
 
     def lend(self, size: int, dtype: np.dtype) -> Any:
         """Return a vector to be written, and given to `all_reduce` at once: an engine may send it as it lies there."""

@@ -82,6 +82,9 @@ class _Request:
     def complete(self) -> None:
         MPI.Request.Waitall(self.requests)
 
+    def is_done(self) -> bool:
+        return all(request.Get_status() for request in self.requests)
+
 
 class _Message(_Request):
     """An array that is on its way from another rank, the first of the requests, and one to another."""
