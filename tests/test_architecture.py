@@ -78,8 +78,8 @@ LAYERS = [
     [
         "distributed.errors", "distributed.communicator", "distributed.sequence", "distributed.threads",
         "distributed.messages", "distributed.window", "distributed.mpi", "distributed.nccl", "distributed.worlds",
-        "distributed.ties", "distributed.primitives", "distributed.nonblocking", "distributed.ranks",
-        "distributed.collectives", "distributed.derivatives", "distributed.checking", "distributed.solve",
+        "distributed.ties", "distributed.primitives", "distributed.nonblocking", "distributed.agreement",
+        "distributed.ranks", "distributed.collectives", "distributed.derivatives", "distributed.checking", "distributed.solve",
         "distributed.parts", "distributed.checkpoints", "distributed",
     ],
     [

@@ -34,6 +34,14 @@ class RankFloat(float):
     """A float that is computed with the number of a rank."""
 
 
+def _mark(y: Any) -> Any:
+    """Return a result of Python's arithmetic as a number of the rank; bools as NumPy's, which are each rank's own."""
+    kind = type(y)
+    if kind is tuple:
+        return tuple(map(_mark, y))
+    return RankNumber(y) if kind is int else RankFloat(y) if kind is float else np.bool_(y) if kind is bool else y
+
+
 def _of_rank(name: str, kind: type) -> Callable:
     compute = getattr(kind, name)
 
@@ -41,7 +49,7 @@ def _of_rank(name: str, kind: type) -> Callable:
         y = compute(*operands)
         if y is NotImplemented and type(operands[-1]) in (float, RankFloat):
             y = getattr(float, name)(float(operands[0]), operands[-1])
-        return RankNumber(y) if type(y) is int else RankFloat(y) if type(y) is float else y
+        return _mark(y)
 
     method.__name__ = name
     return method
@@ -61,10 +69,15 @@ def _beside_arrays(self: Any, ufunc: np.ufunc, method: str, *operands: Any, **op
     return getattr(ufunc, method)(*map(plain_number, operands), **options)
 
 
-_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
-for _name in ("neg", "pos", "abs", *_ARITHMETIC, *[f"r{name}" for name in _ARITHMETIC]):
-    for _kind, _base in ((RankNumber, int), (RankFloat, float)):
+_ALONE = ("neg", "pos", "abs", "round", "floor", "ceil", "trunc")
+_BESIDE = ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow")
+_OF_INTEGERS = ("lshift", "rshift", "and", "or", "xor")
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+for _kind, _base, _names in ((RankNumber, int, (*_BESIDE, *_OF_INTEGERS)), (RankFloat, float, _BESIDE)):
+    for _name in (*_ALONE, *_COMPARISONS, *_names, *[f"r{name}" for name in _names]):
         setattr(_kind, f"__{_name}__", _of_rank(f"__{_name}__", _base))
+    _kind.__hash__ = _base.__hash__  # type: ignore[method-assign]
+RankNumber.__invert__ = _of_rank("__invert__", int)  # type: ignore[method-assign]
 RankNumber.__array_ufunc__ = RankFloat.__array_ufunc__ = _beside_arrays  # type: ignore[attr-defined]
 RankNumber.__fad_number__ = RankFloat.__fad_number__ = plain_number  # type: ignore[attr-defined]
 
@@ -175,6 +188,11 @@ class Communicator:
     def exchange(self, value: Any) -> list:
         """Return what every rank gave, plain data such as numbers and strings, in the order of the ranks."""
         raise NotImplementedError(f"{type(self).__name__} does not define exchange")
+
+    def is_same(self, code: int) -> bool:
+        """Return whether all ranks give the same number, of 32 bits."""
+        low, high = self.run("all_reduce", np.array([-code, code], np.float64), op="max")
+        return bool(low == -high)
 
     def progress(self) -> None:
         """Give the engine a moment for what was begun, where it does not go on by itself."""
