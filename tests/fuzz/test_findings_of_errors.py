@@ -359,3 +359,29 @@ def test_a_number_is_nothing_to_write_into_whatever_else_is_wrong(f):
     assert isinstance(wanted, type)
     assert outcome(lambda: fad.vmap(f)(X)) is wanted
     assert outcome(lambda: fad.jvp(f, (np.float64(1.0),), (1.0,))) is wanted
+
+
+def _write_into_zeros(x):
+    x.imag[...] = 1.0
+
+
+def _write_outside_of_zeros(x):
+    x.imag[0] = x
+
+
+def _sum_into_another_shape(x):
+    np.einsum("i...->...", np.full((2, 2, 3), 0.5), out=np.ptp(x.astype(np.float32).reshape(1, 1, -1).T, axis=1))
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [(_write_into_zeros, np.array(1.0)), (_write_outside_of_zeros, np.array(1.0)), (_write_into_zeros, X),
+     (_sum_into_another_shape, X), (lambda x: np.average(np.broadcast_to(x, (0, 3)), axis=1), X),
+     (lambda x: np.average(x[:, None][:, :0], axis=0, weights=[0.0, 0.0, 0.0]), X)],
+)  # fmt: skip
+def test_what_no_array_can_take_is_an_error_of_the_same_kind(f, x):
+    wanted = outcome(lambda: f(x))
+    assert isinstance(wanted, type)
+    calls = transformed(f, x)
+    for name, call in calls.items():
+        assert outcome(call) is wanted or (name == "vmap" and not x.shape), name
