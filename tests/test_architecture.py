@@ -20,7 +20,7 @@ ROOT = Path(fad.__file__).parent
 # A file may import lower layers and earlier entries of its own layer; lazy imports inside functions count.
 # An entry that ends in a dot is a folder and stands for all its files, among which only cycles are forbidden.
 LAYERS = [
-    ["config", "introspect", "introspect.frames", "introspect.reachable", "errors.", "tree."],
+    ["config", "introspect", "introspect.frames", "introspect.places", "introspect.reachable", "errors.", "tree."],
     ["viz."],
     ["backends."],
     [
@@ -77,9 +77,10 @@ LAYERS = [
     ["doctor", "control", "numpy.", "scipy.", "sparse.", "random.", "files"],
     [
         "distributed.errors", "distributed.communicator", "distributed.sequence", "distributed.threads",
-        "distributed.mpi", "distributed.nccl", "distributed.worlds", "distributed.ties", "distributed.primitives",
-        "distributed.ranks", "distributed.collectives", "distributed.derivatives", "distributed.checking",
-        "distributed.solve", "distributed.parts", "distributed.checkpoints", "distributed",
+        "distributed.messages", "distributed.window", "distributed.mpi", "distributed.nccl", "distributed.worlds",
+        "distributed.ties", "distributed.primitives", "distributed.ranks", "distributed.collectives",
+        "distributed.derivatives", "distributed.checking", "distributed.solve", "distributed.parts",
+        "distributed.checkpoints", "distributed",
     ],
     [
         "data", "nn.", "optim.", "keeping", "profiler", "debug", "eager.",

@@ -140,6 +140,10 @@ class Communicator:
             return Done(self._found(getattr(self, f"_{name}")(contiguous(x), **params), x))
         return begin(np.array(contiguous(x), order="C"), **params)
 
+    def lend(self, size: int, dtype: np.dtype) -> Any:
+        """Return a vector to be written, and given to `all_reduce` at once: an engine may send it as it lies there."""
+        return np.empty(size, dtype)
+
     @staticmethod
     def _found(y: Any, x: Any) -> Any:
         return y[()] if type(y) is np.ndarray and not y.ndim and isinstance(x, np.generic) else y

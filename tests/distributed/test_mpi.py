@@ -245,3 +245,24 @@ def test_two_processes_refuse_to_reduce_large_arrays_of_two_dtypes(tmp_path):
         "np.testing.assert_array_equal(comm.all_reduce(np.ones(4000, bool), 'max'), True)\n"
     )
     mpiexec(2, program)
+
+
+def test_gradients_of_one_step_after_the_other_keep_what_they_were_beside_large_messages_under_way(tmp_path):
+    program = tmp_path / "steps.py"
+    program.write_text(
+        "import numpy as np, fad\nfrom fad import distributed as D\ncomm = D.init(timeout=60)\nr = int(comm.rank)\n"
+        "loss = lambda w, x: np.sum(np.sin(w[0] * x)) + np.sum(w[1] ** 2 * x[0])\n"
+        "w, x = [np.linspace(0, 1, 5000), np.ones((30, 7)).T], np.linspace(1, 2, 5000) + r\n"
+        "serial = fad.grad(lambda w: (loss(w, x - r) + loss(w, x - r + 1)) / 2)\n"
+        "for wrap in (lambda f: f, fad.jit):\n"
+        "    step, found = wrap(D.value_and_grad(loss, comm)), []\n"
+        "    for k in range(6):\n"
+        "        under_way = comm.start_permute(np.full(400000, r + k), [(0, 1), (1, 0)])\n"
+        "        if k % 2 == r:\n            assert np.all(under_way.wait() == 1 - r + k)\n"
+        "        found.append(step([a + k for a in w], x)[1])\n"
+        "        assert np.all(under_way.wait() == 1 - r + k)\n"
+        "    for k, g in enumerate(found):\n"
+        "        for a, b in zip(g, serial([a + k for a in w])):\n"
+        "            np.testing.assert_allclose(a, b, atol=1e-12)\n"
+    )
+    mpiexec(2, program)

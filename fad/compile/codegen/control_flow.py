@@ -109,9 +109,13 @@ def native_loop(program: Program, eq: Equation) -> bool:
     start, m = len(loop.consts) + loop.indexed, len(loop.carry)
     until = loop.stop == "cond"  # the driver reads the first of the state in both of its places
     carried = list(zip(graph.inputs[start : start + m], graph.outputs, strict=False))[until:]
+    fallbacks = list(program.fallbacks)
     body = program.inner(graph, Body(loop.index_input, tuple(carried)))
     if body is None:
-        return False
+        if not native_nest(program, eq, large=True):
+            return False
+        program.fallbacks = fallbacks
+        return True
     consts, carry, xs = _operands(program, loop)
     if body.fails:
         program.failing(eq)

@@ -62,6 +62,7 @@ class _Schedule:
         self.equations: list[Equation] = []
         self.version: dict[int, int] = {}
         self.spread: set[int] = set()  # views that show an element more than once
+        self.sources: dict[int, frozenset] = {}  # the arrays that a value is computed from, element by element
         self.found = Updates({}, self.version)
 
     def order(self) -> None:
@@ -104,8 +105,24 @@ class _Schedule:
                 waiting[eq.outs[0]] = eq
             else:
                 run(eq)
+                self._note_sources(eq)
         while waiting:
-            run(waiting.pop(next(iter(waiting))))
+            run(waiting.pop(self._next(waiting)))
+
+    def _note_sources(self, eq: Equation) -> None:
+        if eq.prim.archetype == "elementwise":
+            read = [self.version.get(i, i) for i in eq.ins if self.types[i].shape]
+            found = frozenset(read).union(*[self.sources.get(v, ()) for v in read])
+            self.sources.update(dict.fromkeys(eq.outs, found))
+
+    def _next(self, waiting: dict[int, Equation]) -> int:
+        """Return an update that overwrites nothing from which what another one writes may still be computed."""
+        for o, eq in waiting.items():
+            x = self.version.get(eq.ins[0], eq.ins[0])
+            others = [i for other in waiting.values() if other is not eq for i in other.ins[1:]]
+            if all(x not in self.sources.get(self.version.get(i, i), ()) for i in others):
+                return o
+        return next(iter(waiting))
 
     def choose(self, inputs: set[int]) -> None:
         """Choose the updates whose operand may be overwritten, and copy the small views that are read later."""
