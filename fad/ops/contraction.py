@@ -10,6 +10,7 @@ import numpy as np
 from fad.core.archetypes import align, cast, fit, install_operator
 from fad.core.memory import as_one_array
 from fad.core.options import along_axes, refuse_options, refuse_out
+from fad.core.overlay import wrap_made
 from fad.core.primitive import Binary, answer, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, strong
@@ -402,7 +403,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
         )
     third = _component(a, 0) * _component(b, 1) - _component(a, 1) * _component(b, 0)
     if n == m == 2:
-        return as_one_array(third)
+        return as_one_array(third) if type(third) is Tracer else wrap_made(np.asarray(third))
     if n == 2:
         first, second = _component(a, 1) * _component(b, 2), -(_component(a, 0) * _component(b, 2))
     elif m == 2:

@@ -385,3 +385,26 @@ def test_what_no_array_can_take_is_an_error_of_the_same_kind(f, x):
     calls = transformed(f, x)
     for name, call in calls.items():
         assert outcome(call) is wanted or (name == "vmap" and not x.shape), name
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(("n", "size"), [(0, 0), (0, 1), (0, 2), (1, 0), (2, 0)])
+def test_sums_of_nothing_fit_into_any_array_of_their_dtype(n, size, dtype):
+    def f(x):
+        out = np.full(size, 9.0)
+        np.cumsum(x[:n].astype(dtype), out=out)
+        return out
+
+    check(f)
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors are deprecated")
+def test_the_cross_product_of_plane_vectors_is_an_array():
+    def f(x, y):
+        z = np.cross(y, y)
+        z[y[0] >= 0] *= 1.5
+        return x * z
+
+    y = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(fad.jacobian(f)(3.0, y), 0.0)
+    np.testing.assert_array_equal(fad.jit(f)(3.0, y), f(3.0, y))
