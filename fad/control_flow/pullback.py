@@ -110,7 +110,7 @@ def example_gradient(*operands: Any, **params: Any) -> tuple:
 
 def _differentiate(*args: Any, **params: Any) -> tuple:
     trace: Any = youngest(args)
-    rule = _RULES.get(type(trace))
+    rule = _reverse if isinstance(trace, VJPTrace) else _RULES.get(type(trace))
     if rule is None:  # a trace without a rule for loops sees the steps
         return tuple(_Call(list(args), params).step_by_step())
     trace.check_alive()
@@ -193,4 +193,4 @@ pullback_p = Primitive(
     "loop_pullback", run_pullback, multi=True, batch=_batch, archetype="loop",
     differentiated=_differentiate, example=example_gradient, needs_trace=True,
 )  # fmt: skip
-_RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear, VJPTrace: _reverse}
+_RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear}
