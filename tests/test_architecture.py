@@ -42,7 +42,8 @@ LAYERS = [
     ],
     [
         "transforms", "transforms.check", "transforms.mutation", "transforms.undo_writes", "transforms.accumulate",
-        "transforms.tape", "transforms.overwrites", "transforms.operand_cotangents", "transforms.vjp",
+        "transforms.tape", "transforms.overwrites", "transforms.operand_cotangents", "transforms.backward_sweep",
+        "transforms.vjp",
         "transforms.grad", "transforms.jvp", "transforms.batch_axes", "transforms.vmap", "transforms.jacobian",
         "transforms.linearize", "transforms.handles", "transforms.checkpoint", "transforms.closures",
         "transforms.custom_rules",
@@ -57,6 +58,7 @@ LAYERS = [
         "control_flow.dependence",
         "control_flow.stack", "control_flow.chunks",
         "control_flow.pullback", "control_flow.scan", "control_flow.record_loop", "control_flow.cond",
+        "control_flow.run_scan",
     ],
     [
         "capture", "capture.names", "capture.sites", "capture.expressions", "capture.rewrite", "capture.convert",
@@ -78,7 +80,8 @@ LAYERS = [
     [
         "distributed.errors", "distributed.communicator", "distributed.sequence", "distributed.threads",
         "distributed.messages", "distributed.window", "distributed.mpi", "distributed.nccl", "distributed.worlds",
-        "distributed.ties", "distributed.primitives", "distributed.ranks", "distributed.collectives",
+        "distributed.ties", "distributed.primitives", "distributed.ranks", "distributed.collective_calls",
+        "distributed.collectives", "distributed.nonblocking",
         "distributed.derivatives", "distributed.checking", "distributed.solve", "distributed.parts",
         "distributed.checkpoints", "distributed",
     ],
