@@ -112,7 +112,7 @@ class ThreadRank(Communicator):
         given = tuple(sorted({**params, **dict(says)}.items()))
         call = (name, () if name == "barrier" else x.shape, str(x.dtype), given)
         collect = self.meet(call, np.array(x))
-        return _Request(lambda: self._found(getattr(self, f"_{name}")(collect(), **params), x))
+        return _Request(lambda: self._as_given(getattr(self, f"_{name}")(collect(), **params), x))
 
     def meet(self, call: tuple, payload: Any) -> Callable[[], list]:
         self.number += 1
