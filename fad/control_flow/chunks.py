@@ -110,14 +110,14 @@ def run_in_chunks(scan: Primitive, args: Any, params: dict, sizes: tuple[int, ..
     inner = {**params, "length": size, "save": sizes[1:]}
     reverse = params["reverse"]
 
-    def numbered(xs, a, b):
+    def with_numbers(xs, a, b):
         return [*([np.arange(a, b)] if params["index"] else []), *[x[a:b] for x in xs]]
 
     body = _indexed_by_xs(params["body"], params) if params["index"] else params["body"]
     inner.update(body=body, index=False)
     first = (steps - whole, steps) if reverse else (0, whole)
     rest = (0, steps - whole) if reverse else (whole, steps)
-    blocks = [x.reshape((chunks, size, *x.shape[1:])) for x in numbered(operands.xs, *first)]
+    blocks = [x.reshape((chunks, size, *x.shape[1:])) for x in with_numbers(operands.xs, *first)]
 
     def block(*flat: Any) -> list:
         return list(bind(scan, *flat, **inner))
@@ -129,7 +129,7 @@ def run_in_chunks(scan: Primitive, args: Any, params: dict, sizes: tuple[int, ..
     ys = [y.reshape((whole, *y.shape[2:])) for y in ys]
     if steps > whole:
         tail = {**inner, "length": steps - whole}
-        given = operands._replace(carry=state, xs=numbered(operands.xs, *rest))
+        given = operands._replace(carry=state, xs=with_numbers(operands.xs, *rest))
         state, more, _ = Results.split(bind(scan, *given.join(), **tail), tail)
         ys = [np.concatenate([b, a] if reverse else [a, b]) for a, b in zip(ys, more, strict=True)]
     return [*state, *ys]

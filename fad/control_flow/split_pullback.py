@@ -12,7 +12,7 @@ from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Resul
 from fad.control_flow.subgraph import record_flat, to_number_p
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.rewriter import Rewriting
-from fad.staging.may_raise import unread_in_body
+from fad.staging.may_raise import find_unread_in_body
 from fad.transforms.check import zeros_like
 from fad.transforms.vjp import vjp
 
@@ -107,7 +107,7 @@ def halves(joint: Graph, own: Inputs, outputs: int, everything: bool) -> Halves:
     again = _read_again(kept, producer, seen)
     chosen.update([id(producer[v]) for v in again])
     kept = sorted(v for v in kept if v not in again)
-    unread = [o for o in unread_in_body(joint, joint.outputs) if o not in late]
+    unread = [o for o in find_unread_in_body(joint, joint.outputs) if o not in late]
     forward = joint.replace(
         inputs=joint.inputs[:inputs],
         outputs=[*joint.outputs[:outputs], *kept],

@@ -15,7 +15,7 @@ from fad.control_flow.split_pullback import find_needed
 from fad.core.graph import ARRAY, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
 from fad.core.rewriter import Rewriting
-from fad.staging.may_raise import unread_in_body
+from fad.staging.may_raise import find_unread_in_body
 
 FEWEST = 8  # steps below which nothing is gained
 MOST = 1 << 26  # bytes of the stacks that one loop may get
@@ -121,7 +121,7 @@ class _Inputs(_Rewriter):
         if not self.replaced and not self.fixed:
             return self.eq
         equations = [e for e in self.body.equations if e.outs[0] not in self.replaced and e.outs[0] not in self.fixed]
-        equations = find_needed(equations, [*self.body.outputs, *unread_in_body(self.body, self.body.outputs)])
+        equations = find_needed(equations, [*self.body.outputs, *find_unread_in_body(self.body, self.body.outputs)])
         used = {i for e in equations for i in e.ins} | set(self.body.outputs)
         loop = self.loop
         consts = {i: x for i, x in zip(loop.const_inputs, loop.consts, strict=True) if i in used} | self.fixed
@@ -194,7 +194,7 @@ class _Sums(_Rewriter):
         outputs = [*select_marked(loop.carry_outputs, kept), *ys]
         inputs = loop.inputs._replace(carry=select_marked(loop.carry_inputs, kept))
         operands = loop.operands._replace(carry=select_marked(loop.carry, kept))
-        equations = find_needed(self.body.equations, [*outputs, *unread_in_body(self.body, outputs)])
+        equations = find_needed(self.body.equations, [*outputs, *find_unread_in_body(self.body, outputs)])
         body = self.body.replace(inputs=inputs.join(), outputs=outputs, equations=equations)
         params = {**eq.params, "body": body, **inputs.layout()}
         outs = (*select_marked(loop.results.carry, kept), *outs)
