@@ -51,7 +51,7 @@ class StateCheck:
 
 
 def _has_changed(x: Place | Entered) -> bool:
-    return is_other(x) if type(x) is Place else x.is_stale()
+    return x.is_stale() if isinstance(x, Entered) else is_other(x)
 
 
 class _Dictionary:
