@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like
+from fad.config import memory_limit
 from fad.control_flow.chunks import chunk_sizes, run_in_chunks
 from fad.control_flow.dependence import find_active
 from fad.control_flow.interpreter import Parts, example_step, first_step, parts_of, run, step_by_step
@@ -204,7 +205,8 @@ def _cut(values: list, inputs: list[bool], outputs: list[bool], params: dict) ->
     joint = record_pullback(body, inputs, outputs, [*shown, *cts])
     start = params["consts"] + params["index"]
     state = range(start, start + params["carries"])
-    return halves(joint, len(body.inputs), len(body.outputs), state, params["save"] != "carry")
+    steps = params["length"] if memory_limit.get() is None else None
+    return halves(joint, len(body.inputs), len(body.outputs), state, params["save"] != "carry", steps)
 
 
 class _Pullback:
