@@ -64,11 +64,12 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.legalize.decompose import decompose
     from fad.compile.legalize.gemm_accumulate import accumulate_gemm
     from fad.compile.legalize.narrow_selects import narrow_selects
-    from fad.compile.legalize.pooling import copy_transposed, expand_pools, split_sums
+    from fad.compile.legalize.pooling import expand_pools, split_sums
     from fad.compile.legalize.push_slices_up import push_slices_up
     from fad.compile.legalize.scatter_to_gather import scatter_to_gather
     from fad.compile.legalize.split_complex import split_complex
     from fad.compile.legalize.thin_products import join_thin_products
+    from fad.compile.legalize.transposed_factors import copy_transposed
     from fad.compile.passes.cse import share_copies
 
     for rewrite in (
@@ -80,7 +81,7 @@ def legalize(graph: Graph) -> Graph:
         push_slices_up,  # what is computed only for slices is computed on the slices
         move_batch_innermost,  # convolutions, and what lies between them, have the batch innermost in memory
         split_sums,  # sums over axes apart are sums over one after the other
-        copy_transposed,  # a transposed matrix that many products read is copied once
+        copy_transposed,  # a transposed matrix that many products read, or those of a loop, is copied once
         scatter_to_gather,  # large scatters of neighbouring slices are loops over their result
         split_complex,  # complex numbers are pairs of real ones
         share_copies,  # copies of one transposed array are views of the first

@@ -55,6 +55,17 @@ def test_a_step_keeps_its_state_and_what_is_costly():
     assert kept_in_a_step(network, w) == 2 * 16 * 8
 
 
+@pytest.mark.parametrize(("steps", "kept"), [(20, 3), (10_000, 2)])
+def test_quotients_are_computed_again_where_they_would_leave_the_cache(steps, kept):
+    def gated(x):
+        return np.sum(control.fori_loop(0, steps, lambda i, s: s / (1.0 + np.exp(-s)), x))
+
+    assert kept_in_a_step(gated, X[:20]) == kept * 20 * 8
+    with config.use(memory_limit="100MB"):
+        assert kept_in_a_step(gated, X[:20]) == 2 * 20 * 8
+    np.testing.assert_allclose(fad.jit(fad.grad(gated))(X[:20]), fad.grad(gated)(X[:20]), rtol=1e-12, atol=1e-300)
+
+
 # --- the choice -----------------------------------------------------------------------------------------
 
 
