@@ -59,6 +59,7 @@ def optimise(graph: Graph) -> Graph:
 
 def legalize(graph: Graph) -> Graph:
     """Rewrite a program into operations that native code has kernels for."""
+    from fad.compile.legalize.chosen_products import expand_chosen_products
     from fad.compile.legalize.columns import multiply_by_columns
     from fad.compile.legalize.conv_layout import move_batch_innermost
     from fad.compile.legalize.decompose import decompose
@@ -73,6 +74,7 @@ def legalize(graph: Graph) -> Graph:
 
     for rewrite in (
         decompose,  # norms, variances, einsum, distances: by simpler operations
+        expand_chosen_products,  # products with what a mask chooses of a matrix
         multiply_by_columns,  # a matrix that is joined of columns is multiplied with vectors column by column
         join_thin_products,  # one matrix times many thin ones is one product
         narrow_selects,  # a choice between numbers is made in the dtype that it is wanted in
