@@ -40,6 +40,6 @@ def _expand(work: Rewriting, eq: Equation) -> None:
     work.equations.append(Equation(prim, (chosen, y), params, eq.outs, eq.place))
     zeros = work.new("multiply", (z, zero), {}, result.shape, t.dtype)
     total = work.new("sum_over", (zeros,), {"axis": (0, 1), "keepdims": False}, (), t.dtype)
-    finite = work.new("equal", (total, zero), {}, (), np.bool_)
+    finite = work.new("isfinite", (total,), {}, (), np.bool_)
     number = work.new("convert", (finite,), {"dtype": np.dtype(np.int64)}, (), np.int64)
     work.apply(CHECK, (number,), {"how": "nonzero", "of": z}, Type((), np.dtype(np.int64), SCALAR))

@@ -56,7 +56,7 @@ class _Inputs(LoopStacks):
         if ranks == [2, 2] and x in self.xs and self.is_fixed(y):
             if self.takes(o):
                 whole = (self.loop.length, *self.body.types[o].shape)
-                product = self.times(self.as_rows(self.xs[x], True), self.fixed(y))
+                product = self.times(self.as_rows(self.xs[x], True), self.find_outside(y))
                 self.replaced[o] = self.do("reshape_to", (product,), whole, shape=whole)
         elif ranks in ([1, 2], [2, 1]):
             vector, matrix = (x, self.matrix(y)) if ranks == [1, 2] else (y, self.matrix(x))
@@ -67,11 +67,11 @@ class _Inputs(LoopStacks):
                 return
             if self.takes(o):
                 wanted = None if mask is None else self.known_mask(mask)
-                self.replaced[o] = self.times(self.rows(vector), self.oriented(matrix, not free), wanted)
+                self.replaced[o] = self.times(self.rows(vector), self.orient(matrix, not free), wanted)
         elif ranks == [1, 1] and self.body.types[o].kind != NUMBER:
             for vector, other in ((x, y), (y, x)):
                 if self.is_known(vector) and self.is_fixed(other) and self.takes(o):
-                    self.replaced[o] = self.times(self.rows(vector), self.fixed(other))
+                    self.replaced[o] = self.times(self.rows(vector), self.find_outside(other))
                     return
 
     def _convert(self, e: Equation, source: int, into: dict) -> None:
@@ -257,7 +257,7 @@ class _Sums(LoopStacks):
         self.work.equations.append(Equation(REGISTRY["add"], (before, product), {}, (o,), self.eq.place))
 
     def _write_rows(self, found: _Rows, stacks: dict, before: int, o: int) -> None:
-        left, right, mask = stacks[found.vector], self.oriented(found.matrix, found.left), found.mask
+        left, right, mask = stacks[found.vector], self.orient(found.matrix, found.left), found.mask
         if mask is None:
             product = self.times(left, right)
         else:

@@ -20,7 +20,7 @@ from fad.core.graph import ARRAY, Equation
 MOST = 1 << 26  # bytes of the stacks that any loop may get; one with large operands and results may get as many again
 _DEEPEST = 8  # operations between a choice and what it is of
 _LINEAR = ("add", "subtract", "multiply", "divide", "negative")
-_COMPARED = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_not", "logical_and")
+_COMPARED = ("less", "less_equal", "greater", "greater_equal", "logical_not", "logical_and")
 _WHOLE = slice(None)
 _MOST_OF = 0.8  # of a product from which on all of it is computed
 _BLOCK = 192  # rows of a product of which a mask says which columns of each are wanted
@@ -92,21 +92,21 @@ class LoopStacks:
         transposed = e is not None and e.prim.name == "permute" and self.is_fixed(e.ins[0])
         return transposed or (v in self.consts and self.body.types[v].kind == ARRAY)
 
-    def fixed(self, v: int) -> int:
+    def find_outside(self, v: int) -> int:
         """Return what a fixed value is outside of the loop."""
         if v in self.consts:
             return self.consts[v]
         if v not in self.known:
-            e = self.made[v]
-            self.known[v] = self.do("permute", (self.fixed(e.ins[0]),), self.body.types[v].shape, axes=e.params["axes"])
+            e, shape = self.made[v], self.body.types[v].shape
+            self.known[v] = self.do("permute", (self.find_outside(e.ins[0]),), shape, axes=e.params["axes"])
         return self.known[v]
 
     def transpose(self, i: int) -> int:
         return self.do("permute", (i,), self.types[i].shape[::-1], axes=(1, 0))
 
-    def oriented(self, matrix: Matrix, turned: bool) -> int:
+    def orient(self, matrix: Matrix, turned: bool) -> int:
         """Return a fixed matrix outside of the loop, or with `turned` its transpose."""
-        whole = self.fixed(matrix.array)
+        whole = self.find_outside(matrix.array)
         return self.transpose(whole) if matrix.transposed != turned else whole
 
     def times(self, left: int, right: int, wanted: np.ndarray | None = None) -> int:
@@ -178,7 +178,7 @@ class LoopStacks:
         assert found is not None
         key = ("rows", found)
         if key not in self.known:
-            stack, n = self.fixed(found.array), self.loop.length
+            stack, n = self.find_outside(found.array), self.loop.length
             shape = self.types[stack].shape
             if found.axis:
                 axes = (found.axis, *[d for d in range(len(shape)) if d != found.axis])

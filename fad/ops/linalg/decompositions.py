@@ -48,7 +48,7 @@ def _cholesky_jvp(tangents, y, xs, params):
 _BLOCK = 96  # columns of a factor that its pullback takes at a time
 
 
-def _unhalved(ct, y):
+def _pull_back_half(ct, y):
     """Return the transpose of the jvp, for the cotangent ct of a factor y: the pullback is its Hermitian part."""
     left = np.linalg.solve(t(y), _lower_half(t(y) @ ct))
     return t(np.linalg.solve(h(y), t(left)))
@@ -57,7 +57,7 @@ def _unhalved(ct, y):
 def _pull_back(ct, y):
     """Return the cotangent of a Hermitian matrix for that of its factor y."""
     if y.dtype.kind == "c" or y.shape[-1] <= _BLOCK:
-        c = _unhalved(ct, y)
+        c = _pull_back_half(ct, y)
         return 0.5 * (c + h(c))
     if ct.ndim > 2 or y.ndim > 2:
         return np.stack([_pull_back(*pair) for pair in zip(*np.broadcast_arrays(ct, y), strict=True)])
@@ -86,7 +86,7 @@ def _pull_back_in_blocks(f, y):
 
 def _pull_back_jvp(tangents, z, xs, params):
     (ct, y), (dct, dy) = xs, tangents
-    s, dp = _unhalved(ct, y), 0.0
+    s, dp = _pull_back_half(ct, y), 0.0
     if dct is not None:
         dp = dp + t(y) @ dct
     if dy is not None:
