@@ -97,6 +97,14 @@ def test_without_a_limit_the_argument_checkpoint_chooses():
     assert chunk_sizes(10**6, "binomial", 8000, 8000, 0)[:2] == (500_000, 250_000)
 
 
+def test_a_loop_is_not_cut_where_its_states_take_what_its_steps_keep():
+    assert chunk_sizes(10_000, "sqrt", 10**6, 8000, 0) == ()
+    assert chunk_sizes(10_000, "sqrt", 10**5, 8000, 0) == (100,)
+    assert chunk_sizes(100_000, "binomial", 10**9, 8000, 0) == ()
+    with config.use(memory_limit="50MB"):
+        assert chunk_sizes(10_000, "sqrt", 10**5, 8000, 0) != ()
+
+
 @pytest.mark.parametrize("limit", ["100MB", "5MB", "400kB"])
 def test_a_limited_gradient_is_that_without_a_limit(limit):
     wanted = fad.grad(long_loop)(X[::10])

@@ -44,7 +44,7 @@ def _copy(work: Rewriting, i: int) -> int:
 
 def _is_transposition(eq: Equation) -> bool:
     """Return whether what ran along rows runs along columns then."""
-    axes = eq.params["axes"] if eq.prim.name == "permute" else ()
+    axes = list(eq.params["axes"]) if eq.prim.name == "permute" else []
     return len(axes) > 1 and axes[-2] == len(axes) - 1
 
 
