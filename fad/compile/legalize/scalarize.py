@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import is_heavy, template
-from fad.compile.ir.lowered_ops import VIEWS
+from fad.compile.ir.lowered_ops import REDUCTIONS, VIEWS
 from fad.compile.ir.slice_writes import view_of
 from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
 from fad.core.cotangent import is_basic
@@ -22,8 +22,6 @@ MOST_ELEMENTS = 9  # of one array
 MOST_OPERATIONS = 300  # of single numbers in one step
 MOST_HEAVY = 9  # functions that vectors compute much faster
 MOST_OF_BRANCH = 128  # operations of a branch that is computed whether it is taken or not
-
-_COMBINE = {"sum_over": "add", "max_over": "maximum", "min_over": "minimum"}
 
 
 class Expanded:
@@ -101,7 +99,7 @@ class _Expansion(Rewriting):
             self.numbers[o] = np.asarray(view_of(eq, arrays[0])).reshape(t.shape)
         elif name == "join":
             self.numbers[o] = np.concatenate(arrays, eq.params["axis"])
-        elif name in _COMBINE and eq.params["axis"] and arrays[0].size and t.dtype == graph.types[eq.ins[0]].dtype:
+        elif name in REDUCTIONS and eq.params["axis"] and arrays[0].size and t.dtype == graph.types[eq.ins[0]].dtype:
             self.numbers[o] = self.reduce(eq, arrays[0], t)
         elif name == "matmul" and all(
             graph.types[i].dtype == t.dtype and 0 < a.ndim <= 2 and a.size
@@ -169,7 +167,7 @@ class _Expansion(Rewriting):
         axis = eq.params["axis"]
         kept = [d for d in range(x.ndim) if d not in axis]
         rows = x.transpose(*kept, *axis).reshape(t.size, -1)
-        return np.array([self.chain(_COMBINE[eq.prim.name], list(row), t) for row in rows], np.int64).reshape(t.shape)
+        return np.array([self.chain(eq.prim.combines, list(row), t) for row in rows], np.int64).reshape(t.shape)
 
     def product(self, x: np.ndarray, y: np.ndarray, t: Type) -> np.ndarray:
         a, b = np.atleast_2d(x), y if y.ndim == 2 else y[:, None]
