@@ -19,7 +19,8 @@ from fad.core.journal import JOURNAL, effect_place, with_journal
 from fad.core.tracer import Tracer, tracer
 from fad.core.values import depth
 from fad.distributed.communicator import Communicator
-from fad.distributed.primitives import SPLIT, TYPED, all_reduce_sum, new_ticket, vary
+from fad.distributed.nonblocking import SPLIT, Ticket
+from fad.distributed.primitives import TYPED, all_reduce_sum, vary
 from fad.distributed.ranks import NeedsTypes, RankTrace, run_typed, spmd, tie, without_collectives
 from fad.distributed.ties import sweep_like
 from fad.distributed.worlds import world
@@ -137,10 +138,17 @@ def start_sum(x: Any, comm: Communicator) -> Callable:
     """Begin the sum over all ranks of what is each rank's own; return what waits for it."""
     if comm.size == 1 and type(x) is not Tracer:
         return lambda: x
-    start, wait = SPLIT["all_reduce"]
-    params = {"comm": comm, "does": "all_reduce", "ticket": new_ticket(), "params": (("op", "sum"),)}
-    pending = TYPED[start](tie(x, []), **params)
-    return lambda: TYPED[wait](pending, **params)
+    begin, finish = SPLIT["all_reduce"]
+    ticket = Ticket()
+    params = {"comm": comm, "does": "all_reduce", "ticket": ticket.name, "params": (("op", "sum"),)}
+    with ticket:
+        pending = TYPED[begin](tie(x, []), **params)
+
+    def wait() -> Any:
+        with ticket:
+            return TYPED[finish](pending, **params)
+
+    return wait
 
 
 def value_and_grad(

@@ -212,7 +212,7 @@ def convolve(stride, k, along=(1, 2, 3)):
     return program
 
 
-@pytest.mark.parametrize("stride, k, channels", [(1, 1, (3, 4)), (1, 3, (2, 5)), (2, 3, (1, 1)), (1, 2, (3, 17))])
+@pytest.mark.parametrize(("stride", "k", "channels"), [(1, 1, (3, 4)), (1, 3, (2, 5)), (2, 3, (1, 1)), (1, 2, (3, 17))])
 def test_a_convolution_by_loops_is_one_function(stride, k, channels):
     r = np.random.default_rng(k)
     check(convolve(stride, k), r.normal(size=(2, 7, 6, channels[0])), r.normal(size=(k, k, *channels)))
