@@ -28,6 +28,9 @@ def quad(
     The integral is differentiable in both limits, where its derivative is the integrand, and in whatever `func` uses,
     `args` or its closure, where it is the integral of the derivative, taken with the same tolerances.
 
+    What an integrand adds that jumps at a place which depends on a parameter is no part of that integral, and what a
+    kink adds no part of the second derivative's: split the integral there into those of the smooth pieces.
+
     Parameters
     ----------
     func : callable
@@ -56,6 +59,13 @@ def quad(
     ...     return quad(lambda x, a: np.exp(-a * x * x), 0.0, b, (a,))[0]
     >>> [g.round(9) for g in fad.grad(f, (0, 1))(1.0, 2.0)]
     [np.float64(-0.422725056), np.float64(0.018315639)]
+
+    The integral of ``abs(x - a)``, which has a kink at `a`, from two smooth pieces:
+
+    >>> def distance(a):
+    ...     return quad(lambda x: a - x, 0.0, a)[0] + quad(lambda x: x - a, a, 1.0)[0]
+    >>> fad.grad(fad.grad(distance))(0.3)
+    np.float64(2.0)
     """
     points = stop_gradient(points)  # they say where to divide the interval: the integral does not depend on them
     if needs_host_call(points):
