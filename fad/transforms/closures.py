@@ -82,7 +82,7 @@ class Closure:
 
     def keep(self, *operands: Any) -> Closure:
         """Keep what the function finds if anything is traced that it is run on."""
-        if any(type(plain(x)) is Tracer for x in (*operands, *self.held)):
+        if self.function is not None and any(type(plain(x)) is Tracer for x in (*operands, *self.held)):
             self.kept = Kept(self.function)
         return self
 
@@ -90,7 +90,7 @@ class Closure:
         """Return the function with values in the place of the traced ones that it holds."""
         kept, values = self.kept, list(values)
         first, self.is_new = self.is_new, False
-        if kept is None or self.function is None:
+        if kept is None:
             return self.build(values)
         changed = None if first else kept.earlier.find_changed()
         if not kept.writes:
