@@ -24,6 +24,7 @@ from fad.errors import MemoryLimitError
 
 SHORT = 64  # steps up to which reverse mode keeps everything
 KEPT = 1 << 25  # bytes up to which a longer loop does so, too: computing again would cost more
+_GAIN = {"sqrt": 2, "binomial": 1}  # a loop is cut to take less memory by this factor at least: its steps run again
 _SHARE = 2  # one loop keeps at most this part of the limit, if it can: there may be others
 _MOST_LEVELS = 12
 
@@ -43,7 +44,9 @@ def chunk_sizes(steps: int, save: Any, state: int, kept: int, fixed: int = 0, be
         return _within(bytes_of(limit), steps, state, kept, fixed, beside)
     if save == "none" or steps <= SHORT or kept * steps <= KEPT:
         return ()
-    return (math.isqrt(steps),) if save == "sqrt" else _halves(steps, kept)
+    sizes = (math.isqrt(steps),) if save == "sqrt" else _halves(steps, kept)
+    pays = _GAIN[save] * bytes_kept(steps, sizes, state, kept, beside) <= steps * kept
+    return sizes if pays else ()
 
 
 def _halves(steps: int, kept: int) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like
+from fad.config import memory_limit
 from fad.control_flow.chunks import chunk_sizes, run_in_chunks
 from fad.control_flow.dependence import find_active
 from fad.control_flow.interpreter import example_step, first_step, run, step_by_step
@@ -192,7 +193,8 @@ def _cut(values: list, inputs: list[bool], outputs: list[bool], params: dict) ->
     cts = [t.zeros() for t in select_marked(types, outputs)]
     joint = record_pullback(body, inputs, outputs, [*shown, *cts])
     own = Inputs.split(joint.inputs[: len(body.inputs)], params)
-    return halves(joint, own, len(body.outputs), params["save"] != "carry")
+    steps = params["length"] if memory_limit.get() is None else None
+    return halves(joint, own, len(body.outputs), params["save"] != "carry", steps)
 
 
 class _Pullback:
