@@ -12,6 +12,7 @@ Operands are ``consts..., [count], carry..., xs...``, results ``carry..., ys...,
              "cond": when the first of the carry, a bool, is false
 ``save``     what reverse mode keeps of a long loop: "sqrt", "binomial", "none", "carry" (the state alone), or the
              lengths of the loops that it is cut into
+``adjoint``  of a loop that runs backward: all numbers that it carries are cotangents, or what is derived from them
 """
 
 from __future__ import annotations
@@ -242,7 +243,7 @@ class _Pullback:
         graph = graph.replace(inputs=[*given, *ins[c + index : cut], *ins[cut + len(seeds) :]])
         new = {
             **params, "body": graph, "carries": len(sums) + len(seeds), "reverse": not params["reverse"],
-            "stop": "length" if params["stop"] == "length" else "count",
+            "stop": "length" if params["stop"] == "length" else "count", "adjoint": True,
         }  # fmt: skip
         count = [self.count] if params["stop"] != "length" else []
         zeros = [zeros_like(as_value(x)) for x in consts]

@@ -118,7 +118,7 @@ class _Expansion:
         body = body.replace(inputs=[*fixed, *first], outputs=outputs)
         new = {
             "body": body, "consts": c, "carries": len(state), "length": None, "reverse": not params["reverse"],
-            "index": index, "stop": "count", "save": "none",
+            "index": index, "stop": "count", "save": "none", "adjoint": True,
         }  # fmt: skip
         ins = (*eq.ins[:c], pushed.count, *state)
         return [*equations, Equation(scan_p, ins, new, tuple(outs), eq.place)]

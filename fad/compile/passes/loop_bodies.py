@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.passes.tidy_cotangents import tidy_cotangents
 from fad.control_flow.pullback import pullback_p
 from fad.control_flow.scan import scan_p, while_p
 from fad.control_flow.split_pullback import find_needed
@@ -155,6 +156,9 @@ def _trim_loop(graph: Graph, eq: Equation, alive: set, alias: dict, optimise: Ca
         ],
     )
     body = optimise(body)
+    if params.get("adjoint"):
+        state_inputs = body.inputs[len(consts) + numbered : len(consts) + numbered + len(carry)]
+        body = tidy_cotangents(body, {i for i in state_inputs if body.types[i].dtype.kind in "fc"})
     outs = [state[k] for k in carry]
     body, left = _distinct(body, len(carry), [stacked[k] for k in ys], alias)
     outs += left
