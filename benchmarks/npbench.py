@@ -163,7 +163,8 @@ def is_ill_conditioned(function: Callable, point: list) -> bool:
     """Return whether the last bit of the point decides what a function gives: chaos makes of it whatever it likes."""
     value, rng = float(function(*[x.copy() for x in point])), np.random.default_rng(2)
     for _ in range(3):
-        nudged = [x * (1 + np.finfo(x.dtype).eps * rng.choice([-1.0, 1.0], x.shape)).astype(x.real.dtype) for x in point]
+        signs = [np.finfo(x.dtype).eps * rng.choice([-1.0, 1.0], x.shape) for x in point]
+        nudged = [x * (1 + s).astype(x.real.dtype) for x, s in zip(point, signs, strict=True)]
         if abs(float(function(*nudged)) - value) > 1e-6 * abs(value):
             return True
     return False
@@ -216,7 +217,8 @@ def examine(p: SimpleNamespace, options: argparse.Namespace) -> dict:
         found, g = of(*fresh())
         if not math.isfinite(value):
             return "the program gives no finite value"
-        if not chaotic and not np.allclose(found, value, rtol=1e-6 if slack > 1e-6 else 1e-9, atol=slack):  # terms may cancel
+        rtol = 1e-6 if slack > 1e-6 else 1e-9
+        if not chaotic and not np.allclose(found, value, rtol=rtol, atol=slack):  # terms may cancel
             return "WRONG value"
         return told(inner(g, direction))
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fad.control_flow.interpreter import Parts
+from fad.control_flow.loop_layout import Operands, Outputs
 from fad.core.graph import Equation, Graph
 
 
 def find_dependent(graph: Graph, inputs: list[bool], derivative: bool = True) -> list[bool]:
-    """Tell which outputs depend on the inputs that are marked; as far as derivatives go, or at all."""
+    """Return which outputs depend on the inputs that are marked; as far as derivatives go, or at all."""
     alive = {i for i, mark in zip(graph.inputs, inputs, strict=True) if mark}
     for eq in graph.equations:
         if any(i in alive for i in eq.ins) and not (derivative and eq.prim.flat):
@@ -27,7 +27,7 @@ def find_dependent(graph: Graph, inputs: list[bool], derivative: bool = True) ->
 
 
 def _find_results(eq: Equation, marks: list[bool]) -> list[bool]:
-    """Tell of which results of an operation the marked operands have a derivative."""
+    """Return of which results of an operation the marked operands have a derivative."""
     if eq.prim.name in ("scan", "while_loop"):
         return [*find_active(marks, eq.params)[1], False][: len(eq.outs)]  # the number of steps is an integer
     if eq.prim.name == "cond":
@@ -36,19 +36,17 @@ def _find_results(eq: Equation, marks: list[bool]) -> list[bool]:
 
 
 def find_chosen(branches: Any, marks: list[bool]) -> list[bool]:
-    """Tell of which results of a branch the marked operands have a derivative, whichever is chosen."""
+    """Return of which results of a branch the marked operands have a derivative, whichever is chosen."""
     found = [find_dependent(g, marks) for g in branches]
     return [any(column) for column in zip(*found, strict=True)]
 
 
 def find_active(marks: Any, params: dict, derivative: bool = True) -> tuple[list[bool], list[bool]]:
     """Mark the carry that depends on marked operands in any step; return the marks of the body's inputs and outputs."""
-    parts = Parts(marks, **params)
-    inputs = [*parts.consts, *([False] if params["index"] else []), *parts.carry, *parts.xs]
-    start = params["consts"] + params["index"]
+    inputs = Operands.split(marks, params).at_inputs([False] if params["index"] else [])
     while True:
-        outs = find_dependent(params["body"], inputs, derivative)
-        carry = [a or b for a, b in zip(inputs[start:], outs[: params["carries"]], strict=False)]
-        if carry == inputs[start : start + params["carries"]]:
-            return inputs, [*carry, *outs[params["carries"] :]]
-        inputs[start : start + params["carries"]] = carry
+        outputs = Outputs.split(find_dependent(params["body"], inputs.join(), derivative), params)
+        carry = [a or b for a, b in zip(inputs.carry, outputs.carry, strict=True)]
+        if carry == inputs.carry:
+            return inputs.join(), [*carry, *outputs.ys]
+        inputs = inputs._replace(carry=carry)

@@ -12,10 +12,11 @@ import numpy as np
 
 from fad.compile.codegen.llvm import matmul_kernels, packed_matmul
 from fad.compile.codegen.program import Program
+from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import F32, F64, LLVM_TYPE
 from fad.compile.machine import blas
 from fad.compile.machine.cpu import SMALL_GATHERED, is_small, register_bytes
-from fad.compile.machine.thread_pool import pool
+from fad.compile.machine.thread_pool import count_threads, pool
 from fad.compile.schedule.parallelize import GRAIN, MOST_PARTS, SMALLEST
 from fad.core.graph import Equation
 
@@ -34,7 +35,8 @@ _COST_READ = {F32: 0.2, F64: 0.4}  # with a vector, where all of the matrix is r
 _COST_EACH = 2_000.0  # and each product of a batch costs that much besides
 SMALLEST_BLAS, LARGE_BLAS = 100_000.0, 2_000_000.0  # nanoseconds from which on one is cut in two, and in four
 _MOST_OF_BLAS = 2**31 - 1  # rows, columns and steps between them: the integers of some BLAS have 32 bits
-_LEAST_SIDE = 32  # and the fewest rows or columns of a part: each part packs the other factor again
+_LEAST_SIDE = 32  # and the fewest rows or columns of a part: each part packs the other factor again,
+_SIDE = 384  # which takes less than a tenth of the time of a part with so many
 
 
 class Product:
@@ -96,26 +98,42 @@ def _even(shape: tuple, strides: tuple) -> list[tuple[int, tuple]]:
 
 
 def add_product(program: Program, eq: Equation) -> bool:
-    """Add a product to a program's table, `matmul` or `ADDED_PRODUCT`; return false if NumPy must do it."""
+    """Add a product to a program's table, whole or in blocks; return false if NumPy must do it."""
     x, y, *base = eq.ins
-    factor = eq.params.get("factor")
-    arrays = [program.memory.at[i] for i in (x, y, eq.outs[0])]
-    key = ("product", arrays[0].dtype, factor, *[(a.shape, a.strides) for a in arrays])
-    if key not in program.table.layouts:  # unrolled steps have the same products over and over
-        program.table.layouts[key] = _plan_product(arrays[0], arrays[1], arrays[2], factor)
-    found = program.table.layouts[key]
-    if found is None or (base and not program.table.copy((program.memory.at[base[0]], base[0]), eq.outs[0])):
+    at = program.memory.at
+    arrays, factor = [at[i] for i in (x, y, eq.outs[0])], eq.params.get("factor")
+    pieces = [_block(arrays, b, eq.params["of"]) for b in eq.params["blocks"]] if "blocks" in eq.params else [arrays]
+    plans = [_find_plan(program, piece, factor) for piece in pieces]
+    if None in plans or (base and not program.table.copy((at[base[0]], base[0]), eq.outs[0])):
         return False
-    name, text, swapped, parts = found
-    if len(parts) == 1:
-        program.table.begin_row(name, text)
-    else:
-        program.table.in_parts(name, text, len(parts), 3 + len(parts[0][1]))
-    for offsets, words in parts:
-        for i, offset in zip((y, x, eq.outs[0]) if swapped else (x, y, eq.outs[0]), offsets, strict=True):
-            program.table.point_to(i, offset)
-        program.table.words += words
+    for piece, (name, text, swapped, parts) in zip(pieces, plans, strict=True):  # type: ignore[misc]
+        starts = [data_address(some) - data_address(a) if a.size else 0 for some, a in zip(piece, arrays, strict=True)]
+        operands = [*zip((x, y, eq.outs[0]), starts, strict=True)]
+        operands[:2] = operands[1::-1] if swapped else operands[:2]
+        if len(parts) == 1:
+            program.table.begin_row(name, text)
+        else:
+            program.table.in_parts(name, text, len(parts), 3 + len(parts[0][1]))
+        for offsets, words in parts:
+            for (i, start), offset in zip(operands, offsets, strict=True):
+                program.table.point_to(i, start + offset)
+            program.table.words += words
     return True
+
+
+def _block(arrays: list[np.ndarray], block: tuple, of: str) -> list[np.ndarray]:
+    """Return the parts of the factors and of the result that a block of a product stands for."""
+    (x, y, out), (a, b, c, d) = arrays, block
+    return [x[a:b, c:d], y[c:d], out[a:b]] if of == "terms" else [x[a:b], y[:, c:d], out[a:b, c:d]]
+
+
+def _find_plan(program: Program, arrays: list[np.ndarray], factor: float | None) -> tuple | None:
+    key = ("product", arrays[0].dtype, factor, *[(a.shape, a.strides) for a in arrays])
+    layouts = program.table.layouts
+    if key not in layouts:  # unrolled steps have the same products over and over
+        x, y, out = arrays
+        layouts[key] = _plan_product(x, y, out, factor)
+    return layouts[key]
 
 
 def _plan_product(x: np.ndarray, y: np.ndarray, out: np.ndarray, factor: float | None = None) -> tuple | None:
@@ -204,17 +222,22 @@ def _parts_along(length: int, step: int, strides: tuple, batch: list, words: lis
 def _parts_of_blas(name: str, p: Product, t: str, batch: list, words: list) -> list[tuple]:
     """Cut a call of BLAS, as it will be made: along the batch, or else along the longer side of the result.
 
-    The parts are few, for they share no work: each packs the factor that they have in common.
+    The parts are few, for they share no work: each packs the factor that they have in common. So their number is that
+    of the threads or twice as many, and one thread makes one call.
     """
     m, k, n = p.shape
     vector = name == "blas_gemv"
     work = batch[0][0] * batch[1][0] * (m * k * n * (_COST_READ if vector else _COST_BLAS)[t] + _COST_EACH)
-    if work < SMALLEST_BLAS or blas.threads() is None:
+    threads = count_threads()
+    if work < SMALLEST_BLAS or threads == 1 or blas.threads() is None:
         return [((0, 0, 0), batch, words)]
     if _longer(batch)[1] > 1:
         return _parts_of_batch(batch, words, min(MOST_PARTS, int(work / GRAIN)))
-    count = 2 if work < LARGE_BLAS else min(MOST_PARTS, 4 << int(math.log(work / LARGE_BLAS, 4)))
     length, strides = (m, (p.a[0], 0, p.c[0])) if vector or m >= n else (n, (0, p.b[1], p.c[1]))
+    count = 2
+    if work > LARGE_BLAS:
+        wanted = min(MOST_PARTS, 4 << int(math.log(work / LARGE_BLAS, 4)))
+        count = min(wanted, max(threads, min(2 * threads, length // _SIDE)))
     step = max(_LEAST_SIDE, -(-length // (count * _ROWS[-1])) * _ROWS[-1])
     word = (3 if words[1] == _TRANSPOSED else 2) if vector else 3 if m >= n else 4
     return _parts_along(length, step, strides, batch, words, word)

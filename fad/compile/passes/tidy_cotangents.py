@@ -11,6 +11,7 @@ import numpy as np
 
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import Equation, Graph
+from fad.core.rewriter import rewrite_equations
 
 
 def tidy_cotangents(graph: Graph, seeds: set[int]) -> Graph:
@@ -23,23 +24,19 @@ class _Tidying:
         self.before = graph
         self.late = set(seeds)
         self.made: dict[int, Equation] = {}
-        self.alias: dict[int, int] = {}
 
     def run(self) -> Graph:
-        equations = []
-        for eq in self.before.equations:
-            if not self.alias.keys().isdisjoint(eq.ins):
-                eq = Equation(eq.prim, tuple([self.alias.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
-            if not self.late.isdisjoint(eq.ins):
-                self.late.update(eq.outs)
-                found = self._sum(*eq.ins) if eq.prim.name == "add" else None
-                if found is not None and self._same_type(found, eq.outs[0]):
-                    self.alias[eq.outs[0]] = found
-                    continue
-            self.made.update(dict.fromkeys(eq.outs, eq))
-            equations.append(eq)
-        outputs = [self.alias.get(o, o) for o in self.before.outputs]
-        return drop_dead(self.before.replace(equations=equations, outputs=outputs))
+        return drop_dead(rewrite_equations(self.before, self._rewrite))
+
+    def _rewrite(self, eq: Equation, alias: dict[int, int]) -> Equation | None:
+        if not self.late.isdisjoint(eq.ins):
+            self.late.update(eq.outs)
+            found = self._sum(*eq.ins) if eq.prim.name == "add" else None
+            if found is not None and self._same_type(found, eq.outs[0]):
+                alias[eq.outs[0]] = found
+                return None
+        self.made.update(dict.fromkeys(eq.outs, eq))
+        return eq
 
     def _same_type(self, x: int, y: int) -> bool:
         return self.before.types[x] == self.before.types[y]

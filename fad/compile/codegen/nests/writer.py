@@ -42,8 +42,9 @@ class Number(NamedTuple):
 class Writer(Emitter):
     """Collects the blocks of one function."""
 
-    def __init__(self) -> None:
+    def __init__(self, large: bool = False) -> None:
         super().__init__("v")
+        self.large = large  # whether one operation may have more elements than a kernel of its own should do
         self.slow = True  # the C library's functions are right for every argument
         self.slots: list[str] = []  # instructions of the entry block
         self.labels = 0
@@ -51,7 +52,7 @@ class Writer(Emitter):
         self.loaded: dict = {}  # elements that are at hand in this run of a loop over elements
         self.assumed: dict = {}  # what masks are known to be at an index: in a stretch of a loop that they split
         self.forms: dict[str, tuple] = {}  # positions that are sums, see `_form`
-        self.ranges: dict[str, tuple[int, int]] = {}  # the bounds of positions
+        self.ranges: dict[str, tuple[float, float]] = {}  # the bounds of positions
         self.metadata: list[str] = []
         self.fails = False  # whether an index or a number may have no answer
 
@@ -232,7 +233,7 @@ class Writer(Emitter):
         with self.block():
             yield t
         self.do(f"store i64 {self.fresh(f'add nuw nsw i64 {t}, 1')}, ptr {counter}")
-        self.do(f"br label %{test}{self._interleaved(chains)}")
+        self.do(f"br label %{test}{self._interleave(chains)}")
         self.begin(done)
         self.counted = t
         if stretch:
@@ -248,7 +249,7 @@ class Writer(Emitter):
             self.do(f"br i1 {quiet}, label %{far}, label %halt")
             self.begin(out)
 
-    def _interleaved(self, chains: int) -> str:
+    def _interleave(self, chains: int) -> str:
         """Return what tells LLVM to let several steps of a loop run beside each other."""
         if chains == 1:
             return ""
