@@ -42,7 +42,8 @@ LAYERS = [
     ],
     [
         "transforms", "transforms.check", "transforms.mutation", "transforms.undo_writes", "transforms.accumulate",
-        "transforms.tape", "transforms.overwrites", "transforms.operand_cotangents", "transforms.vjp",
+        "transforms.tape", "transforms.overwrites", "transforms.operand_cotangents", "transforms.backward_sweep",
+        "transforms.vjp",
         "transforms.grad", "transforms.jvp", "transforms.batch_axes", "transforms.vmap", "transforms.jacobian",
         "transforms.linearize", "transforms.handles", "transforms.checkpoint", "transforms.closures",
         "transforms.custom_rules",
@@ -57,6 +58,7 @@ LAYERS = [
         "control_flow.dependence",
         "control_flow.stack", "control_flow.chunks",
         "control_flow.pullback", "control_flow.scan", "control_flow.record_loop", "control_flow.cond",
+        "control_flow.run_scan",
     ],
     [
         "capture", "capture.names", "capture.sites", "capture.expressions", "capture.rewrite", "capture.convert",
@@ -79,7 +81,8 @@ LAYERS = [
         "distributed.errors", "distributed.communicator", "distributed.sequence", "distributed.threads",
         "distributed.messages", "distributed.window", "distributed.mpi", "distributed.nccl", "distributed.worlds",
         "distributed.ties", "distributed.primitives", "distributed.nonblocking", "distributed.agreement",
-        "distributed.ranks", "distributed.collectives", "distributed.derivatives", "distributed.checking", "distributed.solve",
+        "distributed.ranks", "distributed.collective_calls", "distributed.collectives", "distributed.handles",
+        "distributed.derivatives", "distributed.checking", "distributed.solve",
         "distributed.parts", "distributed.checkpoints", "distributed",
     ],
     [
@@ -214,8 +217,7 @@ def test_every_file_of_tests_has_a_name_of_its_own():
 
 # Names of functions that end as participles do: public ones, decorators, and what is no participle.
 PARTICIPLES = {
-    "sharded", "joined", "transformed", "captured", "saved", "stored", "copied", "rewritten", "turned", "marked",
-    "_needed", "searchsorted", "_interleaved", "inlined", "_explained", "replaced",
+    "sharded", "joined", "transformed", "captured", "saved", "stored", "copied", "marked", "searchsorted", "replaced",
 }  # fmt: skip
 VERBS_IN_ED = {"embed", "feed", "need", "seed", "shed", "exceed", "_seed"}
 

@@ -37,7 +37,7 @@ from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
 from fad.core.tracer import Trace, Tracer, bind
 from fad.errors import LoopFallbackWarning
-from fad.staging.may_raise import unread_in_body, unread_refusals
+from fad.staging.may_raise import find_unread_in_body, find_unread_raising
 from fad.staging.record import is_recording, to_scalar_p
 from fad.transforms.check import as_value
 
@@ -117,11 +117,11 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
         left = n if dynamic else n - peeled
         number = [at] if index else []
         shown = Inputs([], number, [*map(example, leaves)], [example(x)[at] for x in items])
-        settled = attempt(lambda: _settle_types(flat, leaves, shown), 0 if dynamic else n, failed)  # noqa: B023
-        if settled is None:
+        recorded = attempt(lambda: _settle_types(flat, leaves, shown), 0 if dynamic else n, failed)  # noqa: B023
+        if recorded is None:
             return None
-        if settled:
-            body, leaves = settled
+        if recorded:
+            body, leaves = recorded
             compose_views(body, rows=index)
             break
         if dynamic or left < 2 or peeled == most:
@@ -236,7 +236,7 @@ def _rows(body: Body, carries: int, n: int) -> list:
         work.equations.append(eq)
     if items:
         read = work.finish()
-        equations = find_needed(read.equations, [*graph.outputs, *unread_in_body(read, graph.outputs)])
+        equations = find_needed(read.equations, [*graph.outputs, *find_unread_in_body(read, graph.outputs)])
         used = {*graph.outputs, *(i for eq in equations for i in eq.ins)}
         kept = [i in used for i in inputs.consts]
         body.captured = select_marked(body.captured, kept)
@@ -279,7 +279,7 @@ def _refuse_unread_places(body: Body) -> None:
     graph = body.graph
     if any(eq.prim.archetype == "branch" for eq in graph.equations):
         return
-    found = unread_refusals(graph, graph.outputs, lambda eq: not _is_in_range(body, eq))
+    found = find_unread_raising(graph, graph.outputs, lambda eq: not _is_in_range(body, eq))
     if found:
         raise Unrecordable(body.trace, "it reads an element that may not be there, and does not use it")
 
@@ -389,10 +389,10 @@ def _while(go, flat, leaves, in_tree, bound, failed, accept) -> Any:
     if type(start) is not Tracer and not start:
         return [tree.unflatten(in_tree, leaves)]
     shown = Inputs([], [], [*map(example, leaves)], [])
-    settled = attempt(lambda: _settle_types(flat, leaves, shown), failed=failed)
-    if not settled:
+    recorded = attempt(lambda: _settle_types(flat, leaves, shown), failed=failed)
+    if not recorded:
         return None
-    body, leaves = settled
+    body, leaves = recorded
     compose_views(body)
     graph = body.graph
     if len(graph.outputs) != len(leaves) + 1:

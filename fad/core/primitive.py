@@ -148,7 +148,7 @@ class Primitive(Operation):
     ``computes_in``
         of which dtype kernels compute it: the "result"'s, the common one of the "operands", or "booleans".
     ``cheap``
-        whether it costs less to compute again than to keep its result.
+        whether it costs less to compute again than to keep its result; "far" if only where that leaves the cache.
     ``shape_only``
         whether it reads no more of its operand than the shape.
     ``indexed``
@@ -196,7 +196,7 @@ class Primitive(Operation):
     lower: str | None = None
     lower_for: dict[str, str] = field(default_factory=dict)
     computes_in: str = "result"
-    cheap: bool = False
+    cheap: bool | str = False
     shape_only: bool = False
     indexed: int | None = None
     positions: bool = False

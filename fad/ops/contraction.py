@@ -32,6 +32,8 @@ def _matmul_left(ct, z, x, y):
     if y.ndim == 1:  # ct has the shape of x without its last axis
         return fit(ct[..., None] * y, x.shape, ct.dtype) if x.ndim > 1 else ct * y
     if x.ndim == 1:
+        if y.ndim == 2:
+            return ct @ y.T
         ct = ct[..., None, :]
         return fit((ct @ _t(y))[..., 0, :], x.shape, ct.dtype)
     return fit(ct @ _t(y), x.shape, ct.dtype)
@@ -43,6 +45,8 @@ def _matmul_right(ct, z, x, y):
     if x.ndim == 1:
         return fit(x[:, None] * ct[..., None, :], y.shape, ct.dtype) if y.ndim > 1 else x * ct
     if y.ndim == 1:
+        if x.ndim == 2:
+            return x.T @ ct
         return fit((_t(x) @ ct[..., None])[..., 0], y.shape, ct.dtype)
     if y.ndim == 2 and x.size and ct.size:  # one large product instead of a sum of many
         return _rows(x).T @ _rows(ct)

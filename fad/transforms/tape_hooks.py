@@ -17,10 +17,11 @@ import numpy as np
 from fad.core.cotangent import Indexed, densify
 from fad.core.memory import unwrap
 from fad.introspect.frames import show_place, user_place
+from fad.transforms.backward_sweep import sweep
 from fad.transforms.check import root
 from fad.transforms.overwrites import VIEW
 from fad.transforms.tape import BOTH, CALL, EFFECT, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
-from fad.transforms.vjp import WritingVJPTrace, make_trace, sweep
+from fad.transforms.vjp import WritingVJPTrace, make_trace
 
 _ARRAY = sys.getsizeof(np.ndarray(0))  # bytes of an array besides its numbers
 

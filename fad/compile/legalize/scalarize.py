@@ -86,7 +86,7 @@ class _Expansion(Rewriting):
         if eq.prim in (NATIVE_PUSH, NATIVE_POP):
             return self.on_a_stack(eq)
         if eq.prim.archetype == "branch":
-            return self.chosen(eq)
+            return self.choose(eq)
         if len(eq.outs) != 1:
             return False
         o, t = eq.outs[0], graph.types[eq.outs[0]]
@@ -125,7 +125,7 @@ class _Expansion(Rewriting):
         self.equations.append(Equation(eq.prim, tuple(ins), eq.params, flat))
         return True
 
-    def chosen(self, eq: Equation) -> bool:
+    def choose(self, eq: Equation) -> bool:
         """Compute both branches of an ``if``, and choose between their results."""
         index, *given = eq.ins
         branches, types = eq.params["branches"], [self.source.types[o] for o in eq.outs]
@@ -136,7 +136,7 @@ class _Expansion(Rewriting):
             if len(branch.equations) > MOST_OF_BRANCH or any(x.size > MOST_ELEMENTS for x in branch.types):
                 return False
             before = len(self.equations)
-            found = self.inlined(branch, [self.numbers[i] for i in given])
+            found = self.inline(branch, [self.numbers[i] for i in given])
             if found is None or len(self.equations) - before > MOST_OF_BRANCH or self.heavy > heavy:
                 return False
             if [branch.types[o].dtype for o in branch.outputs] != [t.dtype for t in types]:
@@ -149,7 +149,7 @@ class _Expansion(Rewriting):
             self.numbers[o] = np.array(made, np.int64).reshape(t.shape)
         return True
 
-    def inlined(self, graph: Graph, given: list[np.ndarray]) -> list[np.ndarray] | None:
+    def inline(self, graph: Graph, given: list[np.ndarray]) -> list[np.ndarray] | None:
         """Expand a program with these operands, and return the numbers of its results; None if that cannot be done."""
         outer = self.source, self.numbers
         self.source, self.numbers = graph, dict(zip(graph.inputs, given, strict=True))

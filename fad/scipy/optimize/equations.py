@@ -136,10 +136,10 @@ def _scalar(f: Callable, args: tuple, solver: Callable, *points: Any) -> Any:
     """
     problem = Problem(f, args)
 
-    def found(points, held):
+    def solve_plain(points, held):
         return solver(problem.at(held), *points)
 
-    x, success, report = run(found, points, problem.held)
+    x, success, report = run(solve_plain, points, problem.held)
 
     def solve(slope, y):
         rate = slope(np.ones_like(stop_gradient(y)))

@@ -16,12 +16,11 @@ from fad.compile.codegen.nests.emitters import emit_operation
 from fad.compile.codegen.nests.values import Buffer, Computed, Stored, Value, contiguous, make_view, shape_of
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.types import BOOL, BYTES, I64
-from fad.control_flow.loop_layout import Loop, Outputs
+from fad.control_flow.loop_layout import GUESSED_STEPS, Loop, Outputs
 from fad.core.graph import Equation, Graph, has_effects
 
 _QUIET = 50_000  # operations, of a nanosecond or so, between two looks at the clock
 _FOREVER = 2**62
-_GUESSED = 32  # steps of a loop within a loop whose number is not known
 
 
 def emit_any(body: Body, eq: Equation) -> None:
@@ -43,7 +42,7 @@ def work(graph: Graph) -> int:
         if eq.prim.archetype == "loop":
             inner = work(eq.params["body"])
             known = eq.params["stop"] == "length"
-            total += (eq.params["length"] if known else _GUESSED) * inner
+            total += (eq.params["length"] if known else GUESSED_STEPS) * inner
         elif eq.prim.archetype == "branch":
             total += max(map(work, eq.params["branches"]))
         else:

@@ -195,7 +195,7 @@ class Writer(Emitter):
         with self.block():
             yield t
         self.do(f"store i64 {self.fresh(f'add nuw nsw i64 {t}, 1')}, ptr {counter}")
-        self.do(f"br label %{test}{self._interleaved(chains)}")
+        self.do(f"br label %{test}{self._interleave(chains)}")
         self.begin(done)
         self.counted = t
         if stretch:
@@ -211,7 +211,7 @@ class Writer(Emitter):
             self.do(f"br i1 {quiet}, label %{far}, label %halt")
             self.begin(out)
 
-    def _interleaved(self, chains: int) -> str:
+    def _interleave(self, chains: int) -> str:
         """Return what tells LLVM to let several steps of a loop run beside each other."""
         if chains == 1:
             return ""
