@@ -66,6 +66,7 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.legalize.narrow_selects import narrow_selects
     from fad.compile.legalize.pooling import copy_transposed, expand_pools, split_sums
     from fad.compile.legalize.push_slices_up import push_slices_up
+    from fad.compile.legalize.repeated import compute_repeated
     from fad.compile.legalize.scatter_to_gather import scatter_to_gather
     from fad.compile.legalize.split_complex import split_complex
     from fad.compile.legalize.thin_products import join_thin_products
@@ -75,6 +76,7 @@ def legalize(graph: Graph) -> Graph:
         decompose,  # norms, variances, einsum, distances: by simpler operations
         multiply_by_columns,  # a matrix that is joined of columns is multiplied with vectors column by column
         join_thin_products,  # one matrix times many thin ones is one product
+        compute_repeated,  # arrays that are repeated are computed in the shape of the copies
         narrow_selects,  # a choice between numbers is made in the dtype that it is wanted in
         expand_pools,  # pooling is a maximum or a sum of slices
         push_slices_up,  # what is computed only for slices is computed on the slices
