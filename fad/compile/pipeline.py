@@ -69,6 +69,7 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.legalize.repeated import compute_repeated
     from fad.compile.legalize.scatter_to_gather import scatter_to_gather
     from fad.compile.legalize.split_complex import split_complex
+    from fad.compile.legalize.struct_of_arrays import split_small_arrays
     from fad.compile.legalize.thin_products import join_thin_products
     from fad.compile.passes.cse import share_copies
 
@@ -77,6 +78,7 @@ def legalize(graph: Graph) -> Graph:
         multiply_by_columns,  # a matrix that is joined of columns is multiplied with vectors column by column
         join_thin_products,  # one matrix times many thin ones is one product
         compute_repeated,  # arrays that are repeated are computed in the shape of the copies
+        split_small_arrays,  # batches of small arrays are one vector for each of their elements
         narrow_selects,  # a choice between numbers is made in the dtype that it is wanted in
         expand_pools,  # pooling is a maximum or a sum of slices
         push_slices_up,  # what is computed only for slices is computed on the slices

@@ -26,6 +26,15 @@ MOST_OF_BRANCH = 128  # operations of a branch that is computed whether it is ta
 _COMBINE = {"sum_over": "add", "max_over": "maximum", "min_over": "minimum"}
 
 
+def can_combine(graph: Graph, eq: Equation) -> bool:
+    """Return whether an operation adds up elements one after the other, of booleans their number, or is an extreme."""
+    if eq.prim.name not in _COMBINE or not eq.params["axis"]:
+        return False
+    x, out = graph.types[eq.ins[0]], graph.types[eq.outs[0]]
+    counts = eq.prim.name == "sum_over" and x.dtype == bool and out.dtype == np.int64
+    return bool(x.size) and (x.dtype == out.dtype or counts)
+
+
 class Expanded:
     """The graph of single numbers, and for each input and output of the other one the numbers of its elements."""
 
@@ -41,7 +50,9 @@ def expand_body(graph: Graph) -> Expanded | None:
     """Return a body that computes with single numbers; None if it has too many, or an operation without a kernel."""
     if any(t.size > MOST_ELEMENTS for t in graph.types) or len(graph.equations) > MOST_OPERATIONS:
         return None
-    work = _Expansion(graph)
+    work = Expansion(graph)
+    work.numbers.update((i, work.fresh(i)) for i in graph.inputs)
+    work.add_constants()
     for eq in graph.equations:
         if not work.add(eq) or len(work.equations) > MOST_OPERATIONS or work.heavy > MOST_HEAVY:
             return None
@@ -51,7 +62,9 @@ def expand_body(graph: Graph) -> Expanded | None:
     return Expanded(Graph(work.types, flat[0], work.constants, work.equations, flat[1]), inputs, outputs)
 
 
-class _Expansion:
+class Expansion:
+    """A graph of elements, as it is written: each value of another graph is an array of the numbers of its elements."""
+
     def __init__(self, graph: Graph):
         self.graph = graph
         self.types: list[Type] = []
@@ -59,9 +72,6 @@ class _Expansion:
         self.equations: list[Equation] = []
         self.heavy = 0
         self.numbers: dict[int, np.ndarray] = {}  # value -> the numbers of its elements
-        for i in graph.inputs:
-            self.numbers[i] = self.fresh(i)
-        self.add_constants()
 
     def add_constants(self) -> None:
         for i, c in self.graph.constants.items():
@@ -106,7 +116,7 @@ class _Expansion:
             self.numbers[o] = np.asarray(view_of(eq, arrays[0])).reshape(t.shape)
         elif name == "join":
             self.numbers[o] = np.concatenate(arrays, eq.params["axis"])
-        elif name in _COMBINE and eq.params["axis"] and arrays[0].size and t.dtype == graph.types[eq.ins[0]].dtype:
+        elif can_combine(graph, eq):
             self.numbers[o] = self.reduce(eq, arrays[0], t)
         elif name == "matmul" and all(
             graph.types[i].dtype == t.dtype and 0 < a.ndim <= 2 and a.size
@@ -173,6 +183,9 @@ class _Expansion:
     def reduce(self, eq: Equation, x: np.ndarray, t: Type) -> np.ndarray:
         axis = eq.params["axis"]
         kept = [d for d in range(x.ndim) if d not in axis]
+        if t.dtype != self.graph.types[eq.ins[0]].dtype:
+            convert = lambda i: self.apply(REGISTRY["convert"], (i,), {"dtype": t.dtype}, t)
+            x = np.array(list(map(convert, x.flat)), np.int64).reshape(x.shape)
         rows = x.transpose(*kept, *axis).reshape(t.size, -1)
         return np.array([self.chain(_COMBINE[eq.prim.name], list(row), t) for row in rows], np.int64).reshape(t.shape)
 

@@ -26,14 +26,14 @@ _STRIDED = ("loop", "pieces")  # and those that may leave gaps between the eleme
 
 
 class Wanted(NamedTuple):
-    """Where a value is wanted: as `piece`, which is the value or a view of its shape alone, at an index of an array.
+    """Where a value is wanted: as `piece`, which is the value or a view of its shape alone, at a place in an array.
 
     `alone`: nothing else reads it.
     """
 
     piece: int
     whole: int
-    index: tuple
+    place: tuple
     alone: bool
 
 
