@@ -196,8 +196,12 @@ class Table:
         a = self.memory.at[i]
         if a.flags.c_contiguous or (rows and (a.ndim == 1 or (len(a) and a[0].flags.c_contiguous))):
             return i
+        return self.copy_view(a, i)
+
+    def copy_view(self, a: np.ndarray, i: int) -> int:
+        """Return a value that is a copy, in memory without gaps, of a view of value i."""
         v = len(self.graph.types)
-        self.graph.types.append(self.graph.types[i])
+        self.graph.types.append(Type(a.shape, a.dtype))
         self.memory.base[v] = v
         if i in self.graph.constants:
             self.memory.at[v] = np.ascontiguousarray(a)

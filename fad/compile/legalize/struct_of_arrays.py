@@ -27,7 +27,7 @@ SHORTEST = 1 << 5  # elements of a vector
 MOST_ELEMENTS = 9  # of one small array: longer ones fill the CPU's vectors by themselves
 _MOST_SHARED = 64  # elements of an array that is the same for the whole batch
 _MOST_OPERATIONS = 1000  # on vectors, of small arrays that belong together
-_BEGINNING, _APART, _LANES = 10.0, 1.2, 8  # of a row; of an element that lies apart; elements of a full vector
+_BEGINNING, _APART, _LANES = 10.0, 1.5, 8  # of a row; of an element that lies apart; elements of a full vector
 _PLACED = frozenset({"getitem", "join", "scatter", "index_set", "index_add", "permute"})
 _RESHAPED = frozenset({"reshape_to", "broadcast", "scatter"})  # their parameters name the shape of the result
 
@@ -169,15 +169,17 @@ def _pays(graph: Graph, some: list[int], read: dict[int, set[int]]) -> bool:
 
 def _is_short(graph: Graph, some: list[int], read: dict[int, set[int]], weights: int) -> bool:
     """Return whether elementwise operations, which are one loop over small arrays, are quicker on vectors."""
-    own = {graph.equations[k].outs[0] for k in some}
-    shapes = {graph.types[i].shape for k in some for i in graph.equations[k].ins if graph.types[i].shape}
-    apart = {i for k in some for i in graph.equations[k].ins} - own
+    types, equations = graph.types, [graph.equations[k] for k in some]
+    own = {eq.outs[0] for eq in equations}
+    n = types[equations[0].outs[0]].shape[0]
+    # if no operand has fewer elements for each of the batch, rows run on from one to the next
+    shorter = any(types[i].shape[:1] == (n,) and types[i].size < types[eq.outs[0]].size
+                  for eq in equations for i in eq.ins)  # fmt: skip
+    apart = {i for eq in equations for i in eq.ins} - own
     apart |= {o for o in own if not read.get(o, set()).issubset(some)}
-    n = graph.types[graph.equations[some[0]].outs[0]].shape[0]
-    elements = sum(graph.types[i].size // n for i in apart if graph.types[i].size > n)
-    size = max(graph.types[o].size // n for o in own)
-    beside = len(shapes) > 1  # else the arrays are one long vector each
-    return beside and _BEGINNING + 2 * weights > size * weights / _LANES + _APART * elements
+    elements = sum(types[i].size // n for i in apart if types[i].size > n)
+    size = max(types[o].size // n for o in own)
+    return shorter and _BEGINNING + 2 * weights > size * weights / _LANES + _APART * elements
 
 
 class _Split(Expansion):
