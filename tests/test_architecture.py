@@ -20,15 +20,15 @@ ROOT = Path(fad.__file__).parent
 # A file may import lower layers and earlier entries of its own layer; lazy imports inside functions count.
 # An entry that ends in a dot is a folder and stands for all its files, among which only cycles are forbidden.
 LAYERS = [
-    ["config", "introspect", "introspect.frames", "introspect.reachable", "errors.", "tree."],
+    ["config", "introspect", "introspect.frames", "introspect.places", "introspect.reachable", "errors.", "tree."],
     ["viz."],
     ["backends."],
     [
         "core", "core.spec", "core.conversions", "core.memory", "core.weak", "core.numpy_dispatch", "core.lengths",
         "core.tracer", "core.values", "core.buffers", "core.outside", "core.options", "core.samples",
         "core.docstring_sections", "core.docstrings", "core.primitive", "core.transformed", "core.errstate",
-        "core.liveness", "core.graph", "core.journal", "core.callees", "core.overlay", "core.cotangent",
-        "core.archetypes", "core.limits", "core.effects",
+        "core.liveness", "core.graph", "core.rewriter", "core.journal", "core.callees", "core.overlay",
+        "core.cotangent", "core.archetypes", "core.limits", "core.effects",
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.memory_order", "ops.selection",
@@ -50,8 +50,8 @@ LAYERS = [
     ],
     ["staging", "staging.may_raise", "staging.outer_state", "staging.live_constants", "staging.record"],
     [
-        "control_flow", "control_flow.subgraph", "control_flow.intervals", "control_flow.slice_bounds",
-        "control_flow.compose_views", "control_flow.traced_length",
+        "control_flow", "control_flow.loop_layout", "control_flow.subgraph", "control_flow.intervals",
+        "control_flow.slice_bounds", "control_flow.compose_views", "control_flow.traced_length",
         "control_flow.padded", "control_flow.padded_functions", "control_flow.traced_masks",
         "control_flow.traced_slices", "control_flow.split_pullback", "control_flow.interpreter",
         "control_flow.dependence",
@@ -77,9 +77,10 @@ LAYERS = [
     ["doctor", "control", "numpy.", "scipy.", "sparse.", "random.", "files"],
     [
         "distributed.errors", "distributed.communicator", "distributed.sequence", "distributed.threads",
-        "distributed.mpi", "distributed.nccl", "distributed.worlds", "distributed.ties", "distributed.primitives",
-        "distributed.ranks", "distributed.collectives", "distributed.derivatives", "distributed.checking",
-        "distributed.solve", "distributed.parts", "distributed.checkpoints", "distributed",
+        "distributed.messages", "distributed.window", "distributed.mpi", "distributed.nccl", "distributed.worlds",
+        "distributed.ties", "distributed.primitives", "distributed.nonblocking", "distributed.agreement",
+        "distributed.ranks", "distributed.collectives", "distributed.derivatives", "distributed.checking", "distributed.solve",
+        "distributed.parts", "distributed.checkpoints", "distributed",
     ],
     [
         "data", "nn.", "optim.", "keeping", "profiler", "debug", "eager.",

@@ -17,8 +17,8 @@ from fad.capture.state import UNBOUND, bind_name, check_replaceable, fresh, is_s
 from fad.capture.step import NeedsFirstStep, Step, type_example
 from fad.capture.trial import TrialTrace
 from fad.control_flow import record_loop
-from fad.control_flow.interpreter import Parts
 from fad.control_flow.intervals import assume
+from fad.control_flow.loop_layout import Operands, Outputs
 from fad.control_flow.subgraph import BodyTrace, Unrecordable, example
 from fad.core import effects
 from fad.core.memory import finding_writes
@@ -122,7 +122,7 @@ class Capture:
 
     def has_small_integers(self, operands: list, params: dict) -> bool:
         """Return whether Python's integers in a loop stay within 64 bits."""
-        first = [state_interval(x) for x in Parts(operands, **params).carry]
+        first = [state_interval(x) for x in Operands.split(operands, params).carry]
         if not integers_fit(params, first, self.most):
             self.why = "an integer of Python's may leave 64 bits"
             return False
@@ -132,13 +132,13 @@ class Capture:
         """Return whether a loop takes more steps, on the values at hand, than are recorded one by one."""
         if not self.has_small_integers(operands, params):
             return False
-        parts = Parts([example(x) for x in operands], **params)
+        shown = Operands.split([example(x) for x in operands], params)
         if not limit or any(type(x) is Tracer and isinstance(x.owner, BodyTrace) for x in operands):
             return True
-        state, steps = parts.carry, 0
+        state, steps = shown.carry, 0
         with np.errstate(all="ignore"):
             while state[0] and steps * self.work <= limit:
-                state = params["body"](*parts.consts, *state)[: params["carries"]]
+                state = Outputs.split(params["body"](*shown.consts, *state), params).carry
                 steps += 1
         if state[0]:
             return True

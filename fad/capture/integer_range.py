@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fad.control_flow.intervals import interval
+from fad.control_flow.loop_layout import Inputs, Operands
 from fad.control_flow.subgraph import example
 from fad.core.graph import NUMBER, Graph
 
@@ -73,15 +74,14 @@ def state_interval(x: Any) -> Interval:
 def _after(params: dict, first: list[Interval], consts: list[Interval], most: int | None) -> list[Interval] | None:
     """Return the bounds of a loop's state behind it; None if Python's integers may leave 64 bits."""
     body, carries = params["body"], params["carries"]
-    start = params["consts"] + params["index"]
-    whole = [k for k in range(carries) if _is_whole(body, body.inputs[start + k])]
+    inputs = Inputs.split(body.inputs, params)
+    whole = [k for k, i in enumerate(inputs.carry) if _is_whole(body, i)]
     steps = most if most is not None else params["length"] or _MANY
-    counter = [(0, steps - 1)] if params["index"] else []
+    counter = [(0, steps - 1) for _ in inputs.number]
+    given = Inputs(consts or [UNKNOWN] * len(inputs.consts), counter, [], [UNKNOWN] * len(inputs.xs))
 
     def step(state: list[Interval]) -> list[Interval] | None:
-        rest = len(body.inputs) - start - carries
-        consts_ = [*consts, *[UNKNOWN] * (params["consts"] - len(consts))]
-        return bounds_through(body, [*consts_, *counter, *state, *[UNKNOWN] * rest])
+        return bounds_through(body, given._replace(carry=state).join())
 
     def wide(by: int) -> list[Interval]:
         return [(least - by, top + by) if k in whole else UNKNOWN for k, (least, top) in enumerate(begin)]
@@ -156,9 +156,8 @@ def _through(eq: Any, given: list[Interval]) -> list[Interval] | None:
             return None
         return [functools.reduce(_union, column) for column in zip(*ways, strict=True)]  # type: ignore[arg-type]
     if eq.prim.archetype == "loop" and "cut" not in eq.params:  # a loop, and not the gradient of one
-        params = eq.params
-        start = params["consts"] + (params["stop"] == "count")
-        state = _after(params, given[start : start + params["carries"]], given[: params["consts"]], params["length"])
+        operands = Operands.split(given, eq.params)
+        state = _after(eq.params, operands.carry, operands.consts, eq.params["length"])
         return None if state is None else [*state, *[UNKNOWN] * (len(eq.outs) - len(state))]
     name = eq.prim.name.removeprefix("python_")
     return [bound_result(name, given)] if len(eq.outs) == 1 and given else [UNKNOWN] * len(eq.outs)

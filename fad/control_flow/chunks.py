@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from fad.config import bytes_of, memory_limit
-from fad.control_flow.interpreter import Parts, first_step, parts_of
+from fad.control_flow.interpreter import first_step
+from fad.control_flow.loop_layout import Inputs, Operands, Results
 from fad.control_flow.subgraph import record_flat, to_number_p
 from fad.core.graph import SCALAR, Equation, Graph, Type
 from fad.core.primitive import Primitive
@@ -105,44 +106,40 @@ def run_in_chunks(scan: Primitive, args: Any, params: dict, sizes: tuple[int, ..
     steps, size = params["length"], sizes[0]
     chunks = steps // size
     whole = chunks * size
-    parts = Parts(args, **params)
+    operands = Operands.split(args, params)
     inner = {**params, "length": size, "save": sizes[1:]}
-    reverse, n = params["reverse"], params["carries"]
-    index = params["index"]
-
-    def cut(x, a, b):
-        return x[a:b]
+    reverse = params["reverse"]
 
     def numbered(xs, a, b):
-        return [*([np.arange(a, b)] if index else []), *[cut(x, a, b) for x in xs]]
+        return [*([np.arange(a, b)] if params["index"] else []), *[x[a:b] for x in xs]]
 
-    body = _indexed_by_xs(params["body"], params) if index else params["body"]
+    body = _indexed_by_xs(params["body"], params) if params["index"] else params["body"]
     inner.update(body=body, index=False)
     first = (steps - whole, steps) if reverse else (0, whole)
     rest = (0, steps - whole) if reverse else (whole, steps)
-    blocks = [x.reshape((chunks, size, *x.shape[1:])) for x in numbered(parts.xs, *first)]
+    blocks = [x.reshape((chunks, size, *x.shape[1:])) for x in numbered(operands.xs, *first)]
 
     def block(*flat: Any) -> list:
         return list(bind(scan, *flat, **inner))
 
-    shown = first_step(parts_of(parts.consts, parts.carry, blocks), chunks, reverse, False)
-    graph = record_flat(block, shown)
-    outer = {**inner, "body": graph, "length": chunks, "save": "carry"}
-    found = list(bind(scan, *parts.consts, *parts.carry, *blocks, **outer))
-    state, ys = found[:n], [y.reshape((whole, *y.shape[2:])) for y in found[n:]]
+    outer = {**inner, "length": chunks, "save": "carry"}
+    given = operands._replace(xs=blocks)
+    outer["body"] = record_flat(block, first_step(given, outer).join())
+    state, ys, _ = Results.split(bind(scan, *given.join(), **outer), outer)
+    ys = [y.reshape((whole, *y.shape[2:])) for y in ys]
     if steps > whole:
         tail = {**inner, "length": steps - whole}
-        found = list(bind(scan, *parts.consts, *state, *numbered(parts.xs, *rest), **tail))
-        more = found[n:]
-        state = found[:n]
+        given = operands._replace(carry=state, xs=numbered(operands.xs, *rest))
+        state, more, _ = Results.split(bind(scan, *given.join(), **tail), tail)
         ys = [np.concatenate([b, a] if reverse else [a, b]) for a, b in zip(ys, more, strict=True)]
     return [*state, *ys]
 
 
 def _indexed_by_xs(body: Graph, params: dict) -> Graph:
     """Let a body take the number of its step as one of its xs, the first."""
-    c, k = params["consts"], params["consts"] + 1 + params["carries"]
-    ins = body.inputs
+    inputs = Inputs.split(body.inputs, params)
     types = [*body.types, Type((), np.dtype(np.int64), SCALAR)]
-    equations = [Equation(to_number_p, (len(body.types),), {}, (ins[c],)), *body.equations]
-    return body.replace(types=types, equations=equations, inputs=[*ins[:c], *ins[c + 1 : k], len(body.types), *ins[k:]])
+    number = len(body.types)
+    equations = [Equation(to_number_p, (number,), {}, tuple(inputs.number)), *body.equations]
+    inputs = inputs._replace(number=[], xs=[number, *inputs.xs])
+    return body.replace(types=types, equations=equations, inputs=inputs.join())

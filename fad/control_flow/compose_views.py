@@ -21,11 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fad.control_flow.intervals import interval_of
+from fad.control_flow.loop_layout import Inputs, Outputs
 from fad.control_flow.slice_bounds import by_axis
 from fad.control_flow.subgraph import Body
 from fad.core.graph import ARRAY as IS_ARRAY
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
+from fad.core.rewriter import Rewriting, rename
 from fad.ops.index_layout import ARRAY, index_layout
 from fad.ops.indexing import getitem_p, set_p
 from fad.ops.structural import inverse, reshape_p, transpose_p
@@ -68,17 +70,15 @@ def compose_views(body: Body, rows: bool = False) -> None:
     for eq in body.graph.equations:
         work.take(eq)
     if work.changed:
-        work.finish()
+        work.replace_body()
 
 
-class _Composition:
+class _Composition(Rewriting):
     """The body that is being rewritten, and what is known of its values."""
 
     def __init__(self, body: Body, rows: bool):
+        super().__init__(body.graph)
         self.body = body
-        self.source = body.graph
-        self.types, self.constants = list(body.graph.types), dict(body.graph.constants)
-        self.equations: list[Equation] = []
         self.changed = False
         self.alias: dict[int, int] = {}
         self.views: dict[int, tuple[int, _Place]] = {}
@@ -94,15 +94,15 @@ class _Composition:
         """Return the views of arrays from outside that the body does not write, directly or through views."""
         root: dict[int, int] = {i: i for i in self.given}
         written: set[int] = set()
-        for eq in self.source.equations:
+        for eq in self.graph.equations:
             if eq.prim in _MOVES and eq.ins[0] in root:
                 root[eq.outs[0]] = root[eq.ins[0]]
                 written.update({root[eq.ins[0]]} if eq.prim is set_p else ())
         return {v for v, x in root.items() if x not in written}
 
-    def finish(self) -> None:
+    def replace_body(self) -> None:
         """Put the rewritten program in the place of the body's, without views that nothing needs any more."""
-        outputs = [self.alias.get(o, o) for o in self.source.outputs]
+        outputs = [self.alias.get(o, o) for o in self.graph.outputs]
         alive, kept = set(outputs), []
         for eq in reversed(self.equations):
             if eq.prim in _MOVES and alive.isdisjoint(eq.outs):
@@ -110,16 +110,16 @@ class _Composition:
             alive.update(eq.ins)
             kept.append(eq)
         n = len(self.given)
-        inputs = [*self.source.inputs[:n], *self.tables.values(), *self.source.inputs[n:]]
+        inputs = [*self.graph.inputs[:n], *self.tables.values(), *self.graph.inputs[n:]]
         self.body.captured = [*self.body.captured, *[np.arange(r.start, r.stop, r.step) for r in self.tables]]
-        self.body.graph = Graph(self.types, inputs, self.constants, kept[::-1], outputs)
+        self.equations = kept[::-1]
+        self.body.graph = self.finish().replace(inputs=inputs, outputs=outputs)
 
     # --- equations ------------------------------------------------------------------------------------------------
 
     def take(self, eq: Equation) -> None:
         """Take an equation over, or what does the same without views."""
-        if not self.alias.keys().isdisjoint(eq.ins):
-            eq = Equation(eq.prim, tuple([self.alias.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
+        eq = rename(eq, self.alias)
         done = False
         if eq.prim is getitem_p:
             done = self.read(eq)
@@ -220,7 +220,7 @@ class _Composition:
             return
         axes = inverse(tuple(np.argsort(part.order).tolist()))
         plain = Type(tuple([shape[k] for k in inverse(axes)]), self.types[out].dtype, home=self.types[out].home)
-        taken = self.emit(getitem_p, (base, *arrays), {"template": template}, eq, self.new(plain))
+        taken = self.emit(getitem_p, (base, *arrays), {"template": template}, eq, self.add_value(plain))
         self.emit(transpose_p, (taken,), {"axes": axes}, eq, out)
 
     def emit_write(self, base: int, v: int, part: _Place, eq: Equation) -> int:
@@ -229,16 +229,12 @@ class _Composition:
             axes = tuple(np.argsort(part.order).tolist())
             t = self.types[v]
             turned = Type(tuple([t.shape[k] for k in axes]), t.dtype, home=t.home)
-            v = self.emit(transpose_p, (v,), {"axes": axes}, eq, self.new(turned))
-        return self.emit(set_p, (base, v, *arrays), {"template": template}, eq, self.new(self.types[base]))
+            v = self.emit(transpose_p, (v,), {"axes": axes}, eq, self.add_value(turned))
+        return self.emit(set_p, (base, v, *arrays), {"template": template}, eq, self.add_value(self.types[base]))
 
     def emit(self, prim: Any, ins: tuple, params: dict, eq: Equation, out: int) -> int:
         self.equations.append(Equation(prim, ins, params, (out,), eq.place))
         return out
-
-    def new(self, t: Type) -> int:
-        self.types.append(t)
-        return len(self.types) - 1
 
     # --- places ---------------------------------------------------------------------------------------------------
 
@@ -320,11 +316,11 @@ class _Composition:
     def looked_up(self, i: int, within: range, line: Any) -> int:
         """Return the places on an axis of a range of it, by a table, of which NumPy refuses the indices it would."""
         if within not in self.tables:
-            self.tables[within] = self.new(Type((len(within),), _WORD))
+            self.tables[within] = self.add_value(Type((len(within),), _WORD))
         key = "look up", i, within
         if key not in self.moved:
             shape = self.types[i].shape
-            self.moved[key] = self.new(Type(shape, _WORD, IS_ARRAY if shape else SCALAR))
+            self.moved[key] = self.add_value(Type(shape, _WORD, IS_ARRAY if shape else SCALAR))
             ins = self.tables[within], i
             self.equations.append(Equation(getitem_p, ins, {"template": (ARRAY,)}, (self.moved[key],), line))
         return self.moved[key]
@@ -336,10 +332,10 @@ class _Composition:
         key = name, i, k
         if key not in self.moved:
             t = self.types[i]
-            number = self.new(Type((), _WORD, NUMBER))
+            number = self.add_value(Type((), _WORD, NUMBER))
             self.constants[number] = k
             prim = on_numbers(REGISTRY[name]) if t.kind == NUMBER else REGISTRY[name]
-            out = self.new(t if t.kind == NUMBER or t.shape else Type((), _WORD, SCALAR))
+            out = self.add_value(t if t.kind == NUMBER or t.shape else Type((), _WORD, SCALAR))
             self.equations.append(Equation(prim, (i, number), {}, (out,)))
             self.moved[key] = out
         return self.moved[key]
@@ -360,39 +356,37 @@ class _Composition:
         return tuple([None if None in column else sum(column) for column in zip(*ends, strict=True)])  # type: ignore
 
 
-def reshape_carries(graph: Graph, carried: range) -> tuple[Graph, dict[int, tuple]]:
-    """Let a body take in another shape those arrays that it reads and returns in that shape alone.
+def reshape_carries(graph: Graph, params: dict) -> tuple[Graph, dict[int, tuple]]:
+    """Let the body of a loop take in another shape those arrays that it reads and returns in that shape alone.
 
-    `carried` are the numbers of the inputs whose next values are the first outputs. Returns the body, and the shapes
-    by number of output. A pullback would have to add up arrays in one shape and in the other.
+    Returns the body, and the shapes by number in the carry. A pullback would have to add up arrays in one shape and in
+    the other.
     """
+    own, ends = Inputs.split(graph.inputs, params), Outputs.split(graph.outputs, params)
     uses: dict[int, list[Equation]] = {}
     for eq in graph.equations:
         for i in eq.ins:
             uses.setdefault(i, []).append(eq)
     made = {o: eq for eq in graph.equations for o in eq.outs}
-    types, inputs, outputs, shapes, same = list(graph.types), list(graph.inputs), list(graph.outputs), {}, {}
-    for k, place in enumerate(carried):
-        i, last = inputs[place], made.get(outputs[k])
-        if last is None or last.prim is not reshape_p or inputs.count(i) > 1 or i in outputs:
+    work = Rewriting(graph)
+    shapes: dict[int, tuple] = {}
+    same: dict[int, int] = {}
+    for k, (i, o) in enumerate(zip(own.carry, ends.carry, strict=True)):
+        last = made.get(o)
+        if last is None or last.prim is not reshape_p or graph.inputs.count(i) > 1 or i in ends.join():
             continue
-        t = types[last.ins[0]]
+        t = graph.types[last.ins[0]]
         first = uses.get(i, [])
-        if not first or any(eq.prim is not reshape_p or types[eq.outs[0]] != t for eq in first):
+        if not first or any(eq.prim is not reshape_p or graph.types[eq.outs[0]] != t for eq in first):
             continue
-        types.append(t)
-        inputs[place] = len(types) - 1
-        outputs[k] = last.ins[0]
+        own.carry[k], ends.carry[k] = work.add_value(t), last.ins[0]
         shapes[k] = t.shape
-        same.update({eq.outs[0]: inputs[place] for eq in first})
+        same.update({eq.outs[0]: own.carry[k] for eq in first})
     if not shapes:
         return graph, {}
-    equations = [
-        Equation(eq.prim, tuple([same.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
-        for eq in graph.equations if eq.outs[0] not in same
-    ]  # fmt: skip
-    outputs = [same.get(o, o) for o in outputs]
-    return graph.replace(types=types, inputs=inputs, equations=equations, outputs=outputs), shapes
+    work.equations = [rename(eq, same) for eq in graph.equations if eq.outs[0] not in same]
+    outputs = [same.get(o, o) for o in ends.join()]
+    return work.finish().replace(inputs=own.join(), outputs=outputs), shapes
 
 
 def as_slice(r: range) -> slice:

@@ -14,6 +14,7 @@ import numpy as np
 from fad import tree
 from fad.control_flow.compose_views import compose_views
 from fad.control_flow.dependence import find_chosen
+from fad.control_flow.loop_layout import place_marked, select_marked
 from fad.control_flow.record_loop import attempt
 from fad.control_flow.subgraph import (
     Body,
@@ -26,8 +27,9 @@ from fad.control_flow.subgraph import (
     record_flat,
 )
 from fad.core.cotangent import densify
-from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type, type_of
+from fad.core.graph import NUMBER, SCALAR, Graph, Type, type_of
 from fad.core.primitive import Primitive
+from fad.core.rewriter import Rewriting
 from fad.core.tracer import Tracer, bind, tracer, youngest
 from fad.core.values import traces_of
 from fad.staging.record import to_scalar_p
@@ -92,15 +94,12 @@ def _of_one_type(bodies: list[Body]) -> bool:
     if any(len({(t.shape, t.dtype) for t in column}) > 1 for column in columns):
         return False
     for b in bodies:
-        graph = b.graph
-        types, equations, outputs = list(graph.types), list(graph.equations), []
-        for v in graph.outputs:
-            if types[v].kind == NUMBER:
-                types.append(Type((), types[v].dtype, SCALAR))
-                equations.append(Equation(to_scalar_p, (v,), {}, (len(types) - 1,)))
-                v = len(types) - 1
-            outputs.append(v)
-        b.graph = graph.replace(types=types, equations=equations, outputs=outputs)
+        work, outputs = Rewriting(b.graph), []
+        work.equations += b.graph.equations
+        for v in b.graph.outputs:
+            t = work.types[v]
+            outputs.append(work.apply(to_scalar_p, (v,), {}, Type((), t.dtype, SCALAR)) if t.kind == NUMBER else v)
+        b.graph = work.finish().replace(outputs=outputs)
     return True
 
 
@@ -111,15 +110,10 @@ def _out_types(body: Body) -> list:
 def _widen_branch(body: Body, captured: list) -> Graph:
     """Give a branch the values that other branches take from outside, too."""
     graph = body.graph
-    types, inputs = list(graph.types), []
+    work = Rewriting(graph)
     mine = dict(zip(map(id, body.captured), graph.inputs, strict=False))
-    for x in captured:
-        if id(x) in mine:
-            inputs.append(mine[id(x)])
-        else:
-            inputs.append(len(types))
-            types.append(type_of(example(x)))
-    return graph.replace(types=types, inputs=[*inputs, *graph.inputs[len(body.captured) :]])
+    inputs = [mine[id(x)] if id(x) in mine else work.add_value(type_of(example(x))) for x in captured]
+    return graph.replace(types=work.types, inputs=[*inputs, *graph.inputs[len(body.captured) :]])
 
 
 # --- derivatives ---------------------------------------------------------------------------------------------------
@@ -173,8 +167,7 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
 
     def pullback(cts: list) -> list:
         full = [zeros_like(y) if ct is None else ct for ct, y, m in zip(cts, ys, marks, strict=True) if m]
-        found = iter(bind(cond_p, index, *values, *full, branches=graphs))
-        return [next(found) if a else None for a in active]
+        return place_marked(bind(cond_p, index, *values, *full, branches=graphs), active)
 
     outs = trace.call(parents, ys, pullback)
     return [t if m else y for t, y, m in zip(outs, ys, marks, strict=True)]
@@ -189,24 +182,19 @@ def _push(index: Any, values: list, tangents: list, branches: tuple) -> tuple[li
     def push(graph: Graph) -> Callable:
         def fun(*flat: Any) -> list:
             raw: list = []
-            ys, ts = jvp(_some(graph, flat[:n], active, raw), _select_marked(flat[:n], active), flat[n:])
-            return [*[y if m else r for m, y, r in zip(marks, ys, raw, strict=True)], *_select_marked(ts, marks)]
+            ys, ts = jvp(_some(graph, flat[:n], active, raw), select_marked(flat[:n], active), flat[n:])
+            return [*[y if m else r for m, y, r in zip(marks, ys, raw, strict=True)], *select_marked(ts, marks)]
 
         return fun
 
-    given = _select_marked(tangents, active)
+    given = select_marked(tangents, active)
     shown = [
         *map(example, values),
-        *[kind_of(example(t), example(v)) for t, v in zip(given, _select_marked(values, active), strict=True)],
+        *[kind_of(example(t), example(v)) for t, v in zip(given, select_marked(values, active), strict=True)],
     ]
     graphs = tuple([record_flat(push(g), shown) for g in branches])
     found = list(bind(cond_p, index, *values, *given, branches=graphs))
-    ts = iter(found[len(marks) :])
-    return found[: len(marks)], [next(ts) if m else None for m in marks]
-
-
-def _select_marked(items: Any, marks: list[bool]) -> list:
-    return [x for x, m in zip(items, marks, strict=True) if m]
+    return found[: len(marks)], place_marked(found[len(marks) :], marks)
 
 
 def _forward(trace: JVPTrace, index: Any, args: Any, branches: tuple) -> list:

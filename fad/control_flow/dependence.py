@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fad.control_flow.interpreter import Parts
+from fad.control_flow.loop_layout import Operands, Outputs
 from fad.core.graph import Equation, Graph
 
 
@@ -43,12 +43,10 @@ def find_chosen(branches: Any, marks: list[bool]) -> list[bool]:
 
 def find_active(marks: Any, params: dict, derivative: bool = True) -> tuple[list[bool], list[bool]]:
     """Mark the carry that depends on marked operands in any step; return the marks of the body's inputs and outputs."""
-    parts = Parts(marks, **params)
-    inputs = [*parts.consts, *([False] if params["index"] else []), *parts.carry, *parts.xs]
-    start = params["consts"] + params["index"]
+    inputs = Operands.split(marks, params).at_inputs([False] if params["index"] else [])
     while True:
-        outs = find_dependent(params["body"], inputs, derivative)
-        carry = [a or b for a, b in zip(inputs[start:], outs[: params["carries"]], strict=False)]
-        if carry == inputs[start : start + params["carries"]]:
-            return inputs, [*carry, *outs[params["carries"] :]]
-        inputs[start : start + params["carries"]] = carry
+        outputs = Outputs.split(find_dependent(params["body"], inputs.join(), derivative), params)
+        carry = [a or b for a, b in zip(inputs.carry, outputs.carry, strict=True)]
+        if carry == inputs.carry:
+            return inputs.join(), [*carry, *outputs.ys]
+        inputs = inputs._replace(carry=carry)

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from fad.control_flow.interpreter import run_pullback, step_by_step
+from fad.control_flow.loop_layout import Inputs
 from fad.control_flow.subgraph import Unrecordable
 from fad.core.cotangent import densify
 from fad.core.primitive import Primitive
@@ -44,9 +45,8 @@ class _Call:
 
     def __init__(self, values: list, params: dict):
         self.params = params
-        self.loop_params = {k: v for k, v in params.items() if k not in _OWN}
-        n = len(values) - sum(params["seeds"])
-        self.operands, self.cts = values[:n], values[n:]
+        self.loop_params = loop_params(params)
+        self.operands, self.cts = split_cotangents(values, params)
         self.active = active_operands(params)
 
     def loop(self, operands: list) -> list:
@@ -74,12 +74,22 @@ class _Call:
         return self.pull(lambda xs: self.seed_cotangents(step_by_step(xs, self.loop_params)), self.active, self.cts)[1]
 
 
+def loop_params(params: dict) -> dict:
+    """Return the parameters of the loop whose pullback it is."""
+    return {k: v for k, v in params.items() if k not in _OWN}
+
+
+def split_cotangents(values: Any, params: dict) -> tuple[Any, Any]:
+    """Return the operands of the loop, and the cotangents of its state."""
+    n = len(values) - sum(params["seeds"])
+    return values[:n], values[n:]
+
+
 def active_operands(params: dict) -> list[int]:
     """Return the numbers of the loop's operands that the derivative is taken of, in the order of the results."""
-    c, m, counted = params["consts"], params["carries"], params["stop"] == "count"
-    marks, start = params["active"], c + params["index"]
-    consts = [k for k in range(c) if marks[k]]
-    return [*consts, *[c + counted + k for k in range(m) if marks[start + k]]]
+    count = [False] if params["stop"] == "count" else []
+    marks = Inputs.split(params["active"], params).at_operands(count)
+    return [k for k, mark in enumerate(marks.join()) if mark]
 
 
 def _with(operands: list, at: list[int], xs: Any) -> list:
@@ -100,7 +110,7 @@ def example_gradient(*operands: Any, **params: Any) -> tuple:
 
 def _differentiate(*args: Any, **params: Any) -> tuple:
     trace: Any = youngest(args)
-    rule = _RULES.get(type(trace))
+    rule = _reverse if isinstance(trace, VJPTrace) else _RULES.get(type(trace))
     if rule is None:  # a trace without a rule for loops sees the steps
         return tuple(_Call(list(args), params).step_by_step())
     trace.check_alive()
@@ -160,7 +170,7 @@ def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
 def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
     """Differentiate the loop over batches: each element has gradients of its own."""
     size, active = trace.size, active_operands(params)
-    n = len(values) - sum(params["seeds"])
+    n = len(split_cotangents(values, params)[0])
     flags = [b or k in active or k >= n for k, b in enumerate(batched)]
     spread = [v if b or not f else _spread(v, size) for v, b, f in zip(values, batched, flags, strict=True)]
     call = _Call(spread, params)
@@ -183,4 +193,4 @@ pullback_p = Primitive(
     "loop_pullback", run_pullback, multi=True, batch=_batch, archetype="loop",
     differentiated=_differentiate, example=example_gradient, needs_trace=True,
 )  # fmt: skip
-_RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear, VJPTrace: _reverse}
+_RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear}

@@ -19,6 +19,7 @@ from fad.backends import is_on_device
 from fad.control_flow import traced_slices  # noqa: F401  answers slices with bounds of a body
 from fad.control_flow.compose_views import compose_views, reshape_carries
 from fad.control_flow.intervals import assume, interval, interval_of
+from fad.control_flow.loop_layout import Inputs, Operands, Outputs, Results, select_marked
 from fad.control_flow.scan import scan_p, while_p
 from fad.control_flow.split_pullback import find_needed
 from fad.control_flow.subgraph import (
@@ -31,8 +32,9 @@ from fad.control_flow.subgraph import (
     record_body,
     to_number_p,
 )
-from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type, hashable, place_constant, type_of
+from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type, hashable, place_constant, type_of
 from fad.core.primitive import Primitive
+from fad.core.rewriter import Rewriting
 from fad.core.tracer import Trace, Tracer, bind
 from fad.errors import LoopFallbackWarning
 from fad.staging.may_raise import unread_in_body, unread_refusals
@@ -99,11 +101,10 @@ def scan(
         return None
 
     def flat(*given: Any) -> Any:
-        at = given[0] if index else None
+        _, number, carry, x = Inputs.split(given, {"consts": 0, "carries": len(leaves), "index": index})
+        at = number[0] if number else None
         assume(at, 0, n)
-        carry = given[index : index + len(leaves)]
-        x = tree.unflatten(xs_tree, given[index + len(leaves) :]) if items else at
-        return step(tree.unflatten(in_tree, carry), x)
+        return step(tree.unflatten(in_tree, carry), tree.unflatten(xs_tree, x) if items else at)
 
     return _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, peeled, failed, accept)
 
@@ -114,8 +115,9 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
     for peeled in range(most + 1):
         at = n - 1 - peeled if reverse and not dynamic else peeled
         left = n if dynamic else n - peeled
-        shown = [*([at] if index else []), *map(example, leaves), *[example(x)[at] for x in items]]
-        settled = attempt(lambda: _settle_types(flat, leaves, shown, index), 0 if dynamic else n, failed)  # noqa: B023
+        number = [at] if index else []
+        shown = Inputs([], number, [*map(example, leaves)], [example(x)[at] for x in items])
+        settled = attempt(lambda: _settle_types(flat, leaves, shown), 0 if dynamic else n, failed)  # noqa: B023
         if settled is None:
             return None
         if settled:
@@ -124,26 +126,27 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
             break
         if dynamic or left < 2 or peeled == most:
             return None
-        carry, y = flat(*([at] if index else []), *leaves, *[x[at] for x in items])
+        carry, y = flat(*number, *leaves, *[x[at] for x in items])
         heads.append(y)
         leaves = tree.leaves(carry)
     if index and not dynamic and not heads:
-        items += _rows(body, n)
-    graph, position = _without_index(body, index)
+        items += _rows(body, len(leaves), n)
+    inputs = _inputs(body, len(leaves), index)
+    inputs = inputs._replace(number=[i for i in inputs.number if _is_read(i, body.graph)])
     if heads:
         n -= len(heads)
         items = [x[:n] if reverse else x[len(heads) :] for x in items]
-        if position and not reverse:
+        if inputs.number and not reverse:
             return None  # numbers start at zero
     params = {
-        "body": graph, "consts": len(body.captured), "carries": len(leaves),
+        "body": body.graph.replace(inputs=inputs.join()), **inputs.layout(),
         "length": _most_steps(n) if bound is None else bound if dynamic else n,
-        "reverse": reverse, "index": position, "stop": "count" if dynamic else "length", "save": save,
+        "reverse": reverse, "stop": "count" if dynamic else "length", "save": save,
     }  # fmt: skip
-    count = [n] if dynamic else []
-    if accept is not None and not accept([*body.captured, *count, *leaves, *items], params):
+    operands = Operands(body.captured, [n] if dynamic else [], leaves, items)
+    if accept is not None and not accept(operands.join(), params):
         return None
-    found = _bind(scan_p, body.captured, count, leaves, items, params)
+    found = _bind(scan_p, operands, params)
     carry, y = tree.unflatten(body.out_tree, found)
     return tree.unflatten(in_tree, tree.leaves(carry)), _with_heads(heads, y, reverse)
 
@@ -155,37 +158,37 @@ def _most_steps(n: Any) -> int | None:
     return interval(n)[1] if isinstance(n.owner, BodyTrace) else None
 
 
-def _bind(prim: Primitive, captured: list, count: list, leaves: list, items: list, params: dict) -> list:
+def _bind(prim: Primitive, operands: Operands, params: dict) -> list:
     """Run a loop as an operation, with its state in the shapes in which the steps have it."""
-    m, start = len(leaves), len(captured) + params["index"]
-    graph, shapes = reshape_carries(params["body"], range(start, start + m))
+    graph, shapes = reshape_carries(params["body"], params)
     if not shapes:
-        return _bind_moving(prim, captured, count, leaves, items, params)
-    given = [np.reshape(x, shapes[k]) if k in shapes else x for k, x in enumerate(leaves)]
-    found = _bind_moving(prim, captured, count, given, items, {**params, "body": graph})
-    return [np.reshape(y, np.shape(leaves[k])) if k in shapes else y for k, y in enumerate(found)]
+        return _bind_moving(prim, operands, params)
+    carry = [np.reshape(x, shapes[k]) if k in shapes else x for k, x in enumerate(operands.carry)]
+    found = _bind_moving(prim, operands._replace(carry=carry), {**params, "body": graph})
+    return [np.reshape(y, np.shape(operands.carry[k])) if k in shapes else y for k, y in enumerate(found)]
 
 
-def _bind_moving(prim: Primitive, captured: list, count: list, leaves: list, items: list, params: dict) -> list:
+def _bind_moving(prim: Primitive, operands: Operands, params: dict) -> list:
     """Run a loop as an operation; numbers of its state that no step changes are loop-invariant."""
-    graph = params["body"]
-    c, m, start = len(captured), len(leaves), len(captured) + params["index"]
-    ends = list(zip(graph.inputs[start : start + m], graph.outputs[:m], strict=True))
-    same = [k for k, (i, o) in enumerate(ends) if i == o and graph.types[i].kind != ARRAY]
-    fixed = {k: leaves[k] for k in same if prim is scan_p or k}  # a while loop's first is whether it goes on
-    if not fixed:
-        return list(bind(prim, *captured, *count, *leaves, *items, **params))
-    inputs, moving = graph.inputs, [k for k in range(m) if k not in fixed]
-    graph = graph.replace(
-        inputs=[
-            *inputs[:c], *[inputs[start + k] for k in fixed], *inputs[c:start],
-            *[inputs[start + k] for k in moving], *inputs[start + m :],
-        ],
-        outputs=[*[graph.outputs[k] for k in moving], *graph.outputs[m:]],
-    )  # fmt: skip
-    params = {**params, "body": graph, "consts": c + len(fixed), "carries": len(moving)}
-    found = iter(bind(prim, *captured, *fixed.values(), *count, *[leaves[k] for k in moving], *items, **params))
-    return [*[fixed[k] if k in fixed else next(found) for k in range(m)], *found]
+    graph, first = params["body"], operands.carry
+    inputs, outputs = Inputs.split(graph.inputs, params), Outputs.split(graph.outputs, params)
+    ends = zip(inputs.carry, outputs.carry, strict=True)
+    fixed = [i == o and graph.types[i].kind != ARRAY for i, o in ends]
+    fixed[:1] = [False] if prim is while_p else fixed[:1]  # a while loop's first is whether it goes on
+    if not any(fixed):
+        return list(bind(prim, *operands.join(), **params))
+    moving = [not mark for mark in fixed]
+    inputs, operands = (_fix_carries(some, fixed, moving) for some in (inputs, operands))
+    outputs = outputs._replace(carry=select_marked(outputs.carry, moving))
+    graph = graph.replace(inputs=inputs.join(), outputs=outputs.join())
+    found = iter(bind(prim, *operands.join(), **{**params, "body": graph, **inputs.layout()}))
+    return [*[x if mark else next(found) for x, mark in zip(first, fixed, strict=True)], *found]
+
+
+def _fix_carries(values: Any, fixed: list[bool], moving: list[bool]) -> Any:
+    """Let a part of the carry be loop-invariant."""
+    consts = [*values.consts, *select_marked(values.carry, fixed)]
+    return values._replace(consts=consts, carry=select_marked(values.carry, moving))
 
 
 def _with_heads(heads: list, y: Any, reverse: bool) -> Any:
@@ -196,12 +199,21 @@ def _with_heads(heads: list, y: Any, reverse: bool) -> Any:
     return tree.map(lambda a, b: np.concatenate([b, a] if reverse else [a, b]), first, y)
 
 
-def _rows(body: Body, n: int) -> list:
+def _inputs(body: Body, carries: int, index: bool) -> Inputs:
+    """Return the inputs of a loop's body that was recorded; what it captured is loop-invariant."""
+    return Inputs.split(body.graph.inputs, {"consts": len(body.captured), "carries": carries, "index": index})
+
+
+def _is_read(i: int, graph: Graph) -> bool:
+    return i in graph.outputs or any(i in eq.ins for eq in graph.equations)
+
+
+def _rows(body: Body, carries: int, n: int) -> list:
     """Let the rows that a body takes from arrays by the number of its step be its xs; return those arrays."""
-    graph, k = body.graph, len(body.captured)
-    captured = dict(zip(graph.inputs, body.captured, strict=False))
-    number = {graph.inputs[k]: 0}  # value -> what it is more than the number of the step
-    types, inputs, equations, items = list(graph.types), list(graph.inputs), [], []
+    graph, inputs = body.graph, _inputs(body, carries, True)
+    captured = dict(zip(inputs.consts, body.captured, strict=True))
+    number = dict.fromkeys(inputs.number, 0)  # value -> what it is more than the number of the step
+    work, types, items = Rewriting(graph), graph.types, []
     for eq in graph.equations:
         if eq.prim.symbol == "+" and eq.prim.array_form is not None:
             for i, j in (eq.ins, eq.ins[::-1]):
@@ -215,36 +227,25 @@ def _rows(body: Body, n: int) -> list:
             if start >= 0 and start + n <= rows:
                 items.append(x if n == rows else x[start : start + n])
                 if len(template) == 1:
-                    inputs.append(eq.outs[0])
+                    inputs.xs.append(eq.outs[0])
                     continue
                 shape = types[eq.ins[0]].shape[1:]
-                types.append(Type(shape, types[eq.ins[0]].dtype, "array" if shape else "scalar"))
-                inputs.append(len(types) - 1)
-                eq = Equation(eq.prim, (len(types) - 1,), {"template": template[1:]}, eq.outs, eq.place)
-        equations.append(eq)
+                row = work.add_value(Type(shape, types[eq.ins[0]].dtype, ARRAY if shape else SCALAR))
+                inputs.xs.append(row)
+                eq = Equation(eq.prim, (row,), {"template": template[1:]}, eq.outs, eq.place)
+        work.equations.append(eq)
     if items:
-        read = graph.replace(types=types, equations=equations)
-        equations = find_needed(equations, [*graph.outputs, *unread_in_body(read, graph.outputs)])
+        read = work.finish()
+        equations = find_needed(read.equations, [*graph.outputs, *unread_in_body(read, graph.outputs)])
         used = {*graph.outputs, *(i for eq in equations for i in eq.ins)}
-        kept = [j for j in range(k) if inputs[j] in used]
-        body.captured = [body.captured[j] for j in kept]
-        inputs = [*[inputs[j] for j in kept], *inputs[k:]]
-        body.graph = graph.replace(types=types, inputs=inputs, equations=equations)
+        kept = [i in used for i in inputs.consts]
+        body.captured = select_marked(body.captured, kept)
+        inputs = inputs._replace(consts=select_marked(inputs.consts, kept))
+        body.graph = read.replace(inputs=inputs.join(), equations=equations)
     return items
 
 
-def _without_index(body: Body, index: bool) -> tuple[Graph, bool]:
-    """Drop the number of the step from the inputs of a body that does not use it."""
-    if not index:
-        return body.graph, False
-    k = len(body.captured)
-    number = body.graph.inputs[k]
-    if any(number in eq.ins for eq in body.graph.equations) or number in body.graph.outputs:
-        return body.graph, True
-    return body.graph.replace(inputs=[*body.graph.inputs[:k], *body.graph.inputs[k + 1 :]]), False
-
-
-def _settle_types(flat: Callable, leaves: list, shown: list, index: bool) -> tuple:
+def _settle_types(flat: Callable, leaves: list, shown: Inputs) -> tuple:
     """Record a step whose state keeps its types; return it and the first state, which may be of another kind now.
 
     Returns nothing, ``()``, if the state does not keep its types in this step.
@@ -252,19 +253,17 @@ def _settle_types(flat: Callable, leaves: list, shown: list, index: bool) -> tup
     A Python number as the first state becomes a scalar of the dtype that the step gives it, if that changes nothing
     in the step but the kinds of values.
     """
-    body = record_body(flat, shown)
-    if index:
+    body = record_body(flat, shown.join())
+    if shown.number:
         _refuse_unread_places(body)
-    m = len(leaves)
-    given, found = _carry_types(body, m, index)
+    given, found = _carry_types(body, shown)
     if given == found:
         return body, leaves
     if any((a.shape, a.dtype) != (b.shape, b.dtype) and a.kind != NUMBER for a, b in zip(given, found, strict=True)):
         return ()
-    start = int(index)
-    again = [_of_type(x, t) for x, t in zip(shown[start : start + m], found, strict=True)]
-    other = record_body(flat, [*shown[:start], *again, *shown[start + m :]])
-    given, now = _carry_types(other, m, index)
+    again = [_of_type(x, t) for x, t in zip(shown.carry, found, strict=True)]
+    other = record_body(flat, shown._replace(carry=again).join())
+    given, now = _carry_types(other, shown)
     if given != now or not _same_but_kinds(body.graph, other.graph):
         return ()
     leaves = [x if type_of(example(x)) == t else _convert(x, t) for x, t in zip(leaves, now, strict=True)]
@@ -303,11 +302,11 @@ def _is_in_range(body: Body, eq: Equation) -> bool:
     return True
 
 
-def _carry_types(body: Body, m: int, index: bool) -> tuple[list, list]:
-    graph = body.graph
-    start = len(body.captured) + index
-    types = graph.types
-    return [types[i] for i in graph.inputs[start : start + m]], [types[o] for o in graph.outputs[:m]]
+def _carry_types(body: Body, shown: Inputs) -> tuple[list, list]:
+    """Return the types of a body's carry, before a step and after it."""
+    layout, types = {**shown.layout(), "consts": len(body.captured)}, body.graph.types
+    carry, ends = Inputs.split(body.graph.inputs, layout).carry, Outputs.split(body.graph.outputs, layout).carry
+    return [types[i] for i in carry], [types[o] for o in ends]
 
 
 def _of_type(x: Any, t: Type) -> Any:
@@ -389,27 +388,29 @@ def _while(go, flat, leaves, in_tree, bound, failed, accept) -> Any:
     start = go(tree.unflatten(in_tree, leaves))
     if type(start) is not Tracer and not start:
         return [tree.unflatten(in_tree, leaves)]
-    settled = attempt(lambda: _settle_types(flat, leaves, [*map(example, leaves)], False), failed=failed)
+    shown = Inputs([], [], [*map(example, leaves)], [])
+    settled = attempt(lambda: _settle_types(flat, leaves, shown), failed=failed)
     if not settled:
         return None
     body, leaves = settled
     compose_views(body)
-    graph, c, m = body.graph, len(body.captured), len(leaves)
-    if len(graph.outputs) != m + 1:
+    graph = body.graph
+    if len(graph.outputs) != len(leaves) + 1:
         return None  # a step gives a state of another structure
     # whether to go on is the first of the state; a step does not read it
-    graph = graph.replace(types=[*graph.types, Type((), np.dtype(bool), "scalar")])
-    graph.inputs = [*graph.inputs[:c], len(graph.types) - 1, *graph.inputs[c:]]
-    graph.outputs = [graph.outputs[m], *graph.outputs[:m]]
+    types = [*graph.types, Type((), np.dtype(bool), SCALAR)]
+    inputs = _inputs(body, len(leaves), False)
+    inputs = inputs._replace(carry=[len(graph.types), *inputs.carry])
+    *state, goes_on = graph.outputs
+    graph = graph.replace(types=types, inputs=inputs.join(), outputs=[goes_on, *state])
     params = {
-        "body": graph, "consts": c, "carries": m + 1, "length": bound, "reverse": False, "index": False,
-        "stop": "cond", "save": "none",
+        "body": graph, **inputs.layout(), "length": bound, "reverse": False, "stop": "cond", "save": "none",
     }  # fmt: skip
-    operands = [*body.captured, as_value(start), *leaves]
-    if accept is not None and not accept(operands, params):
+    operands = Operands(body.captured, [], [as_value(start), *leaves], [])
+    if accept is not None and not accept(operands.join(), params):
         return None
-    found = _bind(while_p, body.captured, [], [as_value(start), *leaves], [], params)
-    return [tree.unflatten(in_tree, found[1 : 1 + m])]
+    _, *last = Results.split(_bind(while_p, operands, params), params).carry
+    return [tree.unflatten(in_tree, last)]
 
 
 def steps_between(lower: Any, upper: Any) -> tuple[Any, Any] | None:

@@ -1,8 +1,8 @@
 """The operations ``scan`` and ``while_loop``: a body that is run again and again, with rules for every transform.
 
-Operands are ``consts..., [count], carry..., xs...``, results ``carry..., ys..., [count]``. Parameters:
+How operands and results are laid out says `fad.control_flow.loop_layout`. Parameters:
 
-``body``     the graph of one step: ``consts..., [index], carry..., x...`` to ``carry..., y...``
+``body``     the graph of one step
 ``consts``   how many values are loop-invariant
 ``carries``  how many values go from one step to the next
 ``length``   the extent of xs and ys, None if there are none
@@ -24,12 +24,22 @@ import numpy as np
 from fad.backends import like
 from fad.control_flow.chunks import chunk_sizes, run_in_chunks
 from fad.control_flow.dependence import find_active
-from fad.control_flow.interpreter import Parts, example_step, first_step, parts_of, run, step_by_step
+from fad.control_flow.interpreter import example_step, first_step, run, step_by_step
+from fad.control_flow.loop_layout import (
+    BackwardInputs,
+    Inputs,
+    Operands,
+    Outputs,
+    Results,
+    place_marked,
+    put_beside,
+    select_marked,
+)
 from fad.control_flow.pullback import active_operands, pullback_p
 from fad.control_flow.split_pullback import accumulate_outputs, halves, record_pullback, without
 from fad.control_flow.subgraph import Unrecordable, example, record_flat
 from fad.core.cotangent import densify
-from fad.core.graph import Graph, type_of
+from fad.core.graph import type_of
 from fad.core.memory import unwrap
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
@@ -57,10 +67,6 @@ def _differentiate(*args: Any, **params: Any) -> tuple:
         return step_by_step(args, params)
 
 
-def _select_marked(items: Any, marks: list[bool]) -> list:
-    return [x for x, m in zip(items, marks, strict=True) if m]
-
-
 def _forward(trace: JVPTrace, args: Any, params: dict) -> list:
     values = [trace.lower(x) for x in args]
     tangents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
@@ -79,7 +85,7 @@ def _push(values: list, tangents: list, params: dict) -> tuple[list, list]:
     """Run a loop with tangents beside its values; a tangent is None where it is zero."""
     tangents = [densify(t) for t in tangents]
     body = params["body"]
-    parts = Parts(values, **params)
+    parts = Operands.split(values, params)
     inputs, outputs = find_active([t is not None for t in tangents], params)
     n = len(body.inputs)
 
@@ -91,53 +97,37 @@ def _push(values: list, tangents: list, params: dict) -> tuple[list, list]:
             raw[:] = body(*[next(it) if a else x for a, x in zip(inputs, flat, strict=False)])
             return list(raw)
 
-        ys, ts = jvp(some, _select_marked(flat[:n], inputs), flat[n:])
-        return [*[y if a else r for a, y, r in zip(outputs, ys, raw, strict=True)], *_select_marked(ts, outputs)]
+        ys, ts = jvp(some, select_marked(flat[:n], inputs), flat[n:])
+        return [*[y if a else r for a, y, r in zip(outputs, ys, raw, strict=True)], *select_marked(ts, outputs)]
 
-    filled = [_tangent(v) if t is None else t for t, v in zip(tangents, values, strict=True)]
-    given = Parts(filled, **params)
-    shown = first_step(parts, params["length"], params["reverse"], params["index"])
-    pushed_in = [kind_of(example(t), x) for t, x in zip(_step_tangents(filled, params), shown, strict=True)]
-    graph = record_flat(fun, [*shown, *_select_marked(pushed_in, inputs)])
-    c, k = params["consts"], params["consts"] + params["index"] + params["carries"]
-    ins, more = graph.inputs[:n], iter(graph.inputs[n:])
-    twin = [next(more) if a else None for a in inputs]
-    grouped = [[*ins[a:b], *[t for t in twin[a:b] if t is not None]] for a, b in ((0, c), (c, k), (k, n))]
-    m, outs = params["carries"], graph.outputs[: len(outputs)]
-    more = iter(graph.outputs[len(outputs) :])
-    twin = [next(more) if a else None for a in outputs]
-    results = [[*outs[a:b], *[t for t in twin[a:b] if t is not None]] for a, b in ((0, m), (m, len(outputs)))]
-    graph = graph.replace(inputs=[i for g in grouped for i in g], outputs=[*results[0], *results[1]])
-    split = [inputs[:c], inputs[c + params["index"] : k], inputs[k:]]
-    both = Parts([], 0, 0, "length")
-    both.consts = [*parts.consts, *_select_marked(given.consts, split[0])]
-    both.carry = [*parts.carry, *_select_marked(given.carry, split[1])]
-    both.xs = [*parts.xs, *_select_marked(given.xs, split[2])]
-    both.count = parts.count
-    new = {**params, "body": graph, "consts": len(both.consts), "carries": len(both.carry)}
-    found = list(bind(_operation(params), *both.operands(), **new))
-    return _sort_results(found, outputs, params)
-
-
-def _sort_results(found: list, marks: list[bool], params: dict) -> tuple[list, list]:
-    """Sort results: carries, their tangents, ys, their tangents, and the count."""
-    m = params["carries"]
-    ys, ts = [], []
-    for some in (marks[:m], marks[m:]):
-        ys += [found.pop(0) for _ in some]
-        ts += [found.pop(0) if a else None for a in some]
-    return ys + found, ts + [None] * len(found)
+    given = Operands.split([_tangent(v) if t is None else t for t, v in zip(tangents, values, strict=True)], params)
+    shown = first_step(parts, params).join()
+    pushed_in = [kind_of(example(t), x) for t, x in zip(_step_tangents(given, params), shown, strict=True)]
+    graph = record_flat(fun, [*shown, *select_marked(pushed_in, inputs)])
+    # of each kind of value the tangents stand behind the values
+    marks, ends = Inputs.split(inputs, params), Outputs.split(outputs, params)
+    twins = Inputs.split(place_marked(graph.inputs[n:], inputs), params).select(marks)
+    all_inputs = put_beside(Inputs.split(graph.inputs[:n], params), twins)
+    end_twins = Outputs.split(place_marked(graph.outputs[len(outputs) :], outputs), params).select(ends)
+    all_outputs = put_beside(Outputs.split(graph.outputs[: len(outputs)], params), end_twins)
+    operands = put_beside(parts, given.select(marks)._replace(steps=[]))
+    graph = graph.replace(inputs=all_inputs.join(), outputs=all_outputs.join())
+    new = {**params, "body": graph, **all_inputs.layout()}
+    found = Results.split(bind(_operation(params), *operands.join(), **new), new)
+    m, k = len(ends.carry), len(ends.ys)
+    pushed = [*place_marked(found.carry[m:], ends.carry), *place_marked(found.ys[k:], ends.ys)]
+    return [*found.carry[:m], *found.ys[:k], *found.steps], [*pushed, *[None for _ in found.steps]]
 
 
 def _tangent(x: Any) -> Any:
     return zeros_like(as_value(x)) if is_inexact(as_value(x)) else None
 
 
-def _step_tangents(filled: list, params: dict) -> list:
+def _step_tangents(given: Operands, params: dict) -> list:
     """Return one step's tangents, or a placeholder where there are none."""
-    parts = Parts([0 if t is None else t for t in filled], **params)
-    xs = [x[0] if np.ndim(example(x)) else 0 for x in map(example, parts.xs)]
-    return [*parts.consts, *([0] if params["index"] else []), *parts.carry, *xs]
+    consts, _, carry, xs = ([0 if t is None else t for t in some] for some in given)
+    xs = [x[0] if np.ndim(example(x)) else 0 for x in map(example, xs)]
+    return Inputs(consts, [0] if params["index"] else [], carry, xs).join()
 
 
 def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
@@ -151,14 +141,12 @@ def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
     if params["length"] is None:
         return _reverse_unbounded(trace, values, parents, inputs, outputs, cut, params)
     new = {**params, "body": cut.forward}
-    found = list(bind(_operation(params), *values, **new))
-    fixed = Parts(trace.keep(values, parents), **params)
-    n = len(outputs)
-    ys, kept = found[:n], found[n : n + cut.kept]
-    if params["stop"] == "cond":
-        ys.append(found[-1])
-    count = found[-1] if params["stop"] == "cond" else fixed.count
-    pull = _Pullback(fixed, count, kept, ys, inputs, outputs, cut.backward, params)
+    found = Results.split(bind(_operation(params), *values, **new), params)
+    k = len(found.ys) - cut.kept
+    results, kept = found._replace(ys=found.ys[:k]), found.ys[k:]
+    operands = Operands.split(trace.keep(values, parents), params)
+    pull = _Pullback(operands, results, kept, inputs, outputs, cut.backward, params)
+    ys = results.join()
     outs = trace.call(parents, ys, pull)
     # a float that depends on nothing traced is no traced value: it may be a Python number
     return [t if a else y for t, y, a in zip(outs, ys, [*outputs, False], strict=False)]
@@ -170,9 +158,10 @@ def _bytes(cut: Any, values: list, inputs: list[bool], params: dict) -> list[int
     In any case there are the operands and the state with its cotangent; on each level the state where a part begins,
     cotangents where it begins and ends, and the sums of what is added up over its steps.
     """
-    types, body, start = params["body"].types, params["body"], params["consts"] + params["index"]
-    state = sum(types[i].nbytes for i in body.inputs[start : start + params["carries"]])
-    sums = sum(types[i].nbytes for i, a in zip(body.inputs[: params["consts"]], inputs, strict=False) if a)
+    types = params["body"].types
+    own, marks = Inputs.split(params["body"].inputs, params), Inputs.split(inputs, params)
+    state = sum(types[i].nbytes for i in own.carry)
+    sums = sum(types[i].nbytes for i in select_marked(own.consts, marks.consts))
     operands = sum(type_of(example(v)).nbytes for v in values)
     return [n * _lanes(values) for n in (state, cut.nbytes, operands + 2 * state, 3 * state + 2 * sums)]
 
@@ -197,59 +186,53 @@ def _reverse_unbounded(trace: VJPTrace, values, parents, inputs, outputs, cut, p
 def _cut(values: list, inputs: list[bool], outputs: list[bool], params: dict) -> Any:
     """Record the body's pullback, and cut it in two."""
     body = params["body"]
-    shown = first_step(Parts(values, **params), params["length"], params["reverse"], params["index"])
+    shown = first_step(Operands.split(values, params), params).join()
     shown = [as_value(x) if a else x for x, a in zip(shown, inputs, strict=True)]
     types = [body.types[o] for o in body.outputs]
-    cts = [t.zeros() for t in _select_marked(types, outputs)]
+    cts = [t.zeros() for t in select_marked(types, outputs)]
     joint = record_pullback(body, inputs, outputs, [*shown, *cts])
-    start = params["consts"] + params["index"]
-    state = range(start, start + params["carries"])
-    return halves(joint, len(body.inputs), len(body.outputs), state, params["save"] != "carry")
+    own = Inputs.split(joint.inputs[: len(body.inputs)], params)
+    return halves(joint, own, len(body.outputs), params["save"] != "carry")
 
 
 class _Pullback:
     """What the tape keeps of a loop: its operands, what its steps kept, and the body that runs backward."""
 
-    def __init__(self, parts, count, kept, ys, inputs, outputs, backward, params):
-        self.parts = parts
-        self.count = count
+    def __init__(self, operands, results, kept, inputs, outputs, backward, params):
+        self.operands = operands
+        self.results = results
         self.kept = kept
-        self.ys = ys
         self.inputs = inputs
         self.outputs = outputs
         self.backward = backward
         self.params = params
 
     def __call__(self, cts: list) -> list:
-        params, parts = self.params, self.parts
-        c, index, m = params["consts"], params["index"], params["carries"]
-        k = c + index + m
-        split = [self.inputs[:c], self.inputs[c + index : k], self.inputs[k:]]
-        consts = _select_marked(parts.consts, split[0])
-        full = [zeros_like(y) if ct is None else ct for ct, y in zip(cts, self.ys, strict=True)]
-        n = len(self.outputs)
-        seeds = _select_marked(full[:m], self.outputs[:m])
-        cut = c + index + len(parts.xs) + len(self.kept)
-        slots = self.backward.inputs[cut:]  # of the cotangents
-        given_cts = _select_marked(cts[m:n], self.outputs[m:])
-        absent = {i for i, ct in zip(slots[len(seeds) :], given_cts, strict=True) if ct is None}
-        stacked = [ct for ct in given_cts if ct is not None]
-        graph, sums = accumulate_outputs(
-            without(self.backward, slots, absent) if absent else self.backward, len(consts)
-        )
-        ins = graph.inputs
-        given = [*ins[:c], *ins[c : c + index], *sums, *ins[cut : cut + len(seeds)]]
-        graph = graph.replace(inputs=[*given, *ins[c + index : cut], *ins[cut + len(seeds) :]])
+        params, operands = self.params, self.operands
+        marks, outputs = Inputs.split(self.inputs, params), Outputs.split(self.outputs, params)
+        given = Results.split(cts, params)
+        pairs = zip(given.carry, self.results.carry, outputs.carry, strict=True)
+        seeds = [zeros_like(y) if ct is None else ct for ct, y, a in pairs if a]
+        stacked = select_marked(given.ys, outputs.ys)
+        k = len(seeds)
+        slots = BackwardInputs.split(self.backward.inputs, params, len(self.kept), k + len(stacked)).cts
+        absent = {i for i, ct in zip(slots[k:], stacked, strict=True) if ct is None}
+        graph = without(self.backward, slots, absent) if absent else self.backward
+        stacked = [ct for ct in stacked if ct is not None]
+        consts = select_marked(operands.consts, marks.consts)
+        graph, sums = accumulate_outputs(graph, len(consts))
+        own = BackwardInputs.split(graph.inputs, params, len(self.kept), k + len(stacked))
+        inputs = Inputs(own.consts, own.number, [*sums, *own.cts[:k]], [*own.xs, *own.kept, *own.cts[k:]])
         new = {
-            **params, "body": graph, "carries": len(sums) + len(seeds), "reverse": not params["reverse"],
+            **params, "body": graph.replace(inputs=inputs.join()), **inputs.layout(), "reverse": not params["reverse"],
             "stop": "length" if params["stop"] == "length" else "count",
         }  # fmt: skip
-        count = [self.count] if params["stop"] != "length" else []
         zeros = [zeros_like(as_value(x)) for x in consts]
-        operands = [*parts.consts, *count, *zeros, *seeds, *parts.xs, *self.kept, *stacked]
-        found = iter(bind(scan_p, *operands, **new))
-        grads = [[next(found) if a else None for a in some] for some in split]
-        return [*grads[0], *([] if parts.count is None else [None]), *grads[1], *grads[2]]
+        xs = [*operands.xs, *self.kept, *stacked]
+        count = self.results.steps or operands.steps
+        found = bind(scan_p, *Operands(operands.consts, count, [*zeros, *seeds], xs).join(), **new)
+        grads = Inputs.split(place_marked(found, self.inputs), params)
+        return grads.at_operands([None for _ in operands.steps]).join()
 
 
 def _lanes(values: list) -> int:
@@ -280,22 +263,21 @@ def _spread(y: Any, size: int) -> Any:
 
 
 def _over_batch(size: int, batched: tuple, values: list, params: dict) -> list:
-    body, m = params["body"], params["carries"]
-    parts, marks = Parts(values, **params), Parts(batched, **params)
-    lanes_stop = bool(marks.count)
+    body = params["body"]
+    operands, marks = Operands.split(values, params), Operands.split(batched, params)
     inputs, outputs = find_active(list(batched), params, derivative=False)
-    if params["stop"] == "cond" and outputs[0]:
-        lanes_stop = True
-    if lanes_stop:  # every batch element's state is its own
-        k = params["consts"] + params["index"]
-        inputs[k : k + m] = [True] * m
-        marks.carry = [True] * m
+    each_stops = any(marks.steps) or (params["stop"] == "cond" and outputs[0])
+    if each_stops:  # every batch element's state is its own
+        own = Inputs.split(inputs, params)
+        inputs = own._replace(carry=[True for _ in own.carry]).join()
         outputs = [True] * len(outputs)
+    wide = Outputs.split(outputs, params)
     carry = [
-        v if b else (_spread(v, size) if a else v)
-        for v, b, a in zip(parts.carry, Parts(batched, **params).carry, outputs[:m], strict=True)
+        _spread(v, size) if a and not b else v
+        for v, b, a in zip(operands.carry, marks.carry, wide.carry, strict=True)
     ]
-    xs = [np.moveaxis(x, 0, 1) if b else x for x, b in zip(parts.xs, marks.xs, strict=True)]
+    xs = [np.moveaxis(x, 0, 1) if b else x for x, b in zip(operands.xs, marks.xs, strict=True)]
+    operands = operands._replace(carry=carry, xs=xs)
     dtypes = [body.types[o].dtype for o in body.outputs]
 
     def step(*flat: Any) -> list:
@@ -310,54 +292,54 @@ def _over_batch(size: int, batched: tuple, values: list, params: dict) -> list:
         finally:
             trace.finish()
 
-    if lanes_stop:
-        return _until_all_stop(size, step, parts_of(parts.consts, carry, xs), parts.count, body, params)
-    shown = first_step(parts_of(parts.consts, carry, xs), params["length"], params["reverse"], params["index"])
-    new = {**params, "body": record_flat(step, shown)}
-    operands = parts_of(parts.consts, carry, xs)
-    operands.count = parts.count
-    found = list(bind(_operation(params), *operands.operands(), **new))
-    out = [y if b else _spread(y, size) for y, b in zip(found[:m], outputs[:m], strict=True)]
-    stacks = zip(found[m : len(outputs)], outputs[m:], strict=True)
-    out += [np.moveaxis(y, 1, 0) if b else _spread(y, size) for y, b in stacks]
-    return out + [_spread(y, size) for y in found[len(outputs) :]]
+    if each_stops:
+        return _until_all_stop(size, step, operands, params)
+    new = {**params, "body": record_flat(step, first_step(operands, params).join())}
+    found = Results.split(bind(_operation(params), *operands.join(), **new), params)
+    carry = [y if b else _spread(y, size) for y, b in zip(found.carry, wide.carry, strict=True)]
+    ys = [np.moveaxis(y, 1, 0) if b else _spread(y, size) for y, b in zip(found.ys, wide.ys, strict=True)]
+    return [*carry, *ys, *[_spread(y, size) for y in found.steps]]
 
 
-def _until_all_stop(size: int, step: Callable, parts: Parts, count: Any, body: Graph, params: dict) -> list:
-    """Run until the last batch element is done; one that is done keeps its state."""
-    c, m, index, cond = params["consts"], params["carries"], params["index"], params["stop"] == "cond"
-    per_element = like(parts.carry[0], np.zeros(size, np.int64)) if cond else count
+def _until_all_stop(size: int, step: Callable, operands: Operands, params: dict) -> list:
+    """Run until the last batch element is done; one that is done keeps its state.
+
+    Whether any goes on, and the steps that each has done, come before a state that stops by itself; where the numbers
+    of steps are known, they are the last of the consts.
+    """
+    if params["stop"] == "cond":
+        done = like(operands.carry[0], np.zeros(size, np.int64))
+        wide = operands._replace(carry=[np.any(operands.carry[0]), done, *operands.carry])
+    else:
+        (counts,) = operands.steps
+        wide = operands._replace(consts=[*operands.consts, counts], steps=[np.max(counts)])
+    new = {**params, "consts": len(wide.consts), "carries": len(wide.carry), "index": True}
 
     def masked(*flat: Any) -> list:
-        """consts, [counts], position, [any go, done], carry, xs."""
-        flat = list(flat)
-        consts = flat[:c]
-        rest = flat[c:]
-        if cond:
-            at, _, done, *rest = rest
-            live = rest[0]
+        given = Inputs.split(flat, new)
+        first, consts, old = [], given.consts, given.carry
+        if params["stop"] == "cond":
+            _, done, *old = old
+            live = old[0]
         else:
-            counts, at, *rest = rest
-            live = np.less(at, counts)
-        old = rest[:m]
-        ys = step(*consts, *([at] if index else []), *rest)
-        new = [np.where(_beside(live, y), y, o) for y, o in zip(ys[:m], old, strict=True)]
-        if not cond:
-            return [*new, *[np.where(_beside(live, y), y, np.zeros_like(y)) for y in ys[m:]]]
-        new[0] = np.logical_and(live, ys[0])
-        return [np.any(new[0]), done + live.astype(np.int64), *new, *ys[m:]]
+            *consts, counts = consts
+            live = np.less(given.number[0], counts)
+        carry, ys = Outputs.split(step(*consts, *given.number[: params["index"]], *old, *given.xs), params)
+        state = [np.where(_beside(live, y), y, o) for y, o in zip(carry, old, strict=True)]
+        if params["stop"] == "cond":
+            state[0] = np.logical_and(live, carry[0])
+            first = [np.any(state[0]), done + live.astype(np.int64)]
+        else:
+            ys = [np.where(_beside(live, y), y, np.zeros_like(y)) for y in ys]
+        return [*first, *state, *ys]
 
-    if cond:
-        state = [np.any(parts.carry[0]), per_element, *parts.carry]
-        shown = first_step(parts_of(parts.consts, state, parts.xs), params["length"], params["reverse"], True)
-        new = {**params, "body": record_flat(masked, shown), "carries": m + 2, "index": True}
-        found = list(bind(while_p, *parts.consts, *state, *parts.xs, **new))
-        return [*found[2 : 2 + m], *[np.moveaxis(y, 1, 0) for y in found[2 + m : -1]], found[1]]
-    consts = [*parts.consts, per_element]
-    shown = first_step(parts_of(consts, parts.carry, parts.xs), params["length"], params["reverse"], True)
-    new = {**params, "body": record_flat(masked, shown), "consts": c + 1, "index": True}
-    found = list(bind(scan_p, *consts, np.max(per_element), *parts.carry, *parts.xs, **new))
-    return [*found[:m], *[np.moveaxis(y, 1, 0) for y in found[m:]]]
+    new["body"] = record_flat(masked, first_step(wide, new).join())
+    found = Results.split(bind(_operation(params), *wide.join(), **new), new)
+    ys = [np.moveaxis(y, 1, 0) for y in found.ys]
+    if params["stop"] == "cond":
+        _, done, *carry = found.carry
+        return [*carry, *ys, done]
+    return [*found.carry, *ys]
 
 
 def _beside(live: Any, y: Any) -> Any:

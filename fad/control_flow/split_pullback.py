@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Results
 from fad.control_flow.subgraph import record_flat, to_number_p
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
-from fad.core.primitive import REGISTRY
+from fad.core.rewriter import Rewriting
 from fad.staging.may_raise import unread_in_body
 from fad.transforms.check import zeros_like
 from fad.transforms.vjp import vjp
@@ -21,7 +22,7 @@ _PIECES = 8  # a piece of the state is kept if it is so many times smaller: then
 class Halves(NamedTuple):
     """The body run forward, which also returns what it keeps, and the body run backward.
 
-    `backward` takes the inputs of the body but its carry, then what was kept, then cotangents; it returns cotangents.
+    `backward` takes `BackwardInputs`, and returns cotangents.
     """
 
     forward: Graph
@@ -75,17 +76,18 @@ def _is_kept(eq: Equation, graph: Graph, everything: bool, moving: set[int]) -> 
     return not (eq.prim.cheap or index_of_slices or numbers)  # what is cheap is computed again
 
 
-def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bool) -> Halves:
-    """Cut a recording of :func:`pulled` in two. Its first `inputs` inputs are the body's, `carry` of them its state.
+def halves(joint: Graph, own: Inputs, outputs: int, everything: bool) -> Halves:
+    """Cut what :func:`record_pullback` recorded in two. Its first inputs are the body's `own`, then come cotangents.
 
     With `everything` costly results are kept, too, and otherwise the state alone.
     """
     joint = _with_constant_zeros(joint)
     grads = joint.outputs[outputs:]
-    seeds = set(joint.inputs[inputs:])
+    inputs = len(own.join())
+    seeds = joint.inputs[inputs:]
     late = set(seeds)
     producer: dict[int, Equation] = {}
-    state = {joint.inputs[k] for k in carry}
+    state = set(own.carry)
     moving = set(state)
     for eq in joint.equations:
         if any(i in late for i in eq.ins):
@@ -111,13 +113,12 @@ def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bo
         outputs=[*joint.outputs[:outputs], *kept],
         equations=find_needed(joint.equations, [*joint.outputs[:outputs], *kept, *unread]),
     )
-    types = list(joint.types)
-    equations = [e for e in joint.equations if id(e) in chosen]
-    backward = joint.replace(types=types, outputs=list(grads), equations=equations)
-    given = [_as_given(backward, types, v) for v in kept]
-    others = [i for k, i in enumerate(joint.inputs[:inputs]) if k not in carry]
-    backward.inputs = [*others, *given, *joint.inputs[inputs:]]
-    return Halves(forward, backward, len(kept), sum(types[v].nbytes for v in kept))
+    work = Rewriting(joint)
+    work.equations = [e for e in joint.equations if id(e) in chosen]
+    given = [_as_given(work, v) for v in kept]
+    inputs = BackwardInputs(own.consts, own.number, own.xs, given, seeds).join()
+    backward = work.finish().replace(inputs=inputs, outputs=list(grads))
+    return Halves(forward, backward, len(kept), sum(joint.types[v].nbytes for v in kept))
 
 
 def _trace_back(grads: list[int], producer: dict, is_kept: Callable) -> tuple[list[int], set[int], set[int]]:
@@ -188,27 +189,25 @@ def _everywhere(value: Any, t: Type) -> Any:
     return found if t.kind == ARRAY else found[()]
 
 
-def _as_given(graph: Graph, types: list, v: int) -> int:
+def _as_given(work: Rewriting, v: int) -> int:
     """Return the input under which a kept value comes back: a Python number comes as a scalar."""
-    if types[v].kind != NUMBER:
+    if work.types[v].kind != NUMBER:
         return v
-    types.append(Type((), types[v].dtype, SCALAR))
-    graph.equations.insert(0, Equation(to_number_p, (len(types) - 1,), {}, (v,)))
-    return len(types) - 1
+    given = work.add_value(Type((), work.types[v].dtype, SCALAR))
+    work.equations.insert(0, Equation(to_number_p, (given,), {}, (v,)))
+    return given
 
 
 def without(backward: Graph, cts: list[int], absent: set[int]) -> Graph:
     """Let some cotangents of a backward body be zero: what is computed from them alone is zero, whatever it meets."""
     late, zero = set(cts), set(absent)
-    types, constants = list(backward.types), dict(backward.constants)
-    equations: list[Equation] = []
+    work, types = Rewriting(backward), backward.types
     alias: dict[int, int] = {}
 
     def zeros(v: int) -> int:
-        t = types[v]
-        types.append(t)
-        constants[len(types) - 1] = _everywhere(0, t)
-        return len(types) - 1
+        zero = work.add_value(types[v])
+        work.constants[zero] = _everywhere(0, types[v])
+        return zero
 
     for eq in backward.equations:
         mine = [i for i in eq.ins if i in late]
@@ -222,10 +221,10 @@ def without(backward: Graph, cts: list[int], absent: set[int]) -> Graph:
                 alias[eq.outs[0]] = alias.get(other, other)
                 continue
         ins = tuple([zeros(i) if i in zero else alias.get(i, i) for i in eq.ins])
-        equations.append(Equation(eq.prim, ins, eq.params, eq.outs, eq.place))
+        work.equations.append(Equation(eq.prim, ins, eq.params, eq.outs, eq.place))
     outputs = [zeros(v) if v in zero else alias.get(v, v) for v in backward.outputs]
     inputs = [i for i in backward.inputs if i not in absent]
-    return backward.replace(types=types, constants=constants, inputs=inputs, equations=equations, outputs=outputs)
+    return work.finish().replace(inputs=inputs, outputs=outputs)
 
 
 def accumulate_outputs(backward: Graph, grads: int) -> tuple[Graph, list[int]]:
@@ -233,11 +232,12 @@ def accumulate_outputs(backward: Graph, grads: int) -> tuple[Graph, list[int]]:
     work = _Accumulation(backward)
     inputs, outputs = [], []
     for v in backward.outputs[:grads]:
-        inputs.append(work.new(v))
+        inputs.append(work.add_value(backward.types[v]))
         outputs.append(work.add(inputs[-1], v))
     outputs += backward.outputs[grads:]
-    equations = _in_order(find_needed(work.equations, outputs)) if work.moved else find_needed(work.equations, outputs)
-    return backward.replace(types=work.types, equations=equations, outputs=outputs), inputs
+    needed = find_needed(work.equations, outputs)
+    work.equations = _in_order(needed) if work.moved else needed
+    return work.finish().replace(outputs=outputs), inputs
 
 
 def _in_order(equations: list[Equation]) -> list[Equation]:
@@ -260,25 +260,16 @@ def _in_order(equations: list[Equation]) -> list[Equation]:
     return ordered
 
 
-class _Accumulation:
+class _Accumulation(Rewriting):
     """Adds values of a graph to sums: what is added at an index goes into the sum at once, not into zeros first."""
 
     def __init__(self, graph: Graph):
-        self.graph = graph
-        self.types, self.equations = list(graph.types), list(graph.equations)
+        super().__init__(graph)
+        self.equations = list(graph.equations)
         self.made = {o: eq for eq in graph.equations for o in eq.outs}
         self.uses = Counter(i for eq in graph.equations for i in eq.ins)
         self.uses.update(graph.outputs)
         self.moved = False  # whether an equation stands where its operands are not known yet
-
-    def new(self, like: int) -> int:
-        self.types.append(self.types[like])
-        return len(self.types) - 1
-
-    def apply(self, name: str, ins: tuple, params: dict) -> int:
-        total = self.new(ins[0])
-        self.equations.append(Equation(REGISTRY[name], ins, params, (total,)))
-        return total
 
     def add(self, total: int, v: int) -> int:
         """Return the sum of a total and value v."""
@@ -288,27 +279,27 @@ class _Accumulation:
             updates.append(self.made[w])
             w = updates[-1].ins[0]
         if not self.is_zero(w):
-            total = self.through_loop(total, w) or self.apply("add", (total, w), {})
+            total = self.through_loop(total, w) or self.apply("add", (total, w), {}, self.types[total])
         for eq in reversed(updates):
-            total = self.apply("index_add", (total, *eq.ins[1:]), eq.params)
+            total = self.apply("index_add", (total, *eq.ins[1:]), eq.params, self.types[total])
         return total
 
     def through_loop(self, total: int, v: int) -> int | None:
         """Let a loop that adds up v from zeros begin with the total; None if v is no such sum."""
         eq = self.made[v] if self.is_own(v) else None
-        if eq is None or eq.prim.archetype != "loop" or eq.outs.index(v) >= eq.params["carries"]:
+        results = Results.split(eq.outs, eq.params) if eq is not None and _is_loop(eq) else None
+        if eq is None or results is None or v not in results.carry:
             return None
-        k = eq.outs.index(v)
-        first = eq.params["consts"] + (eq.params["stop"] == "count") + k
-        if not self.is_zero(eq.ins[first]) or self.types[total] != self.types[v] or not _only_adds(eq.params, k):
+        k = results.carry.index(v)
+        operands = Operands.split(eq.ins, eq.params)
+        if not self.is_zero(operands.carry[k]) or self.types[total] != self.types[v] or not _only_adds(eq.params, k):
             return None
-        ins, outs = list(eq.ins), list(eq.outs)
-        ins[first], outs[k] = total, self.new(total)
-        longer = Equation(eq.prim, tuple(ins), eq.params, tuple(outs), eq.place)
+        operands.carry[k], results.carry[k] = total, self.add_value(self.types[total])
+        longer = Equation(eq.prim, tuple(operands.join()), eq.params, tuple(results.join()), eq.place)
         self.equations[self.equations.index(eq)] = longer
-        self.made.update(dict.fromkeys(outs, longer))
+        self.made.update(dict.fromkeys(longer.outs, longer))
         self.moved = True
-        return outs[k]
+        return results.carry[k]
 
     def is_own(self, v: int) -> bool:
         return v in self.made and self.uses[v] == 1
@@ -318,12 +309,17 @@ class _Accumulation:
         return (v in self.made and self.made[v].prim.name == "zeros_from") or (c is not None and not np.any(c))
 
 
+def _is_loop(eq: Equation) -> bool:
+    """Return whether an operation is a loop, and not the pullback of one, whose results are others."""
+    return eq.prim.archetype == "loop" and "cut" not in eq.params
+
+
 def _only_adds(params: dict, k: int) -> bool:
     """Return whether a loop does nothing with its k-th state but add to it."""
     body = params["body"]
     if params["stop"] == "cond" and k == 0:
         return False
-    start = body.inputs[params["consts"] + params["index"] + k]
+    start = Inputs.split(body.inputs, params).carry[k]
     made = {o: eq for eq in body.equations for o in eq.outs}
     uses = Counter(i for eq in body.equations for i in eq.ins)
     uses.update(body.outputs)
@@ -338,10 +334,10 @@ def _only_adds(params: dict, k: int) -> bool:
             return leads(eq.ins[0])
         if eq.prim.name == "add":
             return leads(eq.ins[0]) or leads(eq.ins[1])
-        if eq.prim.archetype != "loop" or eq.outs.index(v) >= eq.params["carries"]:
+        carry = Results.split(eq.outs, eq.params).carry if _is_loop(eq) else []
+        if v not in carry:
             return False
-        inner = eq.outs.index(v)
-        first = eq.params["consts"] + (eq.params["stop"] == "count") + inner
-        return _only_adds(eq.params, inner) and leads(eq.ins[first])
+        inner = carry.index(v)
+        return _only_adds(eq.params, inner) and leads(Operands.split(eq.ins, eq.params).carry[inner])
 
     return uses[start] == 1 and leads(body.outputs[k])

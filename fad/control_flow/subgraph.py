@@ -21,6 +21,7 @@ from fad.core.graph import Equation, Graph
 from fad.core.limits import LimitTrace
 from fad.core.memory import finding_writes, unwrap
 from fad.core.primitive import Primitive
+from fad.core.rewriter import Rewriting, rename
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date
 from fad.core.values import traces_of
 from fad.core.weak import number
@@ -280,24 +281,21 @@ def inline_calls(graph: Graph) -> Graph:
     """Put the programs of calls with custom rules in their places: all derivatives have been taken."""
     if not any(eq.prim is call_p and eq.params["graph"] is not None for eq in graph.equations):
         return graph
-    types, constants, equations = list(graph.types), dict(graph.constants), []
+    work = Rewriting(graph)
     alias: dict[int, int] = {}
     for eq in graph.equations:
-        ins = tuple([alias.get(i, i) for i in eq.ins])
+        eq = rename(eq, alias)
         inner = eq.params.get("graph") if eq.prim is call_p else None
         if inner is None:
-            equations.append(Equation(eq.prim, ins, eq.params, eq.outs, eq.place))
+            work.equations.append(eq)
             continue
         inner = inline_calls(inner)
-        start = len(types)
-        types += inner.types
-        name = {i: start + i for i in range(len(inner.types))}
-        name.update(zip(inner.inputs, ins, strict=True))
-        constants.update({name[i]: c for i, c in inner.constants.items()})
-        equations += [
+        name = {i: work.add_value(t) for i, t in enumerate(inner.types)}
+        name.update(zip(inner.inputs, eq.ins, strict=True))
+        work.constants.update({name[i]: c for i, c in inner.constants.items()})
+        work.equations += [
             Equation(e.prim, tuple([name[i] for i in e.ins]), e.params, tuple([name[o] for o in e.outs]), eq.place)
             for e in inner.equations
         ]
         alias.update(zip(eq.outs, [name[i] for i in inner.outputs], strict=True))
-    outputs = [alias.get(i, i) for i in graph.outputs]
-    return graph.replace(types=types, constants=constants, equations=equations, outputs=outputs)
+    return work.finish().replace(outputs=[alias.get(i, i) for i in graph.outputs])

@@ -14,7 +14,7 @@ from fad.core.tracer import Tracer
 from fad.errors import MissingRuleError, TracerConversionError
 
 _NUMBERS = (int, float, complex)
-_HARMLESS = {"casting", "order", "subok"}
+_HARMLESS = {"casting", "subok"}
 
 
 def refuse_out(out: Any) -> None:
@@ -66,9 +66,13 @@ def with_out(function: Any) -> Any:
         if name == "dot" and not multiplies:
             _check_as_dot(out, y)
         if name.startswith("cum") and out.ndim == 1 and not (np.size(y) and out.size):
-            return out  # the sums of nothing change nothing, whatever the array's size
+            given = getattr(kwargs.get("a", args[0] if args else None), "dtype", out.dtype)
+            if given == out.dtype or np.size(y) == 1:
+                return out  # the sums of nothing change nothing, whatever the array's size, unless they are converted
         if name == "einsum" and out.ndim != np.ndim(y):
             raise ValueError(f"out parameter does not have the correct number of dimensions, {np.ndim(y)}")
+        if name == "einsum":
+            np.broadcast_shapes(out.shape, np.shape(y))  # which NumPy looks at before it looks at the dtypes
         if name not in _BROADCAST and not multiplies:
             same_size(out, y, name)
         casting = "unsafe" if name in _UNSAFE else kwargs.get("casting", "safe") if name == "einsum" else "same_kind"
@@ -102,7 +106,7 @@ def refuse_options(name: str, options: dict) -> None:
             f"{name}(x, where=mask) without out leaves the rest of the result undefined. "
             f"Write np.where(mask, {name}(x), other)"
         )
-    unknown = set(options) - _HARMLESS - {"out", "where"}
+    unknown = set(options) - _HARMLESS - {"out", "where", *(["order"] if options.get("order") in (None, "K") else [])}
     if unknown:
         raise MissingRuleError(f"{name} of a traced value does not take {sorted(unknown)}")
 
@@ -117,6 +121,8 @@ def traced_ufunc_options(prim: Any, args: tuple, options: dict) -> Any:
         return out.receive(prim(*args, **options), casting, where, prim.name)
     refuse_out(out)
     dtype = options.pop("dtype", None)
+    axes = options.pop("axes", None) if prim.forward in WITH_AXES else None
+    order = options.pop("order", None) or "K"
     unknown = set(options) - _HARMLESS
     if unknown:
         raise MissingRuleError(f"{prim.name} of a traced value does not take {sorted(unknown)}")
@@ -125,7 +131,50 @@ def traced_ufunc_options(prim: Any, args: tuple, options: dict) -> Any:
             f"{prim.name}(x, where=mask) without out leaves the rest of the result undefined. "
             f"Write np.where(mask, {prim.name}(x), other)"
         )
-    return prim(*(args if dtype is None else _convert(prim, args, dtype, options.get("casting", "same_kind"))))
+    args = args if dtype is None else _convert(prim, args, dtype, options.get("casting", "same_kind"))
+    z = prim(*args) if axes is None else along_axes(prim.forward, prim, args, axes)
+    return z if order == "K" else _lay_out(z, order, args)
+
+
+def _lay_out(z: Any, order: str, xs: tuple) -> Any:
+    """Return the results of a ufunc as they lie in memory in an order: "A" is Fortran's if all operands lie in it."""
+    RUNS.laid_out = True
+    flags = [plain.flags for x in xs if type(plain := layout(x)) is np.ndarray]
+    if order == "A":
+        order = "F" if all(f.f_contiguous for f in flags) and not all(f.c_contiguous for f in flags) else "C"
+    if type(z) is tuple:
+        return tuple(_lay_out(y, order, ()) for y in z)
+    plain = layout(z)
+    return z.copy(order) if type(plain) is np.ndarray and not plain.flags[f"{order}_CONTIGUOUS"] else z
+
+
+# Products of matrices and vectors, which take ``axes=``.
+WITH_AXES = frozenset(f for f in vars(np).values() if isinstance(f, np.ufunc) and f.signature)
+
+
+def along_axes(ufunc: np.ufunc, product: Any, xs: tuple, axes: Any) -> Any:
+    """Return a product along the axes that are named for both operands and the result, as NumPy's ``axes=`` does it."""
+    if type(axes) is not list:
+        raise TypeError("axes should be a list.")
+    x, y = (v if hasattr(v, "ndim") else np.asarray(v) for v in xs)
+    least = [part.count(",") + 1 for part in ufunc.signature.split("->")[0].split("),(")]
+    ranks = [1 if ufunc is np.matmul and v.ndim == 1 else n for n, v in zip(least, (x, y), strict=True)]
+    ranks.append(sum(ranks) - 2)
+    axes = [*axes, ()] if len(axes) == 2 and not ranks[2] else axes
+    if len(axes) != 3:
+        raise ValueError(
+            "axes should be a list with an entry for all 3 inputs and outputs; entries for outputs can only be omitted "
+            "if none of them has core axes."
+        )
+    places = [(e,) if hasattr(e, "__index__") and n == 1 else e for e, n in zip(axes, ranks, strict=True)]
+    for k, (entry, n) in enumerate(zip(places, ranks, strict=True)):
+        if type(entry) is not tuple or len(entry) != n:
+            raise np.exceptions.AxisError(
+                f"{ufunc.__name__}: operand {k} has {n} core dimensions, but axes has the entry {axes[k]!r} for it."
+            )
+    last = [tuple(range(-n, 0)) for n in ranks]
+    z = product(*(np.moveaxis(v, e, k) if e else v for v, e, k in zip((x, y), places, last, strict=False)))
+    return np.moveaxis(z, last[2], places[2]) if ranks[2] else z
 
 
 def _convert(prim: Any, args: tuple, dtype: Any, casting: Any) -> tuple:

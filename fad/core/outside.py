@@ -104,8 +104,7 @@ def _places(function: Any) -> list[tuple]:
             modules.add(id(x.__globals__))
         elif type(x) is list:
             found += [(x, key, value) for key, value in enumerate(x[:_MOST])]
-    for read, key, value in walk.places:
-        container = getattr(read, "__self__", None)
+    for _, container, key, value in walk.places:
         if type(container) is types.CellType:
             found.append((container, None, value))
         elif type(container) is dict and ("__spec__" not in container or id(container) in modules):

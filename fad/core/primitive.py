@@ -169,6 +169,7 @@ class Primitive(Operation):
     vjp_of_all: Callable | None = None
     batch: Callable | None = None
     multi: bool = False  # returns a tuple of arrays
+    skips_unread: bool = False  # of several results: its VJP takes None as the cotangent of one that nobody read
     saves: str = "all"
     archetype: str = "bare"
     domain: tuple = (-2.0, 2.0)

@@ -15,6 +15,7 @@ from fad.core.tracer import Tracer, up_to_date
 from fad.core.values import traces_of
 from fad.distributed import primitives as p
 from fad.distributed.communicator import Communicator
+from fad.distributed.nonblocking import SPLIT, Ticket
 from fad.distributed.ranks import RankTrace, active, batches_of_tangents, tie
 from fad.distributed.ties import join_batches
 from fad.distributed.worlds import world
@@ -405,16 +406,26 @@ class Handle:
 
     def wait(self) -> Any:
         """Wait until the collective is done, and return its result; the same each time."""
-        if self._finish is not None:
-            self._found, self._finish = self._finish(), None
-        return self._found
+        if self._finish is None:
+            return self._found
+        found, trace = self._finish(), recorder.get()
+        if trace is None or not trace.of_examples:  # nor in a branch that is recorded, and may not be run
+            self._found, self._finish = found, None
+        return found
 
 
 def _start(name: str, x: Any, comm: Communicator, after: Callable, **params: Any) -> Callable:
-    begin, finish = p.SPLIT[name]
-    more = {"does": name, "ticket": p.new_ticket(), "params": tuple(sorted(params.items()))}
-    pending = call(begin, x, comm, **more)
-    return lambda: after(call(finish, pending, comm, **more))
+    begin, finish = SPLIT[name]
+    ticket = Ticket()
+    more = {"does": name, "ticket": ticket.name, "params": tuple(sorted(params.items()))}
+    with ticket:
+        pending = call(begin, x, comm, **more)
+
+    def wait() -> Any:
+        with ticket:
+            return after(call(finish, pending, comm, **more))
+
+    return wait
 
 
 def _handle(x: Any, begin: Callable) -> Handle:

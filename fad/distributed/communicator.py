@@ -34,6 +34,14 @@ class RankFloat(float):
     """A float that is computed with the number of a rank."""
 
 
+def _mark(y: Any) -> Any:
+    """Return a result of Python's arithmetic as a number of the rank; bools as NumPy's, which are each rank's own."""
+    kind = type(y)
+    if kind is tuple:
+        return tuple(map(_mark, y))
+    return RankNumber(y) if kind is int else RankFloat(y) if kind is float else np.bool_(y) if kind is bool else y
+
+
 def _of_rank(name: str, kind: type) -> Callable:
     compute = getattr(kind, name)
 
@@ -41,7 +49,7 @@ def _of_rank(name: str, kind: type) -> Callable:
         y = compute(*operands)
         if y is NotImplemented and type(operands[-1]) in (float, RankFloat):
             y = getattr(float, name)(float(operands[0]), operands[-1])
-        return RankNumber(y) if type(y) is int else RankFloat(y) if type(y) is float else y
+        return _mark(y)
 
     method.__name__ = name
     return method
@@ -61,10 +69,15 @@ def _beside_arrays(self: Any, ufunc: np.ufunc, method: str, *operands: Any, **op
     return getattr(ufunc, method)(*map(plain_number, operands), **options)
 
 
-_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
-for _name in ("neg", "pos", "abs", *_ARITHMETIC, *[f"r{name}" for name in _ARITHMETIC]):
-    for _kind, _base in ((RankNumber, int), (RankFloat, float)):
+_ALONE = ("neg", "pos", "abs", "round", "floor", "ceil", "trunc")
+_BESIDE = ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow")
+_OF_INTEGERS = ("lshift", "rshift", "and", "or", "xor")
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+for _kind, _base, _names in ((RankNumber, int, (*_BESIDE, *_OF_INTEGERS)), (RankFloat, float, _BESIDE)):
+    for _name in (*_ALONE, *_COMPARISONS, *_names, *[f"r{name}" for name in _names]):
         setattr(_kind, f"__{_name}__", _of_rank(f"__{_name}__", _base))
+    _kind.__hash__ = _base.__hash__  # type: ignore[method-assign]
+RankNumber.__invert__ = _of_rank("__invert__", int)  # type: ignore[method-assign]
 RankNumber.__array_ufunc__ = RankFloat.__array_ufunc__ = _beside_arrays  # type: ignore[attr-defined]
 RankNumber.__fad_number__ = RankFloat.__fad_number__ = plain_number  # type: ignore[attr-defined]
 
@@ -89,6 +102,9 @@ class Done:
     def wait(self) -> Any:
         return self.value
 
+    def is_done(self) -> bool:
+        return True
+
 
 class Communicator:
     """A group of ranks, and this one's number among them; made by :func:`fad.distributed.init`.
@@ -107,6 +123,7 @@ class Communicator:
         self.sequence: Any = None  # what compares the calls of the ranks, in the debug mode
         self.calls = 0  # collectives that this rank has run or begun
         self.nbytes = 0  # and how many bytes it gave to them
+        self.left: list = []  # what was begun, and nobody waits for
 
     def __repr__(self) -> str:
         return f"<{self.engine} rank {int(self.rank)} of {self.size}>"
@@ -131,6 +148,8 @@ class Communicator:
 
     def start(self, name: str, x: Any, says: tuple = (), **params: Any) -> Any:
         """Begin a collective and return a request; `x` may be overwritten at once."""
+        if self.left:
+            self.end_left()
         self.calls += 1
         self.nbytes += x.nbytes
         if self.sequence is not None:
@@ -139,6 +158,19 @@ class Communicator:
         if begin is None or (self.deterministic and name in ("all_reduce", "reduce_scatter")):
             return Done(self._found(getattr(self, f"_{name}")(contiguous(x), **params), x))
         return begin(np.array(contiguous(x), order="C"), **params)
+
+    def end_left(self) -> None:
+        """Free the arrays of what was begun, is done, and nobody waits for."""
+        for _ in range(len(self.left)):
+            begun = self.left.pop(0)
+            if begun.request.is_done():
+                begun.request = Done(begun.request.wait())
+            else:
+                self.left.append(begun)
+
+    def lend(self, size: int, dtype: np.dtype) -> Any:
+        """Return a vector to be written, and given to `all_reduce` at once: an engine may send it as it lies there."""
+        return np.empty(size, dtype)
 
     @staticmethod
     def _found(y: Any, x: Any) -> Any:
@@ -156,6 +188,11 @@ class Communicator:
     def exchange(self, value: Any) -> list:
         """Return what every rank gave, plain data such as numbers and strings, in the order of the ranks."""
         raise NotImplementedError(f"{type(self).__name__} does not define exchange")
+
+    def is_same(self, code: int) -> bool:
+        """Return whether all ranks give the same number, of 32 bits."""
+        low, high = self.run("all_reduce", np.array([-code, code], np.float64), op="max")
+        return bool(low == -high)
 
     def progress(self) -> None:
         """Give the engine a moment for what was begun, where it does not go on by itself."""

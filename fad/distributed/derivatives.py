@@ -19,7 +19,8 @@ from fad.core.journal import JOURNAL, effect_place, with_journal
 from fad.core.tracer import Tracer, tracer
 from fad.core.values import depth
 from fad.distributed.communicator import Communicator
-from fad.distributed.primitives import SPLIT, TYPED, all_reduce_sum, new_ticket, vary
+from fad.distributed.nonblocking import SPLIT, Ticket
+from fad.distributed.primitives import TYPED, all_reduce_sum, vary
 from fad.distributed.ranks import NeedsTypes, RankTrace, run_typed, spmd, tie, without_collectives
 from fad.distributed.ties import sweep_like
 from fad.distributed.worlds import world
@@ -74,12 +75,13 @@ class Buckets:
 
     def send(self, bucket: list) -> None:
         """Begin to add up a bucket; the last one, when nothing is left to do meanwhile, at once."""
-        flat = [self.found[k].reshape(-1) for k in bucket]
+        parts = [self.found[k] for k in bucket]
         if not self.sent and self.share is not None:
-            flat.append(self.share.reshape(1))
-        one = np.concatenate(flat) if len(flat) > 1 else flat[0]
-        last = len(self.sent) == len(self.plan) - 1
-        self.sent.append(sum_now(one, self.comm) if last else start_sum(one, self.comm))
+            parts.append(self.share)
+        if len(self.sent) < len(self.plan) - 1:
+            self.sent.append(start_sum(_join(parts), self.comm))
+        else:  # there is nothing left to do meanwhile
+            self.sent.append(sum_now(_join(parts, self.comm), self.comm))
 
     def finish(self) -> list:
         """Return the gradients of all leaves, reduced; zeros for those that the loss does not depend on."""
@@ -96,6 +98,14 @@ class Buckets:
                 is_number = not leaf.shape and type(leaf) is not np.ndarray
                 self.found[k] = total[start] if is_number else total[start:at].reshape(leaf.shape)
         return self.found
+
+
+def _join(parts: list, comm: Communicator | None = None) -> Any:
+    """Return the elements of all arrays as one vector: plain ones where a communicator is to add them up at once."""
+    if comm is not None and comm.size > 1 and all(issubclass(type(x), (np.ndarray, np.generic)) for x in parts):
+        room = comm.lend(sum([x.size for x in parts]), parts[0].dtype)
+        return np.concatenate(parts, axis=None, out=room)
+    return np.concatenate([x.reshape(-1) for x in parts]) if len(parts) > 1 else parts[0].reshape(-1)
 
 
 def _plan(leaves: list, nbytes: int) -> list[list[int]]:
@@ -128,10 +138,17 @@ def start_sum(x: Any, comm: Communicator) -> Callable:
     """Begin the sum over all ranks of what is each rank's own; return what waits for it."""
     if comm.size == 1 and type(x) is not Tracer:
         return lambda: x
-    start, wait = SPLIT["all_reduce"]
-    params = {"comm": comm, "does": "all_reduce", "ticket": new_ticket(), "params": (("op", "sum"),)}
-    pending = TYPED[start](tie(x, []), **params)
-    return lambda: TYPED[wait](pending, **params)
+    begin, finish = SPLIT["all_reduce"]
+    ticket = Ticket()
+    params = {"comm": comm, "does": "all_reduce", "ticket": ticket.name, "params": (("op", "sum"),)}
+    with ticket:
+        pending = TYPED[begin](tie(x, []), **params)
+
+    def wait() -> Any:
+        with ticket:
+            return TYPED[finish](pending, **params)
+
+    return wait
 
 
 def value_and_grad(

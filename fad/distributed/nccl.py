@@ -137,6 +137,9 @@ class NCCLRank(Communicator):
         cupy.cuda.get_current_stream().synchronize()
         return np.asarray(x).dtype.type(float(y[0]))
 
+    def is_same(self, code: int) -> bool:
+        return len(set(self.exchange(code))) == 1
+
     def exchange(self, value: Any) -> list:
         return [value] if self.mpi is None else self.mpi.allgather(value)
 

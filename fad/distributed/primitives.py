@@ -16,17 +16,16 @@ the other:
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fad.core.graph import EFFECT
-from fad.core.journal import JOURNAL, effect_place, once
+from fad.core.journal import JOURNAL, once
 from fad.core.memory import RUNS
 from fad.core.primitive import Primitive
-from fad.distributed.errors import DistributedError, RankTypeError
+from fad.distributed.errors import RankTypeError
 from fad.distributed.ties import sweep_like, trace_like
 from fad.errors import BatchedValueError
 from fad.staging.record import recorder
@@ -56,13 +55,13 @@ def _check(batch: Callable, prim: Primitive) -> Callable:
     """Return the batching rule of one form, which checks that all examples of the batch are there."""
 
     def rule(trace: Any, batched: tuple, xs: list, params: dict) -> Any:
-        _check_paths()
+        check_paths()
         return batch(prim, xs[0], params)
 
     return rule
 
 
-def _check_paths() -> None:
+def check_paths() -> None:
     for trace in batching.get():
         if trace.path:
             raise BatchedValueError(
@@ -85,7 +84,7 @@ def collective(
         trace = recorder.get()
         if trace is not None and trace.of_examples:
             return _example(does, x, comm)
-        _check_paths()
+        check_paths()
         return once(comm.run, does, x, **params, **fixed)
 
     return pair(name, forward, jvp, vjp, batch, saves, takes_same, gives_same)
@@ -135,22 +134,22 @@ def pair(
     return called
 
 
-def _alike(prim: Primitive, x: Any, params: dict) -> Any:
+def alike(prim: Primitive, x: Any, params: dict) -> Any:
     """Batch a collective for which the batch axis is one like any other."""
     return prim(x, **params)
 
 
-def _stacking(prim: Primitive, x: Any, params: dict) -> Any:
+def stacking(prim: Primitive, x: Any, params: dict) -> Any:
     """Batch a collective whose result has the ranks in front."""
     return np.moveaxis(prim(x, **params), 1, 0)
 
 
-def _unstacking(prim: Primitive, x: Any, params: dict) -> Any:
+def unstacking(prim: Primitive, x: Any, params: dict) -> Any:
     """Batch a collective whose operand has the ranks in front."""
     return prim(np.moveaxis(x, 0, 1), **params)
 
 
-def _exchanging(prim: Primitive, x: Any, params: dict) -> Any:
+def exchanging(prim: Primitive, x: Any, params: dict) -> Any:
     """Batch a collective whose operand and result have the ranks in front."""
     return np.moveaxis(prim(np.moveaxis(x, 0, 1), **params), 1, 0)
 
@@ -217,7 +216,7 @@ def _extreme_vjp(ct: Any, y: Any, x: Any, comm: Any) -> Any:
 
 def _reduction(op: str, jvp: Callable, vjp: Callable, saves: str) -> Primitive:
     name = f"all_reduce_{op}"
-    return collective(name, jvp=jvp, vjp=vjp, batch=_alike, saves=saves, gives_same=True, does="all_reduce", op=op)
+    return collective(name, jvp=jvp, vjp=vjp, batch=alike, saves=saves, gives_same=True, does="all_reduce", op=op)
 
 
 REDUCTIONS: dict[str, Primitive] = {
@@ -238,53 +237,53 @@ all_reduce_sum: Primitive = TYPED[REDUCTIONS["sum"]]
 # --- moving ----------------------------------------------------------------------------------------------------------
 
 all_gather = collective(
-    "all_gather", gives_same=True, batch=_stacking,
+    "all_gather", gives_same=True, batch=stacking,
     jvp=lambda t, y, x, comm: all_gather_p(t, comm=comm), vjp=lambda ct, y, x, comm: own_part(ct, comm=comm),
 )  # fmt: skip
 all_gather_p: Primitive = TYPED[all_gather]
 gather_varying = collective(
-    "all_gather_varying", does="all_gather", batch=_stacking,
+    "all_gather_varying", does="all_gather", batch=stacking,
     jvp=lambda t, y, x, comm: all_gather_varying(t, comm=comm),
     vjp=lambda ct, y, x, comm: reduce_scatter_p(ct, comm=comm),
 )  # fmt: skip
 all_gather_varying: Primitive = TYPED[gather_varying]
 reduce_scatter = collective(
-    "reduce_scatter", batch=_unstacking,
+    "reduce_scatter", batch=unstacking,
     jvp=lambda t, y, x, comm: reduce_scatter_p(t, comm=comm),
     vjp=lambda ct, y, x, comm: all_gather_varying(ct, comm=comm),
 )  # fmt: skip
 reduce_scatter_p: Primitive = TYPED[reduce_scatter]
 all_to_all = collective(
-    "all_to_all", batch=_exchanging,
+    "all_to_all", batch=exchanging,
     jvp=lambda t, y, x, comm: all_to_all_p(t, comm=comm), vjp=lambda ct, y, x, comm: all_to_all_p(ct, comm=comm),
 )  # fmt: skip
 all_to_all_p: Primitive = TYPED[all_to_all]
 broadcast = collective(
-    "broadcast", gives_same=True, batch=_alike,
+    "broadcast", gives_same=True, batch=alike,
     jvp=lambda t, y, x, comm, root: broadcast_p(t, comm=comm, root=root),
     vjp=lambda ct, y, x, comm, root: vary(ct, comm=comm) * float(comm.rank == root),
 )  # fmt: skip
 broadcast_p: Primitive = TYPED[broadcast]
 reduce = collective(
-    "reduce", batch=_alike,
+    "reduce", batch=alike,
     jvp=lambda t, y, x, comm, root: reduce_p(t, comm=comm, root=root),
     vjp=lambda ct, y, x, comm, root: vary(broadcast_p(ct, comm=comm, root=root), comm=comm),
 )  # fmt: skip
 reduce_p: Primitive = TYPED[reduce]
 gather = collective(
-    "gather", batch=_stacking,
+    "gather", batch=stacking,
     jvp=lambda t, y, x, comm, root: gather_p(t, comm=comm, root=root),
     vjp=lambda ct, y, x, comm, root: scatter_p(ct, comm=comm, root=root),
 )  # fmt: skip
 gather_p: Primitive = TYPED[gather]
 scatter = collective(
-    "scatter", batch=_unstacking,
+    "scatter", batch=unstacking,
     jvp=lambda t, y, x, comm, root: scatter_p(t, comm=comm, root=root),
     vjp=lambda ct, y, x, comm, root: gather_p(ct, comm=comm, root=root),
 )  # fmt: skip
 scatter_p: Primitive = TYPED[scatter]
 permute = collective(
-    "permute", batch=_alike,
+    "permute", batch=alike,
     jvp=lambda t, y, x, comm, pairs: permute_p(t, comm=comm, pairs=pairs),
     vjp=lambda ct, y, x, comm, pairs: permute_p(ct, comm=comm, pairs=tuple((b, a) for a, b in pairs)),
 )  # fmt: skip
@@ -306,123 +305,8 @@ def _recv_vjp(ct: Any, y: Any, x: Any, comm: Any, source: int, tag: int) -> None
 
 
 recv = collective(
-    "recv", batch=_alike, vjp=_recv_vjp,
+    "recv", batch=alike, vjp=_recv_vjp,
     jvp=lambda t, y, x, comm, source, tag: recv_p(t, comm=comm, source=source, tag=tag),
 )  # fmt: skip
 recv_p: Primitive = TYPED[recv]
-barrier = collective("barrier", batch=_alike, jvp=lambda t, y, x, comm: t, vjp=lambda ct, y, x, comm: ct)
-
-# --- begun now, and waited for later ---------------------------------------------------------------------------------
-
-_tickets = itertools.count()
-_under_way: dict[Any, list[_Begun]] = {}
-
-
-class _Begun:
-    """A collective that was begun, and the key by which its wait finds it: each run has a key of its own."""
-
-    __slots__ = ("key", "request")
-
-    def __init__(self, key: Any, request: Any):
-        self.key = key
-        self.request = request
-
-    def known_by(self, key: Any) -> None:
-        """Let it be waited for under another key, if nobody has waited for it yet."""
-        waiting = _under_way.get(self.key, [])
-        if self.key != key and self in waiting:
-            waiting.remove(self)
-            if not waiting:
-                del _under_way[self.key]
-            self.key = key
-            _under_way.setdefault(key, []).append(self)
-
-
-def new_ticket() -> tuple:
-    """Return what a start and its wait know each other by; their derivatives make theirs of it."""
-    return (effect_place(_tickets, next(_tickets)),)
-
-
-def _begin(x: Any, *, comm: Any, does: str, ticket: tuple, params: tuple) -> Any:
-    trace = recorder.get()
-    if trace is not None and trace.of_examples:
-        return _result_like(x, does, comm)
-
-    _check_paths()
-
-    key = id(comm), ticket
-
-    def run() -> _Begun:
-        begun = _Begun(key, comm.start(does, x, **dict(params)))
-        _under_way.setdefault(key, []).append(begun)
-        return begun
-
-    once(run).known_by(key)
-    return _result_like(x, does, comm)
-
-
-def _finish(x: Any, *, comm: Any, does: str, ticket: tuple, params: tuple) -> Any:
-    trace = recorder.get()
-    if trace is not None and trace.of_examples:
-        return x[0].copy() if does == "reduce_scatter" else x * 1
-
-    _check_paths()
-
-    def run() -> Any:
-        waiting = _under_way.get((id(comm), ticket))
-        if waiting is None and "T" in ticket:  # what was begun was never waited for: nothing depends on it
-            return x[0].copy() if does == "reduce_scatter" else x * 1
-        if waiting is None:
-            raise DistributedError(
-                f"what waits for {does} finds none under way: begin it and wait for it in one function of jit"
-            )
-        y = waiting.pop(0).request.wait()
-        if not waiting:
-            del _under_way[id(comm), ticket]
-        return comm._found(y, x)
-
-    return once(run)
-
-
-def _result_like(x: Any, does: str, comm: Any) -> Any:
-    """Return zeros in place of a result that is not there yet: of the operand or the result the one with all ranks."""
-    if does == "all_gather":
-        return np.zeros_like(x, shape=(comm.size, *x.shape))
-    return np.zeros_like(x)[()] if isinstance(x, np.generic) else np.zeros_like(x)
-
-
-_BACK = {"all_reduce": "all_reduce", "all_gather": "reduce_scatter", "reduce_scatter": "all_gather",
-         "all_to_all": "all_to_all", "permute": "permute"}  # fmt: skip
-_BATCHES = {"all_gather": (_stacking, _exchanging), "reduce_scatter": (_exchanging, _unstacking),
-            "all_to_all": (_exchanging, _exchanging)}  # fmt: skip
-
-
-def _reverse(params: tuple) -> tuple:
-    return tuple([(k, tuple((b, a) for a, b in v) if k == "pairs" else v) for k, v in params])
-
-
-def _split(name: str) -> tuple[Primitive, Primitive]:
-    """Make the two operations of a non-blocking collective: their transposes wait for, and begin, the transpose."""
-
-    def rules(which: int) -> tuple[Callable, Callable, Callable]:
-        def jvp(t, y, x, comm, does, ticket, params):
-            return _SPLIT[name][which](t, comm=comm, does=does, ticket=(*ticket, "t"), params=params)
-
-        def vjp(ct, y, x, comm, does, ticket, params):
-            if name == "all_reduce":  # its transpose talks to nobody
-                return vary(ct, comm=comm) if which else ct
-            prim = _SPLIT[_BACK[name]][1 - which]
-            return prim(ct, comm=comm, does=_BACK[name], ticket=(*ticket, "T"), params=_reverse(params))
-
-        return jvp, vjp, _BATCHES.get(name, (_alike, _alike))[which]
-
-    start_rules, wait_rules = rules(0), rules(1)
-    start = pair(f"start_{name}", _begin, *start_rules)
-    wait = pair(f"wait_{name}", _finish, *wait_rules, "none", False, name == "all_reduce")
-    _SPLIT[name] = TYPED[start], TYPED[wait]
-    return start, wait
-
-
-_SPLIT: dict[str, tuple] = {}
-SPLIT = {name: _split(name) for name in _BACK}
-"""The operations that begin a collective and wait for it, by its name."""
+barrier = collective("barrier", batch=alike, jvp=lambda t, y, x, comm: t, vjp=lambda ct, y, x, comm: ct)

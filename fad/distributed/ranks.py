@@ -30,6 +30,7 @@ from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
 from fad.core.values import depth, traces_of
+from fad.distributed.agreement import Samples, is_swept
 from fad.distributed.communicator import Communicator, RankFloat, RankNumber, plain_number
 from fad.distributed.errors import RankTypeError
 from fad.distributed.primitives import GIVES_SAME, TAKES_SAME, TYPED, vary
@@ -66,7 +67,7 @@ class Same:
 class RankTrace(Trace):
     """The trace of `spmd`; a tracer's `info` is a `Same`, or None if each rank has its own value."""
 
-    __slots__ = ("comm", "anchors", "numbers")
+    __slots__ = ("comm", "anchors", "numbers", "samples")
     kind = "spmd"
     order = 0
 
@@ -75,6 +76,7 @@ class RankTrace(Trace):
         self.comm = comm
         self.anchors = anchors  # arguments that are traced: so are the operands of all collectives, on every rank
         self.numbers: dict[str, list] = {}  # in the debug mode, Python's numbers that count as the same, by line
+        self.samples: Samples | None = None
 
     def new(self, x: Any, same: bool) -> Tracer:
         return tracer(x, self, Same() if same else None)
@@ -90,6 +92,8 @@ class RankTrace(Trace):
         if mark is None or x.value.dtype.kind not in "fc":
             return x.value  # integers have no derivative
         if mark.varied is None:
+            if self.samples is not None and mark.how is None:
+                self.samples.take(x.value)
             mark.varied = vary(x.value, comm=self.comm) if mark.how is None else mark.how(x.value)
         return mark.varied
 
@@ -343,11 +347,13 @@ def run_typed(
     leaves = [as_value(x, "an argument of spmd") if _is_number(x) else x for x in leaves]
     anchors = [x for x in leaves if type(x) is Tracer and depth(x)]
     trace = RankTrace(comm, anchors)
+    compared = comm.size > 1 and any(map(is_swept, anchors))
     running = Running(fun)
     token = _active.set(trace)
     batches = _of_tangents.set(_of_tangents.get() | _find_batches_of_tangents(leaves))
 
     def arguments() -> tuple:
+        trace.samples = Samples(trace.birth) if compared else None  # none of a run whose place this one takes
         given = [trace.new(x, same) if _is_number(x) else x for x, same in zip(leaves, flags, strict=True)]
         for k, (x, same) in enumerate(zip(given, flags, strict=True)):
             if same and _is_number(x):
@@ -368,6 +374,8 @@ def run_typed(
         ys, out_tree = tree.flatten(result)
         if comm.debug:
             trace.compare_numbers()
+        if trace.samples is not None:
+            trace.samples.compare(comm)
         return tree.unflatten(out_tree, [finish(trace, y) for y in ys])
     except Exception as error:
         trace.clarify(error)

@@ -50,30 +50,49 @@ class Board:
                 raise DistributedError(f"{doing()}, and the others did not come within {timeout:g} s")
             self.changed.wait(left)
 
-    def meet(self, rank: int, number: int, post: tuple, timeout: float) -> Callable[[], list]:
-        """Post under a number; return what waits for all posts under it and returns their arrays."""
+    def meet(self, rank: int, number: int, post: tuple, timeout: float) -> _Meeting:
+        """Post under a number, where all ranks meet."""
         with self.changed:
             posts = self.posts.setdefault(number, {})
             posts[rank] = post
             self.changed.notify_all()
+        return _Meeting(self, rank, number, posts, timeout)
 
-        def collect() -> list:
-            def doing() -> str:
-                missing = sorted(set(range(self.size)) - set(posts))
-                return f"rank {rank} waits in {post[0][0]} for the ranks {missing}, at {post[2]}"
 
-            with self.changed:
-                try:
-                    self.wait_for(lambda: len(posts) == self.size or not _agree(posts), timeout, doing)
-                    if not _agree(posts):
-                        raise MismatchError(difference({r: (*p[0][:4], p[2]) for r, p in posts.items()}))
-                finally:
-                    self.taken[number] = self.taken.get(number, 0) + 1
-                    if self.taken[number] == self.size:
-                        del self.posts[number], self.taken[number]
-                return [posts[r][1] for r in range(self.size)]
+class _Meeting:
+    """What all ranks post under one number."""
 
-        return collect
+    __slots__ = ("board", "number", "posts", "rank", "timeout")
+
+    def __init__(self, board: Board, rank: int, number: int, posts: dict, timeout: float):
+        self.board = board
+        self.rank = rank
+        self.number = number
+        self.posts = posts
+        self.timeout = timeout
+
+    def is_done(self) -> bool:
+        return len(self.posts) == self.board.size or not _agree(self.posts)
+
+    def collect(self) -> list:
+        """Wait for all posts, and return their arrays."""
+        board, posts, number = self.board, self.posts, self.number
+        mine = posts[self.rank]
+
+        def doing() -> str:
+            missing = sorted(set(range(board.size)) - set(posts))
+            return f"rank {self.rank} waits in {mine[0][0]} for the ranks {missing}, at {mine[2]}"
+
+        with board.changed:
+            try:
+                board.wait_for(self.is_done, self.timeout, doing)
+                if not _agree(posts):
+                    raise MismatchError(difference({r: (*p[0][:4], p[2]) for r, p in posts.items()}))
+            finally:
+                board.taken[number] = board.taken.get(number, 0) + 1
+                if board.taken[number] == board.size:
+                    del board.posts[number], board.taken[number]
+            return [posts[r][1] for r in range(board.size)]
 
 
 def _agree(posts: dict) -> bool:
@@ -82,10 +101,11 @@ def _agree(posts: dict) -> bool:
 
 
 class _Request:
-    __slots__ = ("finish",)
+    __slots__ = ("finish", "is_done")
 
-    def __init__(self, finish: Callable[[], Any]):
+    def __init__(self, finish: Callable[[], Any], is_done: Callable[[], bool]):
         self.finish = finish
+        self.is_done = is_done
 
     def wait(self) -> Any:
         return self.finish()
@@ -105,21 +125,27 @@ class ThreadRank(Communicator):
         return self.start(name, x, says, **params).wait()
 
     def start(self, name: str, x: Any, says: tuple = (), **params: Any) -> Any:
+        if self.left:
+            self.end_left()
         self.calls += 1
         self.nbytes += x.nbytes
         if name in _OF_TWO:
-            return _Request(getattr(self, f"_{name}")(np.array(x), **params))
+            return _Request(getattr(self, f"_{name}")(np.array(x), **params), lambda: True)
         given = tuple(sorted({**params, **dict(says)}.items()))
         call = (name, () if name == "barrier" else x.shape, str(x.dtype), given)
-        collect = self.meet(call, np.array(x))
-        return _Request(lambda: self._found(getattr(self, f"_{name}")(collect(), **params), x))
+        meeting = self.meet(call, np.array(x))
+        return _Request(lambda: self._found(self.take(name, meeting.collect(), params), x), meeting.is_done)
 
-    def meet(self, call: tuple, payload: Any) -> Callable[[], list]:
+    def take(self, name: str, xs: list, params: dict) -> Any:
+        """Return this rank's result of a collective, of what all ranks posted."""
+        return getattr(self, f"_{name}")(xs, **params)
+
+    def meet(self, call: tuple, payload: Any) -> _Meeting:
         self.number += 1
         return self.board.meet(int(self.rank), self.number, (call, payload, user_line()), self.timeout)
 
     def exchange(self, value: Any) -> list:
-        return self.meet(("exchange", (), "", ()), value)()
+        return self.meet(("exchange", (), "", ()), value).collect()
 
     def close(self) -> None:
         call = ("end", (), "", ())

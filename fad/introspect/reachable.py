@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fad.introspect.places import MANY, Place, as_bytes, contents, entry, has_any, look_up, sample, size
+
 MOST = 100  # objects that are looked at, from the function on
-MANY = 1000  # elements of a container that are looked at
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
 BUFFERS = (bytearray, memoryview, array.array)
 PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})  # what holds nothing
@@ -39,6 +40,12 @@ _CODE = (
 )  # fmt: skip
 _MAKING = frozenset({"__init__", "__new__", "__post_init__"})  # what a class is called for
 _NOT_CALLED = _MAKING | {"__repr__", "__str__", "__init_subclass__", "__del__", "__reduce__", "__reduce_ex__"}
+# What a class has for people and tools: an operation does not read it, and code that does names it.
+_DESCRIPTIONS = frozenset({
+    "__module__", "__doc__", "__dict__", "__weakref__", "__slots__", "__annotations__", "__orig_bases__",
+    "__firstlineno__", "__static_attributes__",
+})  # fmt: skip
+_NOT_READ = _NOT_CALLED | _DESCRIPTIONS
 # Classes of the standard library whose methods read this attribute, and the user's code only the methods.
 _WRAPPERS = (collections.UserDict, collections.UserList, collections.UserString)
 _WRAPPED = frozenset({"data"})
@@ -48,22 +55,20 @@ _ANY_VARIABLE = frozenset({"globals", "eval", "exec"})  # code that names these 
 _BY_ANY_NAME = frozenset({"getattr", "vars", "__dict__", "asdict", "astuple", "__getattribute__", "attrgetter"})
 
 
-Place = tuple[Callable, Any, Any]  # where something was found: (read, key, value), ``read(key)`` is what is there now
-
-
 class Owner(NamedTuple):
     """A dictionary of attributes: of an object, of its class or of a class itself."""
 
-    held: Any
+    names: Any
     object: Any  # what the descriptors of its class are read from, if it is not the dictionary's own object
     read: Callable
+    held: Any  # what they are read from
 
 
 class Walk:
     """A walk over what functions and objects reach: each object once, and the places where they were found."""
 
     __slots__ = (
-        "places", "rows", "found", "names", "most", "missing", "traced",
+        "places", "found", "names", "most", "missing", "traced",
         "_seen", "_by_any_name", "_unnamed", "_named", "_texts", "_objects",
     )  # fmt: skip
 
@@ -72,7 +77,6 @@ class Walk:
         self.missing = missing  # whether attributes that are not there are places, too
         self.traced = traced  # whether the places of traced values are noted, too
         self.places: list[Place] = []
-        self.rows: list[Place] = []  # lists, sets and the like, with what was in them
         self.found: list = []
         self.names: dict[str, None] = {}  # attributes that some code names, in the order in which they were found
         self._seen: set[int] = set()
@@ -98,12 +102,12 @@ class Walk:
                 break
         self._look_for_gaps()
 
-    def _add(self, x: Any, read: Callable | None = None, key: Any = None) -> None:
+    def _add(self, x: Any, read: Callable | None = None, held: Any = None, key: Any = None) -> None:
         """Note an object, and the place where it was found."""
         kind = type(x)
         noted = kind not in _CODE and (kind not in TRACED or self.traced) and not issubclass(kind, type)
         if read is not None and noted:
-            self.places.append((read, key, x))
+            self.places.append(Place(read, held, key, x))
         if kind is str and x.isidentifier():
             self._texts.add(x)
         if kind not in PLAIN and not issubclass(kind, np.generic) and id(x) not in self._seen:
@@ -139,7 +143,7 @@ class Walk:
         elif kind is types.MappingProxyType:
             self._each(gc.get_referents(x))  # what it shows: its own methods may run code of the user's
         elif kind is contextvars.ContextVar:
-            self._add(x.get(None), x.get, None)
+            self._add(x.get(None), contextvars.ContextVar.get, x)
         elif kind not in TRACED and not issubclass(kind, (types.ModuleType, *OPAQUE)):
             self._object(x)
 
@@ -150,7 +154,7 @@ class Walk:
     def _function(self, f: types.FunctionType) -> None:
         held = vars(f)
         self._each(held.values())
-        self._own(Owner(held, None, held.get))
+        self._own(Owner(held, None, entry, held))
         if self.missing:
             self._objects.append(((held, vars(types.FunctionType)), {id(held): held}))
         library = is_of_library(f)
@@ -160,7 +164,7 @@ class Walk:
                 value = cell.cell_contents
             except ValueError:  # a cell that is still empty
                 continue
-            self._add(value, None if library else cell.__getattribute__, "cell_contents")
+            self._add(value, None if library else contents, cell)
             self._module(value, code.attributes)
         if library:
             return
@@ -168,7 +172,7 @@ class Walk:
         known = f.__globals__
         for name in code.loaded if _ANY_VARIABLE.isdisjoint(code.loaded) else _variables(known):
             if name in known:
-                self._add(known[name], known.get, name)
+                self._add(known[name], entry, known, name)
                 self._module(known[name], code.attributes)
         for name in code.imported:
             self._module(sys.modules.get(name), code.attributes)
@@ -188,32 +192,31 @@ class Walk:
         held = vars(module)
         for name in names & held.keys():
             known = id(held[name]) in self._seen
-            self._add(held[name], held.get, name)
+            self._add(held[name], entry, held, name)
             if not known:
                 self._module(held[name], names)
 
     def _container(self, x: Any) -> None:
         kind = type(x)
         if issubclass(kind, dict):
-            read = x.get if kind is dict else functools.partial(dict.get, x)
             for key, value in itertools.islice(dict.items(x), MANY):
                 if type(value) in PLAIN and type(value) is not str:  # most are
-                    self.places.append((read, key, value))
+                    self.places.append(Place(entry, x, key, value))
                 else:
-                    self._add(value, read, key)
+                    self._add(value, entry, x, key)
                 if type(key) is str or type(key) not in PLAIN:
                     self._add(key)
-            self.places.append((len, x, len(x)))
+            self.places.append(Place(size, x, None, size(x, None)))
             return
         items = tuple(itertools.islice(x, MANY))
         self._each(item for item in items if type(item) is str or type(item) not in PLAIN)
         if not issubclass(kind, (tuple, frozenset)):
-            self.rows.append((sample, x, sample(x)))
+            self.places.append(Place(sample, x, None, sample(x)))
 
     def _buffer(self, x: Any) -> None:
         """Note what bytes are in memory that is not an array's: all of them, for reading them does not hold it."""
         try:
-            self.places.append((bytes, x, bytes(x)))
+            self.places.append(Place(as_bytes, x, None, bytes(x)))
         except ValueError:  # a memoryview that was released
             return
 
@@ -221,7 +224,7 @@ class Walk:
         kind = type(x)
         if issubclass(kind, type):
             if not is_library(_module_of(x)):
-                self._own(Owner(vars(x), None, vars(x).get), _MAKING)
+                self._own(Owner(vars(x), None, look_up, (vars(x),)), _MAKING)
             return
         local = issubclass(kind, threading.local)
         held: Any
@@ -231,28 +234,27 @@ class Walk:
             held = None
         found = type(held) is dict
         held = held if found else {}
-        read = functools.partial(threading.local.__getattribute__, x) if local else held.get  # of the thread that calls
         if is_library(_module_of(kind)):
             self._each(value for name, value in held.items() if name[:1] != "_" or name == "__wrapped__")
             if type(slot := getattr(kind, "fun", None)) is types.MemberDescriptorType:
                 self._add(slot.__get__(x))
-        self._own(Owner(held, None, read), _WRAPPED if issubclass(kind, _WRAPPERS) else frozenset())
+        read_from = (threading.local.__getattribute__, x) if local else (entry, held)  # of the thread that calls
+        self._own(Owner(held, None, *read_from), _WRAPPED if issubclass(kind, _WRAPPERS) else frozenset())
         hiding: list = [held]  # what an attribute of a class may be hidden by
         changeable: dict[int, Any] = {id(held): held} if found else {}
         for cls in kind.__mro__:
             hiding.append(vars(cls))
             if not is_library(_module_of(cls)):
-                named = frozenset(n for n in vars(cls) if n[:2] == n[-2:] == "__" and n not in _NOT_CALLED)
-                look_up = functools.partial(_look_up, tuple(hiding)) if changeable else vars(cls).__getitem__
-                self._own(Owner(vars(cls), x, look_up), named)
-            if not cls.__flags__ & _IMMUTABLE:
-                changeable[id(cls)] = vars(cls)
+                named = frozenset(n for n in vars(cls) if n[:2] == n[-2:] == "__" and n not in _NOT_READ)
+                self._own(Owner(vars(cls), x, look_up, tuple(hiding) if changeable else (vars(cls),)), named)
+                if not cls.__flags__ & _IMMUTABLE:
+                    changeable[id(cls)] = vars(cls)
         if self.missing:
             self._objects.append((tuple(hiding), changeable))
 
     def _own(self, owner: Owner, more: frozenset = frozenset()) -> None:
         """Note the attributes of an object: those that some code names, and `more`, are looked at."""
-        for name in owner.held:
+        for name in owner.names:
             if name in self.names or name in more:
                 self._named.append((owner, name))
             else:
@@ -263,13 +265,13 @@ class Walk:
         if self._by_any_name:
             self._name_attributes_of_objects()
         named, self._named = self._named, []
-        for (held, x, read), name in named:
-            value = held[name]
+        for (names, x, read, held), name in named:
+            value = names[name]
             if type(value) is not types.MemberDescriptorType:
-                self._add(value, read, name)
+                self._add(value, read, held, name)
             elif x is not None:
                 try:
-                    self._add(value.__get__(x), value.__get__, x)
+                    self._add(value.__get__(x), types.MemberDescriptorType.__get__, value, x)
                 except AttributeError:  # a slot that is empty
                     continue
 
@@ -283,7 +285,7 @@ class Walk:
                 together.setdefault(lacking, {}).update(changeable)
         for lacking, held in together.items():
             if held:
-                self.places.append((functools.partial(_has_any, tuple(held.values())), lacking, False))
+                self.places.append(Place(has_any, tuple(held.values()), lacking, False))
 
     def _asked_for(self) -> frozenset[str]:
         """Return the attributes of which some code may ask whether they are there."""
@@ -293,35 +295,13 @@ class Walk:
     def _name_attributes_of_objects(self) -> None:
         """Look at all attributes of the objects found so far, not at those of their classes."""
         for name, owners in self._unnamed.items():
-            self._named += [(owner, name) for owner in owners if type(owner.held) is dict]
-            owners[:] = [owner for owner in owners if type(owner.held) is not dict]
-
-
-_ABSENT = object()
+            self._named += [(owner, name) for owner in owners if type(owner.names) is dict]
+            owners[:] = [owner for owner in owners if type(owner.names) is not dict]
 
 
 def _variables(module: dict) -> list[str]:
     """Return the names of a module's variables; Python's own, which every module holds, are of the standard library."""
     return [name for name in module if name != "__builtins__"]
-
-
-def _look_up(dictionaries: tuple, name: str) -> Any:
-    """Return an attribute as the first of an object's dictionary and those of its classes has it."""
-    for held in dictionaries:
-        if name in held:
-            return held[name]
-    return _ABSENT
-
-
-def _has_any(dictionaries: tuple, names: frozenset) -> bool:
-    """Return whether an attribute of some name has come up in one of the dictionaries of objects and classes."""
-    return not all(map(names.isdisjoint, dictionaries))
-
-
-def sample(x: Any) -> tuple:
-    """Return what is in a container, or of a long one how long it is and some of it."""
-    n = len(x)
-    return tuple(x) if n <= MANY else (n, *itertools.islice(x, 0, n, n // 32))
 
 
 def reach(fun: Any) -> Iterator[Any]:

@@ -49,6 +49,7 @@ from fad.transforms.mutation import overlaps
 from fad.transforms.undo_writes import outside
 
 CacheInfo = namedtuple("CacheInfo", "hits misses signatures paths")
+_ARRAY = np.ndarray
 _SCALARS = frozenset({bool, complex, np.float32, np.int64, np.int32, np.bool_, np.complex128})
 
 
@@ -86,21 +87,20 @@ class Jitted(Wrapping):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._plain and not kwargs:
-            key = []
+            key: tuple = ()  # of few: adding to a tuple is quicker than to a list
             for x in args:
                 kind = type(x)
-                if kind is np.ndarray:
-                    key.append(x.shape)
-                    key.append(x.dtype)
+                if kind is _ARRAY:
+                    key += (x.shape, x.dtype)
                 elif kind is float or kind is np.float64 or kind in _SCALARS or (kind is int and _fits(x)):
-                    key.append(kind)
+                    key += (kind,)
                 elif kind in DEVICE_ARRAYS:
                     key += (kind, x.shape, x.dtype)
                 else:
                     break
             else:
-                path = self._quick.get(tuple(key))
-                if path is not None and not (path.depends and path.is_unfit(args)):
+                path = self._quick.get(key)
+                if path is not None and not (path.depends and path.differs(path.table) and path.is_unfit(args)):
                     if DONATED:
                         refuse_gone(args)
                     try:

@@ -50,6 +50,8 @@ class Path:
         "outer",
         "is_stale",
         "depends",
+        "differs",
+        "table",
         "copied",
         "handed",
         "loops",
@@ -82,6 +84,8 @@ class Path:
         self.strides = strides_of(xs) if recording.by_layout else []  # as the arguments must lie in memory
         self.effects = any(map(has_effects, self.graph.equations))
         self.depends = bool(self.outer or self.strides or self.effects)  # on more than the values of its arguments
+        self.differs: Callable[[int], Any] = bool  # given `table`: whether what it depends on may have changed
+        self.table = 1
         self.single = self.out_tree is tree.structure(0.0)
         self.simple = False  # whether the entry's one output is the result
 
@@ -100,7 +104,18 @@ class Path:
         self.copied = [k for k in shared if k not in self.handed]
         self.simple = self.single and not shared and not self.swapped
         self.entry = getattr(program, "run", program)
+        if self.outer and program.lowering == "llvm":
+            self._compare_natively()
         self.program = program
+
+    def _compare_natively(self) -> None:
+        from fad.compile.runtime.state_check import StateCheck
+
+        check = StateCheck(self.outer)
+        self.is_stale = check.is_stale
+        if not self.strides and not self.effects:
+            self.table = check.address
+            self.differs = check.differs
 
     def check_memory(self) -> None:
         """Raise MemoryLimitError if the program is expected to take more than `memory_limit`."""
@@ -139,7 +154,7 @@ class Path:
         for line in self.loops:
             yield f"  {line}"
         if self.outer:
-            arrays, others = len(self.outer.arrays), len(self.outer.places) + len(self.outer.rows)
+            arrays, others = len(self.outer.arrays), len(self.outer.places)
             yield f"  {arrays} arrays and {others} other things from outside are watched for changes"
         yield from self._memory_described()
         if self.program is None:

@@ -235,8 +235,8 @@ embedding_bag.mode : ValueError
     There is no such mode.
 output_size : ValueError
     The array has fewer axes than windows have.
-adaptive_avg_pool1d.output_size, adaptive_max_pool1d.output_size : ZeroDivisionError
-    It is 0.
+adaptive_avg_pool1d.output_size, adaptive_max_pool1d.output_size : ValueError
+    It is negative.
 kernel_size : ShapeMismatchError
     A window is larger than the padded input.
 fold.output_size : ValueError

@@ -111,10 +111,15 @@ def _adaptive(x: Any, sizes: Any, dims: int, reduce: Callable) -> Any:
         n = x.shape[axis]
         if size is None or size == n:
             continue
+        before = (slice(None),) * axis
+        if size < 0:
+            raise ValueError(f"output_size counts windows, and cannot be negative: {sizes}")
+        if size == 0:
+            x = x[(*before, slice(0))]
+            continue
         if n % size == 0:  # windows of one size, side by side
             x = reduce(x.reshape(*x.shape[:axis], size, n // size, *x.shape[axis + 1 :]), axis=axis + 1)
             continue
-        before = (slice(None),) * axis
         x = np.stack([reduce(x[(*before, slice(a, b))], axis=axis) for a, b in _bins(n, size)], axis=axis)
     return x
 

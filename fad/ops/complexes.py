@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fad.core.archetypes import align, cast, elementwise
-from fad.core.memory import ViewRule, is_array, link
+from fad.core.memory import ViewRule, as_one_array, is_array, link
 from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
@@ -147,7 +147,9 @@ def imag(val):
     if _is_complex(val):
         return _part(_imag, val)
     y = _no_imag(val)
-    return np.broadcast_to(y, y.shape) if type(y) is Tracer and y.shape else y  # zeros that nobody may write into
+    if type(y) is not Tracer or not is_array(val):
+        return y
+    return np.broadcast_to(as_one_array(y), y.shape)  # zeros that nobody may write into
 
 
 @public(np.conjugate, samples=_both, raises="TypeError: The operand is a string.")

@@ -9,7 +9,8 @@ import numpy as np
 
 from fad.core.archetypes import align, cast, fit, install_operator
 from fad.core.memory import as_one_array
-from fad.core.options import refuse_options, refuse_out
+from fad.core.options import along_axes, refuse_options, refuse_out
+from fad.core.overlay import wrap_made
 from fad.core.primitive import Binary, answer, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, strong
@@ -265,6 +266,10 @@ def _vecdot(x1, x2, /, axis=-1, axes=None, **options):
     >>> fad.grad(fad.numpy.vecdot)(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     array([3., 4.])
     """
+    if axes is not None:
+        if axis != -1:
+            raise TypeError("cannot specify both 'axis' and 'axes'")
+        return along_axes(np.vecdot, lambda x, y: _vecdot(x, y, **options), (x1, x2), axes)
     refuse_options("vecdot", options)
     x1, x2 = _pair(x1, x2)
     x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
@@ -278,6 +283,9 @@ def _matvec(x1, x2, /, **options):
     >>> fad.numpy.matvec(np.ones((2, 3)), np.array([1.0, 2.0, 3.0]))
     array([6., 6.])
     """
+    axes = options.pop("axes", None)
+    if axes is not None:
+        return along_axes(np.matvec, lambda x, y: _matvec(x, y, **options), (x1, x2), axes)
     refuse_options("matvec", options)
     x1, x2 = _pair(x1, x2)
     _check_core("matvec", x1, x2, (-1, -1), "(m,n),(n)->(m)")
@@ -307,6 +315,9 @@ def _vecmat(x1, x2, /, **options):
     >>> fad.numpy.vecmat(np.array([1.0, 2.0]), np.ones((2, 3)))
     array([3., 3., 3.])
     """
+    axes = options.pop("axes", None)
+    if axes is not None:
+        return along_axes(np.vecmat, lambda x, y: _vecmat(x, y, **options), (x1, x2), axes)
     refuse_options("vecmat", options)
     x1, x2 = _pair(x1, x2)
     _check_core("vecmat", x1, x2, (-1, -2), "(n),(n,m)->(m)")
@@ -392,7 +403,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
         )
     third = _component(a, 0) * _component(b, 1) - _component(a, 1) * _component(b, 0)
     if n == m == 2:
-        return as_one_array(third)
+        return as_one_array(third) if type(third) is Tracer else wrap_made(np.asarray(third))
     if n == 2:
         first, second = _component(a, 1) * _component(b, 2), -(_component(a, 0) * _component(b, 2))
     elif m == 2:

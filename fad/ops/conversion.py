@@ -1,4 +1,4 @@
-"""Conversion of arrays: to another dtype, to Python's numbers and lists."""
+"""Conversion of arrays: to another dtype, to Python's numbers and lists, of bits to bytes and back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.archetypes import cast, linear
+from fad.core.archetypes import cast, flat, linear
 from fad.core.memory import as_one_array, is_array
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
@@ -14,6 +14,7 @@ from fad.core.tracer import Tracer, bind
 from fad.core.weak import weaken
 from fad.errors import ComplexGradientError
 from fad.ops.memory_order import duplicate, lay_out, lay_out_like
+from fad.ops.structural import along
 
 # --- convert -----------------------------------------------------------------------------------------------------
 
@@ -112,3 +113,54 @@ def _order(y: Any, x: Any, order: str) -> Any:
     if order == "K":
         return y
     return lay_out_like(y, x) if order == "A" else lay_out(y, order)
+
+
+# --- bits --------------------------------------------------------------------------------------------------------
+
+
+packbits_p: Any = flat(
+    "pack_bits",
+    lambda x, *, axis, bitorder: np.packbits(x, axis, bitorder),
+    batch=lambda size, batched, xs, params: bind(packbits_p, *xs, **{**params, "axis": params["axis"] + 1}),
+    samples=lambda s: [call(s.ints(0, 2, (3, 10)), axis=1, bitorder="big")],
+    doc="Eight whole numbers, which are zero or not, as the bits of one byte.",
+)
+unpackbits_p: Any = flat(
+    "unpack_bits",
+    lambda x, *, axis, count, bitorder: np.unpackbits(x, axis, count, bitorder),
+    batch=lambda size, batched, xs, params: bind(unpackbits_p, *xs, **{**params, "axis": params["axis"] + 1}),
+    samples=lambda s: [call(s.ints(0, 255, (3, 2)).astype(np.uint8), axis=1, count=None, bitorder="big")],
+    doc="The bits of bytes, one after another.",
+)
+
+
+@public(
+    np.packbits,
+    flat=True,
+    samples=lambda s: [call(s.ints(0, 2, (3, 10)), axis=0), call(s.ints(0, 2, (3, 10)), bitorder="little")],
+    raises="TypeError: `a` holds neither integers nor booleans.",
+)
+def packbits(a, /, axis=None, bitorder="big"):
+    """Pack whole numbers, which are zero or not, into the bits of bytes; flat.
+
+    >>> fad.numpy.packbits(np.array([1, 0, 1]))
+    array([160], dtype=uint8)
+    """
+    a, axis = along(a, axis)
+    return bind(packbits_p, a, axis=axis, bitorder=bitorder)
+
+
+@public(
+    np.unpackbits,
+    flat=True,
+    samples=lambda s: [call(np.array([[3, 200]], np.uint8), axis=1), call(np.array([3], np.uint8), count=5)],
+    raises="TypeError: `a` does not hold unsigned bytes.",
+)
+def unpackbits(a, /, axis=None, count=None, bitorder="big"):
+    """Return the bits of bytes, one after another; flat.
+
+    >>> fad.numpy.unpackbits(np.array([160], np.uint8), count=3)
+    array([1, 0, 1], dtype=uint8)
+    """
+    a, axis = along(a, axis)
+    return bind(unpackbits_p, a, axis=axis, count=count, bitorder=bitorder)

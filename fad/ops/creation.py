@@ -245,7 +245,7 @@ def _copy_ordered(a: Any, order: str) -> Any:
     a = strong(a) if type(a) is Tracer and not a.shape else a
     if type(a) is not Tracer:
         return a
-    return duplicate(a) if order in "KA" else snapshot(lay_out(a, order))
+    return duplicate(a) if order == "K" else snapshot(lay_out_like(a, a) if order == "A" else lay_out(a, order))
 
 
 def _copy_method(self: Tracer, order: str = "C") -> Any:

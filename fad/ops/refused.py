@@ -18,14 +18,12 @@ from fad.errors import MissingRuleError, RefusedAttributeError, TracerConversion
 
 _FILE = "it writes numbers to a file; write those of fad.stop_gradient(x), or return x and save it then"
 _OBJECTS = "it works on Python objects one by one; write the function with NumPy's own operations"
-_BITS = "it reads the bits of integers, which have no derivative; take fad.stop_gradient(x)"
 _DATES = "it works on dates, which have no derivative"
 _MATRIX = "np.matrix is an array subclass of old; write np.asarray, np.atleast_2d or np.block"
 
 # name in numpy -> why it cannot take a traced value, and what to write instead
 FUNCTION_REASONS = {
     **dict.fromkeys(("save", "savez", "savez_compressed", "savetxt"), _FILE),
-    **dict.fromkeys(("packbits", "unpackbits"), _BITS),
     **dict.fromkeys(("busday_count", "busday_offset", "is_busday", "datetime_as_string", "isnat"), _DATES),
     **dict.fromkeys(("asmatrix", "bmat"), _MATRIX),
     **dict.fromkeys(("frompyfunc", "fromiter"), _OBJECTS),
@@ -35,7 +33,6 @@ FUNCTION_REASONS = {
     "einsum_path": "it plans a product without computing it; give it arrays of the same shapes",
     "in1d": "NumPy has given it up; write np.isin(x.ravel(), values)",
     "isfortran": "the layout of a traced array in memory cannot be seen",
-    "sort_complex": "it returns complex numbers for any input; write np.sort(x.astype(complex))",
 }
 
 _MEMORY = "a traced array's memory is not its value"

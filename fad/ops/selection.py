@@ -16,7 +16,7 @@ from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 from fad.ops.elementwise import at_multiples
-from fad.ops.memory_order import lay_out
+from fad.ops.memory_order import lay_out, lay_out_like
 
 
 def _where_vjp(k, ct, y, cond, *branches):
@@ -189,7 +189,8 @@ def round(a, decimals=0, out=None):
     >>> fad.numpy.round([1.26, 2.71], 1)
     array([1.3, 2.7])
     """
-    return bind(round_p, a, decimals=decimals)
+    y = bind(round_p, a, decimals=decimals)
+    return lay_out_like(y, a) if decimals and type(y) is Tracer else y
 
 
 # Python's own numbers are rounded by Python, and stay its own.

@@ -155,6 +155,22 @@ def sort(a, axis=-1, kind=None, order=None, *, stable=None):
     return lay_out_as_copy(bind(sort_p, a, bind(argsort_p, a, axis=axis, kind=kind), axis=axis, kind=kind), a)
 
 
+@public(
+    np.sort_complex,
+    samples=lambda s: [call(s.real(3, 4)), call(s.real(4) + 1j * s.real(4))],
+    raises="AxisError: `a` has no axis.",
+)
+def sort_complex(a):
+    """Return a copy sorted along the last axis, by real and then by imaginary parts, as complex numbers.
+
+    >>> fad.numpy.sort_complex(np.array([2.0, 1.0]))
+    array([1.+0.j, 2.+0.j])
+    """
+    y = sort(a)
+    wide = {"b": "F", "h": "F", "B": "F", "H": "F", "g": "G"}.get(y.dtype.char, "D")
+    return y if y.dtype.kind == "c" else y.astype(wide)
+
+
 @public(np.argsort, flat=True, methods=("argsort",), samples=_sample_sort)
 def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
     """Return the places of the sorted elements; integers, and so flat.

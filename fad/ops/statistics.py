@@ -231,17 +231,18 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=NOTHING):
     every = tuple(range(a.ndim)) if axes is None else axes
     if weights is None:
         y = np.mean(a, axis=axes, keepdims=is_true(keepdims))
-        if not returned:
-            return y
-        return y, np.full_like(y, a.size / y.size if y.size else 0.0)
+        count = a.size / y.size  # NumPy counts, too, if only to fail where there is nothing
+        return (y, np.full_like(y, count)) if returned else y
     w = _weights_for(a, axes, as_array(weights))
     dtype = np.result_type(a.dtype, w.dtype, *(["f8"] if a.dtype.kind in "biu" else []))
     a, w = a.astype(dtype), w.astype(dtype)
-    total = np.sum(np.broadcast_to(w, a.shape), axis=every, keepdims=is_true(keepdims))
+    total = np.sum(w, axis=every, keepdims=is_true(keepdims))
     if find_any(total == 0):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     y = np.sum(a * w, axis=every, keepdims=is_true(keepdims)) / total
-    return (y, total) if returned else y
+    if not returned:
+        return y
+    return y, total if total.shape == y.shape else np.broadcast_to(total, y.shape).copy()
 
 
 def _rows(m, y, rowvar):

@@ -19,6 +19,7 @@ from fad.core.primitive import Primitive, has_tracer, on_device, public, registe
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, strong, tracer
 from fad.errors import MissingRuleError
+from fad.ops.memory_order import lay_out
 
 
 def _reshapes_memory(x: Any, y: Any, params: dict) -> bool:
@@ -72,7 +73,8 @@ def as_array(x: Any) -> Any:
     if type(x) is Tracer or hasattr(x, "dtype"):
         return x
     if type(x) in (list, tuple) and has_tracer(x):
-        return stack(x)
+        y = stack(x)
+        return lay_out(y, "C") if y.ndim > 2 else y  # a stack of matrices may lie as they do
     try:
         return np.asarray(x)
     except TypeError:
@@ -126,12 +128,18 @@ def _memory_order(order: str, a: Any) -> str:
     if order in ("C", "F") or flags is None:
         return "F" if order == "F" else "C"
     RUNS.laid_out = True
-    if order == "K" and a.ndim > 1 and not flags.forc:
-        raise MissingRuleError(
-            f"order='K' takes the elements of an array of shape {a.shape} as they lie in memory, in neither C nor "
-            "Fortran's order; write order='C' or order='F'"
-        )
     return "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+
+
+def _axes_as_they_lie(x: Any) -> list:
+    """Return the axes of a plain array from the slowest to the fastest, for ``order="K"``."""
+    RUNS.laid_out = True
+    if any(n > 1 and not stride for n, stride in zip(x.shape, x.strides, strict=True)):
+        raise MissingRuleError(
+            f"order='K' takes the elements of an array of shape {x.shape} as they lie in memory, and some of them lie "
+            "in one place (np.broadcast_to): write order='C' or order='F'"
+        )
+    return sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
 
 
 def _reshape_method(self, *shape, order="C", copy=None):
@@ -150,8 +158,10 @@ def ravel(a, order="C"):
     array([1., 0., 0., 1.])
     """
     a = as_array(a)
-    order = _memory_order(order, a)
     flags = _flags(a) if type(a) is Tracer and is_array(a) else None
+    if order == "K" and a.ndim > 1 and flags is not None and not flags.forc:
+        return ravel(a.transpose(_axes_as_they_lie(layout(a))))
+    order = _memory_order(order, a)
     if flags is not None and order in ("C", "F") and not flags[f"{order}_CONTIGUOUS"]:
         y = reshape(a, (-1,) if a.size else (0,), order=order)  # of which NumPy's reshape may be a view, but not ravel
         return y.copy() if RUNS.buffers else snapshot(y)

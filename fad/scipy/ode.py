@@ -201,7 +201,8 @@ def odeint(
     solution = solve_ivp(field, (t[0], t[-1]), flat, method, t[new], args=args, adjoint=adjoint, rtol=rtol, atol=atol)
     if not solution.success:
         raise RuntimeError(f"odeint could not complete the integration: {solution.message}")
-    rows = solution.y.T if isinstance(new, slice) else solution.y.T[np.cumsum(new) - 1]
+    rows = _state(flat)[None] if type(solution.y) is list else solution.y.T  # SciPy's for an interval without length
+    rows = rows if isinstance(new, slice) else rows[np.cumsum(new) - 1]
     if hasattr(y0, "ndim") and y0.ndim == 1:
         return rows
     states = [unravel(rows[i]) for i in range(rows.shape[0])]

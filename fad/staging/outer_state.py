@@ -16,7 +16,8 @@ from numpy.lib.array_utils import byte_bounds
 
 from fad import config
 from fad.core.memory import owner
-from fad.introspect.reachable import PLAIN, Place, Walk, sample
+from fad.introspect.places import ABSENT, Place
+from fad.introspect.reachable import PLAIN, Walk
 from fad.transforms.mutation import FEW_BYTES, equal, fingerprint, may_be_overwritten
 
 _EXACT = 1 << 15  # bytes up to which all of an array is compared in each call: as quick as to sample a larger one
@@ -63,7 +64,7 @@ def is_same_view(x: np.ndarray, y: np.ndarray) -> bool:
 class OuterState:
     """What a function finds by name, as it is before the function runs; then what a recording of it depends on."""
 
-    __slots__ = ("found", "arrays", "small", "large", "places", "rows", "owners", "changed")
+    __slots__ = ("found", "arrays", "places", "owners", "changed")
 
     def __init__(self, roots: Iterable[Any] = (), arrays: Iterable[np.ndarray] = ()):
         walk = Walk(roots, _MOST, missing=True)
@@ -71,38 +72,20 @@ class OuterState:
         watched = {id(x): x for x in [*_arrays(self.found), *arrays] if x.size and may_be_overwritten(x)}
         mode = config.check_mutation.get()
         self.arrays = [Entered.of(x, "full" if x.nbytes <= _LOOKED_AT else mode) for x in watched.values()]
-        self.places, self.rows = walk.places, walk.rows
-        self.small: list[tuple] = []  # how to read the bytes of arrays, and what they were
-        self.large: list[Entered] = []
+        self.places = walk.places
         self.changed = False  # whether the function wrote into one of the arrays, which a replay would not do
         self.owners: dict[int, list[Entered]] = {}  # the arrays, by the id of what owns their memory
         for entered in self.arrays:
             self.owners.setdefault(id(owner(entered.array)), []).append(entered)
 
     def __bool__(self) -> bool:
-        return bool(self.arrays or self.places or self.rows)
+        return bool(self.arrays or self.places)
 
     def is_stale(self) -> bool:
         """Whether something is no longer what it was."""
         if config.check_mutation.get() == "off":
             return False
-        for read, before in self.small:
-            if read() != before:
-                return True
-        for entered in self.large:
-            if entered.is_stale():
-                return True
-        try:
-            for read, key, value in self.places:
-                if (now := read(key)) is not value and not _same(now, value):
-                    return True
-        except (AttributeError, LookupError, ValueError):  # a slot or a variable that is empty now
-            return True
-        for _, row, before in self.rows:
-            now = sample(row)
-            if len(now) != len(before) or not (all(map(is_, now, before)) or _same(now, before)):
-                return True
-        return False
+        return any(entered.is_stale() for entered in self.arrays) or any(map(is_other, self.places))
 
     def settle(self, further: list[Entered]) -> None:
         """Keep what later calls are to be compared with, after the function has run; `further` are other arrays.
@@ -118,10 +101,7 @@ class OuterState:
             for e, s in zip(self.arrays, stale, strict=True)
         ]
         self.arrays = [*arrays, *further]
-        self.small = [(e.array.tobytes, e.before) for e in self.arrays if type(e.before) is bytes]
-        self.large = [e for e in self.arrays if type(e.before) is not bytes]
-        self.places = [place for place in self.places if not _is_other(place)]
-        self.rows = [place for place in self.rows if not _is_other(place)]
+        self.places = [place for place in self.places if not is_other(place)]
         self.found, self.owners = [], {}
 
     def covering(self, x: np.ndarray) -> Entered | None:
@@ -136,17 +116,21 @@ def _arrays(found: list) -> Iterator[np.ndarray]:
             yield x if type(x) is np.ndarray else np.ndarray.view(x, np.ndarray)
 
 
-def _is_other(place: Place) -> bool:
-    """Return whether something else is in a place now."""
-    read, key, value = place
+def what_is_in(place: Place) -> Any:
+    """Return what is in a place now, ABSENT if nothing is."""
     try:
-        now = read(key)
-    except (AttributeError, LookupError, ValueError):
-        return True
-    return now is not value and not _same(now, value)
+        return place.read(place.held, place.key)
+    except (AttributeError, LookupError, ValueError):  # a slot or a variable that is empty now
+        return ABSENT
 
 
-def _same(x: Any, y: Any, depth: int = 0) -> bool:
+def is_other(place: Place) -> bool:
+    """Return whether something else is in a place now."""
+    now = what_is_in(place)
+    return now is not place.value and not same(now, place.value)
+
+
+def same(x: Any, y: Any, depth: int = 0) -> bool:
     """Return whether two objects that need not be the same one are equal for whatever code reads them."""
     kind = type(x)
     if x is y:
@@ -158,7 +142,9 @@ def _same(x: Any, y: Any, depth: int = 0) -> bool:
     if issubclass(kind, np.generic):
         return x.dtype == y.dtype and x.tobytes() == y.tobytes()
     if kind is tuple or kind is list:
-        return len(x) == len(y) and all(_same(a, b, depth + 1) for a, b in zip(x, y, strict=True))
+        if len(x) != len(y):
+            return False
+        return all(map(is_, x, y)) or all(same(a, b, depth + 1) for a, b in zip(x, y, strict=True))
     if kind is dict:
-        return list(x) == list(y) and all(_same(a, b, depth + 1) for a, b in zip(x.values(), y.values(), strict=True))
+        return list(x) == list(y) and all(same(a, b, depth + 1) for a, b in zip(x.values(), y.values(), strict=True))
     return repr(x) == repr(y) if kind in (float, complex) else kind in PLAIN and x == y

@@ -45,8 +45,14 @@ class Call:
         trace = youngest(xs)
         if trace is None:
             return self.fun(*xs)
-        rule = RULES.get(type(trace))
+        rule = rule_of(trace)
         return rule(trace, self, xs) if rule else self.fun(*xs)
+
+
+def rule_of(trace: Trace) -> Callable | None:
+    """Return how a trace runs a call: its class may be a special one of those that have a rule."""
+    rule = RULES.get(type(trace))
+    return rule or next((RULES[kind] for kind in type(trace).__mro__ if kind in RULES), None)
 
 
 def check_closed(trace: Trace, ys: list, call: Call) -> list:

@@ -38,10 +38,14 @@ def fingerprint(x: np.ndarray, mode: str) -> Any:
     if mode == "full":
         return hash(x.tobytes())
     if x.flags.forc:
-        line = x.ravel(order="K")
-        return hash(line[:: -(line.size // _SAMPLES)].tobytes())
+        return x.ravel(order="K")[:: sample_step(x.size)].tobytes()
     places = np.unravel_index(np.linspace(0, x.size - 1, _SAMPLES).astype(np.intp), x.shape)
-    return hash(x[places].tobytes())
+    return x[places].tobytes()
+
+
+def sample_step(n: int) -> int:
+    """Return the step from one sample of n elements in a line to the next; the first is the last element."""
+    return -(n // _SAMPLES)
 
 
 def overlaps(donated: list, others: list) -> bool:

@@ -339,7 +339,8 @@ def _sweep_many(record: tuple, i: int, cts: list, own: bytearray) -> None:
         results = record[2](gs)
     else:
         _, _, prim, ys, xs, params = record
-        gs = [np.zeros_like(y) if g is None else g for g, y in zip(gs, ys, strict=True)]
+        if not prim.skips_unread:
+            gs = [np.zeros_like(y) if g is None else g for g, y in zip(gs, ys, strict=True)]
         results = operand_cotangents(prim, parents, tuple(gs), ys, xs, params)
     for parent, c in zip(parents, results, strict=True):
         if c is not None and parent >= 0:

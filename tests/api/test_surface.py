@@ -240,13 +240,32 @@ def test_joining_brackets_take_traced_values():
         lambda np, x: np.c_[np.ones((2, 2)), x],
         lambda np, x: np.c_[np.ones((2, 3, 2)), x * np.ones((2, 3, 1))],
         lambda np, x: np.r_[x],
+        lambda np, x: np.r_["0,2", x, x],
+        lambda np, x: np.r_["1,2", x[0], 3.0, x[None]],
+        lambda np, x: np.r_["-1", x[None], np.ones((1, 3), np.float32)],
+        lambda np, x: np.r_["0,3,1", x, 0.0:3.0:2j, x[:, None]],
+        lambda np, x: np.r_["1,3,-2", x, x],
+        lambda np, x: np.r_["0,4,0", 1.0, x, x],
+        lambda np, x: np.c_["0", x, 4.0, x],
+        lambda np, x: np.c_["-1,3", x, x],
     ):
         value, pullback = fad.vjp(lambda x, f=f: f(fnp, x), x)
         np.testing.assert_array_equal(value, f(np, x))
         np.testing.assert_array_equal(f(fnp, x), f(np, x))
         assert pullback(np.ones_like(value))[0].sum() > 0
-    with pytest.raises(TypeError, match="directive"):
-        fad.grad(lambda x: fnp.r_["0,2", x])(x)
+        np.testing.assert_array_equal(fad.jit(lambda x, f=f: f(fnp, x))(x), f(np, x))
+    for error, f in (
+        (ValueError, lambda np, x: np.r_[x, "0,2"]),
+        (ValueError, lambda np, x: np.r_["two", x]),
+        (ValueError, lambda np, x: np.r_["0,2,2", x]),
+        (ValueError, lambda np, x: np.r_["1,2", x, x[None, None]]),
+    ):
+        with pytest.raises(error):
+            f(np, x)
+        with pytest.raises(error):
+            fad.grad(lambda x, f=f: f(fnp, x).sum())(x)
+    with pytest.raises(TypeError, match="leave the letter out"):
+        fad.grad(lambda x: fnp.r_["r", x].sum())(x)
 
 
 def test_vectorize_maps_a_function_with_branches_and_differentiates_it():

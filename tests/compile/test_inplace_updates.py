@@ -7,6 +7,8 @@ import pytest
 from natively import compiled, native
 
 import fad
+from fad.compile.codegen.selection import kind_of
+from fad.compile.schedule.inplace_updates import schedule_updates
 from fad.compile.targets.select import using
 from fad.ops.functional_updates import At
 
@@ -308,6 +310,17 @@ def test_donated_arguments_may_be_overwritten_by_the_results():
         want = x * 2.0
         want[i] += x[i - 1]
         same(y, want)
+
+
+def test_an_update_runs_before_what_it_is_computed_from_is_overwritten():
+    def step(a, b):
+        part = 0.5 * a[1:-1]  # computed where it is read: in the update of b
+        return At(a)[1:-1].set(0.0), At(At(b)[:-2].add(part))[2:].add(part)
+
+    graph, _ = schedule_updates(fad.make_graph(step)(np.ones(9), np.ones(9)), kind_of)
+    names = [eq.prim.name for eq in graph.equations]
+    assert names.index("index_set") == len(names) - 1
+    same(graph(np.arange(9.0), np.ones(9)), step(np.arange(9.0), np.ones(9)))
 
 
 def test_a_view_that_is_a_result_shows_what_was_written():

@@ -191,3 +191,105 @@ def test_a_row_is_written_beside_the_array_that_it_is_of():
 
     check(rows, np.linspace(-0.5, 0.9, 5))
     check(places, np.linspace(-0.5, 0.9, 20))
+
+
+# --- windows ----------------------------------------------------------------------------------------------------------
+
+
+def convolve(stride, k, along=(1, 2, 3)):
+    """Return a convolution by loops over the places of its result."""
+
+    def program(x, w):
+        n, height, width, _ = x.shape
+        rows, columns = (height - k) // stride + 1, (width - k) // stride + 1
+        y = np.zeros((n, rows, columns, w.shape[3]), x.dtype)
+        for i in range(rows):
+            for j in range(columns):
+                a, b = i * stride, j * stride
+                y[:, i, j, :] = np.sum(x[:, a : a + k, b : b + k, :, None] * w[None], axis=along)
+        return np.sum(np.sin(y))
+
+    return program
+
+
+@pytest.mark.parametrize(("stride", "k", "channels"), [(1, 1, (3, 4)), (1, 3, (2, 5)), (2, 3, (1, 1)), (1, 2, (3, 17))])
+def test_a_convolution_by_loops_is_one_function(stride, k, channels):
+    r = np.random.default_rng(k)
+    check(convolve(stride, k), r.normal(size=(2, 7, 6, channels[0])), r.normal(size=(k, k, *channels)))
+
+
+def test_a_convolution_by_loops_in_single_precision():
+    r = np.random.default_rng(0)
+    x, w = (r.normal(size=s).astype(np.float32) for s in ((2, 6, 7, 3), (3, 3, 3, 8)))
+    f = fad.value_and_grad(convolve(1, 3), argnums=(0, 1))
+    for got, wanted in zip(fad.tree.leaves(nest(f, x, w)(x, w)), fad.tree.leaves(f(x, w)), strict=True):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-5)
+
+
+def test_a_convolution_by_loops_has_second_derivatives():
+    r = np.random.default_rng(0)
+    x, w, u = r.normal(size=(1, 5, 5, 2)), r.normal(size=(2, 2, 2, 3)), r.normal(size=(1, 5, 5, 2))
+    product = fad.grad(lambda x, w: np.sum(fad.grad(convolve(1, 2))(x, w) * u), argnums=(0, 1))
+    for got, wanted in zip(fad.jit(product)(x, w), product(x, w), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-12)
+
+
+def test_windows_of_several_axes_are_read_and_written():
+    def program(x, v):
+        y, s = x * 1.0, 0.0
+        for i in range(4):
+            for j in range(3):
+                y[i : i + 2, :, j : j + 3] += v[:2, :, i : i + 3]  # the axes of the windows are apart
+                y[i : i + 2, 1, 2 * j : 2 * j + 2] *= v[1 : 1 + 2, 0, j + 1 : j + 3]
+                s = s + np.sum(y[i, j : j + 2, j : j + 2] * v[i, j : j + 2, ::2][:, :2]) + np.sum(y[i : i + 1, j])
+                y[5 - i : 3 - i : -1, 0, 0] = 0.5 * y[i : i + 2, 1, j]  # overlaps itself
+        return s + np.sum(y * y)
+
+    r = np.random.default_rng(1)
+    check(program, r.normal(size=(6, 4, 7)), r.normal(size=(4, 4, 7)))
+
+
+def test_a_window_that_leaves_the_array_is_an_error():
+    def program(x, places):
+        s = 0.0
+        for i in range(places.shape[0]):
+            a = places[i]
+            s = s + np.sum(x[a + np.arange(3)] * x[a : a + 3])
+        return s
+
+    x, places = np.arange(9.0), np.arange(7)
+    fast = fad.jit(program)
+    for _ in range(3):
+        np.testing.assert_allclose(fast(x, places), program(x, places))
+    with pytest.raises(IndexError):
+        fast(x, places + 1)
+
+
+def test_windows_may_start_before_the_first_place():
+    def program(x):
+        s = 0.0
+        for i in range(4):
+            s = s + np.sum(x[np.arange(3) - i] * (1.0 + i))  # negative ones are from the end
+        return s
+
+    x = np.arange(5.0)
+    np.testing.assert_allclose(nest(program, x)(x), program(x))
+    np.testing.assert_allclose(nest(fad.grad(program), x)(x), fad.grad(program)(x))
+
+
+def test_steps_with_large_arrays_and_windows_are_native():
+    def program(x, w):
+        y = np.zeros((3, 3, 70, 80))
+        for i in range(3):
+            for j in range(3):
+                y[i, j] = np.sum(x[i : i + 5, j : j + 5, :, None] * w, axis=(0, 1))
+        return np.sum(y * y)
+
+    r = np.random.default_rng(0)
+    x, w = r.normal(size=(7, 7, 70)), r.normal(size=(5, 5, 70, 80))
+    assert w.size < 1 << 18
+    check(program, x, w)
+    w = r.normal(size=(5, 5, 70, 160))
+    wide = lambda x, w: program(x, w[..., ::2]) + np.sum(w)
+    check(wide, x, w)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from natively import compiled
 
+from fad.compile.codegen import matmul
 from fad.compile.machine import blas
 from fad.compile.machine.thread_pool import set_threads
 
@@ -32,6 +33,11 @@ SHAPES = {
     "a batch of one factor": ((40, 70, 80), (80, 90)),
     "two axes of a batch": ((3, 11, 70, 80), (11, 80, 90)),
 }
+
+
+@pytest.fixture(autouse=True)
+def threads(monkeypatch):
+    monkeypatch.setattr(matmul, "count_threads", lambda: 2)
 
 
 def table(fast):
@@ -69,6 +75,24 @@ def test_the_number_of_threads_does_not_change_a_bit():
         assert (fast(a, b) == alone).all()
     finally:
         set_threads(before)
+
+
+def test_one_thread_has_products_whole(monkeypatch):
+    monkeypatch.setattr(matmul, "count_threads", lambda: 1)
+    a, b = rng.normal(size=(997, 701)), rng.normal(size=(701, 1003))
+    fast = compiled(lambda a, b: a @ b, a, b)
+    assert table(fast) == ["blas_gemm"]
+    np.testing.assert_allclose(fast(a, b), a @ b, rtol=1e-13, atol=1e-10)
+
+
+@pytest.mark.parametrize("count", [2, 8])
+def test_more_threads_get_more_parts(monkeypatch, count):
+    monkeypatch.setattr(matmul, "count_threads", lambda: count)
+    a, b = rng.normal(size=(997, 701)), rng.normal(size=(701, 1003))
+    fast = compiled(lambda a, b: a @ b, a, b)
+    (signature,) = fast._signatures.values()
+    assert signature.paths[0].program.keep.table.words[0] == count
+    np.testing.assert_allclose(fast(a, b), a @ b, rtol=1e-13, atol=1e-10)
 
 
 def test_blas_has_as_many_threads_after_a_program_as_before():

@@ -7,7 +7,6 @@ import pytest
 
 import fad
 from fad.compile.codegen.selection import kind_of
-from fad.compile.ir.rewriter import check_types
 from fad.compile.passes.algebra import simplify
 from fad.compile.passes.constants import fold_constants
 from fad.compile.passes.cse import share, share_copies
@@ -19,6 +18,7 @@ from fad.compile.schedule.numpy_buffers import owner_of, plan_memory
 from fad.compile.schedule.steps import plan_steps
 from fad.compile.targets.numpy_program import NumPyProgram
 from fad.core.graph import GUARD
+from fad.core.rewriter import check_types
 
 X = np.random.default_rng(0).normal(size=(3, 4))
 

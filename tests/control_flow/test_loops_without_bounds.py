@@ -125,6 +125,19 @@ def test_a_third_derivative_of_nested_loops_is_that_of_the_plain_loops():
     check_as_plain(fad.grad(fad.grad(fad.grad(triangle))), X, rtol=1e-7)
 
 
+def test_each_of_two_gradients_of_a_loop_within_a_loop_is_added_up_where_its_state_begins_at_zero():
+    # the second gradient of the inner loop is not the second part of its state, to which the steps only add
+    def f(w, c):
+        def outer(total, x):
+            step = lambda t: (t[0] + np.sin(w * t[1]) * np.cos(c * t[1]), t[1] + 1.0)
+            s, _ = control.while_loop(lambda t: t[1] < x, step, (0.0, 0.0))
+            return total + s * s, None
+
+        return control.scan(outer, 0.0, np.array([1.0, 3.0, 2.0, 4.0]))[0]
+
+    check_as_plain(fad.grad(f, argnums=(0, 1)), np.float64(0.3), np.float64(0.7))
+
+
 # --- how many steps ---------------------------------------------------------------------------------------------------
 
 

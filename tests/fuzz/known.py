@@ -81,6 +81,20 @@ def _phase_of_size_one(program, check, message):
     return "abs(" in program.source and (of_phase or of_sign)
 
 
+_ADDS = (*_PRODUCTS, "sum(", "mean(", "trace(", "norm(", "cov(")
+
+
+def _single_precision_in_double(program, check, message):
+    """Sums of single precision, added up in another order, show where a NumPy scalar makes the result double."""
+    of_numbers = "is wanted, not" in message and not any(w in message for w in (": dtype", ": shape", "sign of a zero"))
+    if not of_numbers or not any(name in program.source for name in _ADDS):
+        return False
+    from .campaign import examine  # which imports this module
+
+    wide = [x.replace("np.float32", "np.float64").replace("np.complex64", "np.complex128") for x in program.arguments]
+    return program.given(*wide) != program and examine(program.given(*wide), check)[0] == "same"
+
+
 _JUMPS = (
     *("count_nonzero", "nonzero(", "sign", "astype(int", "//", "floor", "ceil", "trunc", "fix(", "rint", "round"),
     *(" > ", " == "),
@@ -110,6 +124,7 @@ def _diagonal_of_nothing(program, check, message):
 KNOWN = {
     "the size of a complex number in an array": _phase_of_size_one,
     "what jumps at zero, of coefficients that are zero but for rounding": _zero_but_for_rounding,
+    "sums of single precision in a result of double": _single_precision_in_double,
     "einsum's diagonals of empty arrays": _diagonal_of_nothing,
     "cumulative sums into an array of another size": _sums_into_an_array_of_another_size,
     "a roll of no axes": _roll_of_no_axes,

@@ -359,3 +359,52 @@ def test_a_number_is_nothing_to_write_into_whatever_else_is_wrong(f):
     assert isinstance(wanted, type)
     assert outcome(lambda: fad.vmap(f)(X)) is wanted
     assert outcome(lambda: fad.jvp(f, (np.float64(1.0),), (1.0,))) is wanted
+
+
+def _write_into_zeros(x):
+    x.imag[...] = 1.0
+
+
+def _write_outside_of_zeros(x):
+    x.imag[0] = x
+
+
+def _sum_into_another_shape(x):
+    np.einsum("i...->...", np.full((2, 2, 3), 0.5), out=np.ptp(x.astype(np.float32).reshape(1, 1, -1).T, axis=1))
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [(_write_into_zeros, np.array(1.0)), (_write_outside_of_zeros, np.array(1.0)), (_write_into_zeros, X),
+     (_sum_into_another_shape, X), (lambda x: np.average(np.broadcast_to(x, (0, 3)), axis=1), X),
+     (lambda x: np.average(x[:, None][:, :0], axis=0, weights=[0.0, 0.0, 0.0]), X)],
+)  # fmt: skip
+def test_what_no_array_can_take_is_an_error_of_the_same_kind(f, x):
+    wanted = outcome(lambda: f(x))
+    assert isinstance(wanted, type)
+    calls = transformed(f, x)
+    for name, call in calls.items():
+        assert outcome(call) is wanted or (name == "vmap" and not x.shape), name
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(("n", "size"), [(0, 0), (0, 1), (0, 2), (1, 0), (2, 0)])
+def test_sums_of_nothing_fit_into_any_array_of_their_dtype(n, size, dtype):
+    def f(x):
+        out = np.full(size, 9.0)
+        np.cumsum(x[:n].astype(dtype), out=out)
+        return out
+
+    check(f)
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors are deprecated")
+def test_the_cross_product_of_plane_vectors_is_an_array():
+    def f(x, y):
+        z = np.cross(y, y)
+        z[y[0] >= 0] *= 1.5
+        return x * z
+
+    y = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(fad.jacobian(f)(3.0, y), 0.0)
+    np.testing.assert_array_equal(fad.jit(f)(3.0, y), f(3.0, y))

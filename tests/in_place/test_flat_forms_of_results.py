@@ -52,6 +52,17 @@ _OF_STACKS = {
     "windows": lambda x: np.lib.stride_tricks.sliding_window_view(x[0], 2, axis=1).copy(),
     "histogramdd": lambda x: np.histogramdd(np.zeros((4, 2)), 3, weights=x[0, 0])[0],
     "histogram2d": lambda x: np.histogram2d(np.arange(4.0), np.arange(4.0), 3, weights=x[0, 0])[0],
+    "average": lambda x: np.average(x, axis=0, weights=x[0, 0]),
+    "averages and weights": lambda x: np.stack(np.average(x, axis=1, weights=x[0, 0], returned=True)),
+    "round": lambda x: np.round(x, 1) + 0 * x,
+    "added in Fortran's order": lambda x: np.add(x, 1.0, order="F"),
+    "powers in C order": lambda x: np.power(x, 2, order="C"),
+    "exponentials in any order": lambda x: np.exp(x, order="A"),
+    "copy in any order": lambda x: np.copy(x, order="A"),
+    "array of a list": lambda x: np.array([x[0], x[1]]),
+    "maximum of a list": lambda x: np.max([x, 2 * x], axis=0),
+    "matmul": lambda x: np.matmul(x, x, order="F"),
+    "matmul along axes": lambda x: np.matmul(x, x, axes=[(0, 1), (1, 2), (2, 0)]),
     "scipy.fft": lambda x: scipy.fft.fft(x, axis=1).real.copy(),
     "scipy.irfft": lambda x: scipy.fft.irfft(x, axis=0),
     "scipy.dct": lambda x: scipy.fft.dct(x, axis=0),
@@ -97,6 +108,7 @@ def _write_flat(f):
     def program(x):
         y = f(x)
         y.reshape(-1)[1:] *= 2.0
+        y.ravel("K")[:1] += 1.0  # seen in y unless it has gaps, whatever the order of its axes
         return y
 
     return program

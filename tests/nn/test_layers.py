@@ -446,3 +446,15 @@ def test_every_layer_prints_its_settings():
 def test_settings_and_shapes_that_do_not_fit_are_answered_with_what_would(call, said):
     with pytest.raises(ValueError, match=said), nn.seed(0):
         call()
+
+
+@pytest.mark.parametrize("size", [(0, 2), (3, 0), 0])
+@pytest.mark.parametrize("layer", [nn.AdaptiveMaxPool2d, nn.AdaptiveAvgPool2d])
+def test_an_adaptive_pool_of_no_windows_is_empty(layer, size):
+    x = real(1, 2, 3, 4)
+    shape = (1, 2, *np.broadcast_to(size, 2))
+    y, pullback = fad.vjp(layer(size), x)
+    assert y.shape == layer(size)(x).shape == fad.jit(layer(size))(x).shape == shape
+    np.testing.assert_array_equal(pullback(y)[0], np.zeros_like(x))
+    with pytest.raises(ValueError, match="cannot be negative"):
+        layer(-1)(x)

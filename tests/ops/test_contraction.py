@@ -115,3 +115,45 @@ def test_einsum_adds_up_narrow_operands_in_the_dtype_of_the_result(subscripts, s
     for found in (fad.jit(lambda *xs: np.einsum(subscripts, *xs))(*xs), fad.ops.einsum.einsum(subscripts, *xs)):
         assert found.dtype == wanted.dtype
         np.testing.assert_allclose(found, wanted, rtol=1e-14)
+
+
+_A, _B = np.arange(24.0).reshape(2, 3, 4), np.arange(40.0).reshape(2, 4, 5) - 7.0
+_ALONG = [
+    (np.matmul, _A, _B, [(1, 2), (1, 2), (2, 0)]), (np.matmul, _A, _B, [(-2, -1), (1, 2), (-1, -2)]),
+    (np.matmul, _A, _A, [(2, 0), (0, 2), (0, 1)]), (np.matmul, _A[0, 0], _B, [0, (1, 2), 0]),
+    (np.matmul, _A, _A[0, 0], [(1, 2), (0,), (1,)]), (np.vecdot, _A, _A, [1, 1]), (np.vecdot, _A, _A, [(0,), 0, ()]),
+    (np.matvec, _A, _A[0, :, 0], [(2, 1), 0, 0]), (np.vecmat, _A[0, 0], _A, [0, (2, 1), 1]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "x", "y", "axes"), _ALONG)
+def test_products_along_named_axes_are_numpys(f, x, y, axes):
+    wanted = f(x, y, axes=axes)
+    run = lambda x, y: f(x, y, axes=axes)
+    found, pullback = fad.vjp(run, x, y)
+    same = [found, fad.jit(run)(x, y), fad.jvp(run, (x, y), (x, y))[0], fad.vmap(run)(x[None], y[None])[0]]
+    for z in same:
+        np.testing.assert_array_equal(z, wanted)
+    of_x, of_y = pullback(wanted)
+    np.testing.assert_allclose(np.sum(of_x * x), np.sum(wanted * wanted))
+    np.testing.assert_allclose(np.sum(of_y * y), np.sum(wanted * wanted))
+    into = np.zeros_like(wanted)
+    f(x, y, out=into, axes=axes)
+    np.testing.assert_array_equal(fad.jvp(lambda x: _into(f, x, y, axes, wanted.shape), (x,), (x,))[0], into)
+
+
+def _into(f, x, y, axes, shape):
+    out = np.zeros(shape)
+    f(x, y, out=out, axes=axes)
+    return out
+
+
+@pytest.mark.parametrize(
+    "axes", [((1, 2), (1, 2), (1, 2)), [(1, 2), (1, 2)], [(1,), (1, 2), (1, 2)], [1, (1, 2), (1, 2)], [(1, 5)] * 3]
+)
+def test_axes_that_name_no_matrices_are_numpys_errors(axes):
+    x = _A
+    with pytest.raises((TypeError, ValueError)) as wanted:
+        np.matmul(x, x.swapaxes(1, 2), axes=axes)
+    with pytest.raises(wanted.type):
+        fad.jvp(lambda x: np.matmul(x, x.swapaxes(1, 2), axes=axes), (x,), (x,))

@@ -242,3 +242,44 @@ def test_what_numpy_can_do_and_fad_cannot_says_what_to_write(f, said):
 )
 def test_a_function_mapped_over_plain_numbers_may_use_traced_ones(mapped):
     assert fad.grad(lambda a: np.sum(mapped(lambda v: np.sin(a) * v)))(0.0) == 3.0
+
+
+BITS = np.array([[True, False, True, True, False, False, True, False, True], [False] * 4 + [True] * 5])
+OF_BITS = [
+    lambda b: np.packbits(b), lambda b: np.packbits(b, 0), lambda b: np.packbits(b, axis=-1, bitorder="little"),
+    lambda b: np.packbits(b[0, 0]), lambda b: np.packbits(b * 3, axis=1), lambda b: np.packbits(b[:, :0], axis=1),
+    lambda b: np.unpackbits(np.packbits(b), count=5), lambda b: np.unpackbits(np.packbits(b, 1), axis=1, count=-7),
+    lambda b: np.unpackbits(np.packbits(b, 0), 0, None, "little"), lambda b: np.packbits(b, axis=2),
+    lambda b: np.packbits(b * 1.0), lambda b: np.unpackbits(b), lambda b: np.packbits(b[0, 0], axis=-1),
+    lambda b: np.packbits(b[0, 0], axis=1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", OF_BITS)
+def test_bits_are_packed_and_unpacked_as_in_numpy(f):
+    jitted = fad.jit(f)
+    calls = [jitted, jitted, lambda b: fad.vmap(f)(np.stack([b, ~b]))[0], lambda b: fad.vmap(f, 2)(b[..., None])[0]]
+    try:
+        wanted = f(BITS)
+    except (TypeError, ValueError) as error:
+        for call in calls:
+            with pytest.raises(type(error)):
+                call(BITS)
+        return
+    for call in calls:
+        np.testing.assert_array_equal(call(BITS), wanted)
+        assert call(BITS).dtype == wanted.dtype
+    np.testing.assert_array_equal(jitted(~BITS), f(~BITS))
+
+
+@pytest.mark.parametrize("dtype", ["b", "H", "f4", "f8", "c8", "c16", "?"])
+def test_sort_complex_is_numpys(dtype):
+    x = np.array([[3, 1, 2], [0, 5, 4]]).astype(dtype) * np.array(1, dtype)
+    wanted = np.sort_complex(x)
+    for got in (fad.jit(np.sort_complex)(x), fad.vmap(np.sort_complex)(x), fnp.sort_complex(x)):
+        np.testing.assert_array_equal(got, wanted)
+        assert got.dtype == wanted.dtype
+    if x.dtype.kind in "fc":
+        y, pullback = fad.vjp(np.sort_complex, x)
+        assert y.dtype == wanted.dtype
+        np.testing.assert_array_equal(pullback(y)[0], x)

@@ -169,6 +169,16 @@ def test_odeint_equals_scipys():
     np.testing.assert_allclose(found, si.odeint(lambda y, t: -y * t, [1.0, 2.0], times), rtol=1e-6)
 
 
+@pytest.mark.parametrize("times", [[1.0], [1.0, 1.0], [2.0, 2.0, 1.0]])
+@pytest.mark.parametrize("adjoint", ["discrete", "continuous"])
+@pytest.mark.parametrize("y0", [1, np.array([1.0, 2.0])])
+def test_odeint_at_one_time_gives_the_state_there(y0, adjoint, times):
+    expected = si.odeint(lambda y, t: -y, y0, times)
+    solve = lambda k: ours.odeint(lambda y, t: -k * y, y0, times, adjoint=adjoint)
+    for found in (solve(1.0), fad.jvp(solve, (1.0,), (1.0,))[0], fad.jit(solve)(1.0)):
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-3 if adjoint == "discrete" else 1e-6)
+
 
 @pytest.mark.parametrize("y0", [1.0, np.array(1.0), [1.0, 2.0], (1.0, 2.0)])
 def test_odeint_takes_numbers_and_lists_of_them_as_scipy_does(y0):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import subprocess
 import sys
 
@@ -312,3 +313,79 @@ def test_softmax_of_large_numbers_does_not_overflow():
         value, pullback = fad.vjp(ours.softmax, np.array([1000.0, 1000.0, -1000.0]))
         np.testing.assert_allclose(value, [0.5, 0.5, 0.0])
         np.testing.assert_allclose(pullback(np.array([1.0, 0.0, 0.0]))[0], [0.25, -0.25, 0.0])
+
+
+def _cauchy(x, gamma):
+    return gamma / np.pi / (x * x + gamma * gamma)
+
+
+def test_voigts_profile_of_no_width_is_cauchys_and_spreads_as_heat_does():
+    at = np.array([0.3, 0.0, 0.5])
+    wanted = fad.hessian(lambda v: _cauchy(v[0], v[2]))(at)
+    wanted[1, 1] = wanted[0, 0]
+    profile = lambda v: sc.voigt_profile(v[0], v[1], v[2])
+    np.testing.assert_allclose(fad.grad(profile)(at), fad.grad(lambda v: _cauchy(v[0], v[2]))(at), rtol=1e-14)
+    np.testing.assert_allclose(fad.hessian(profile)(at), wanted, rtol=1e-13)
+    in_x = fad.grad(fad.grad(fad.grad(fad.grad(lambda x: _cauchy(x, 0.5)))))(0.3)
+    in_sigma = fad.grad(fad.grad(fad.grad(fad.grad(lambda s: sc.voigt_profile(0.3, s, 0.5)))))(0.0)
+    np.testing.assert_allclose(in_sigma, 3 * in_x, rtol=1e-12)
+    np.testing.assert_allclose(fad.grad(sc.voigt_profile, 2)(2.0, 0.0, 0.0), _cauchy(2.0, 1.0) * 5 / 4, rtol=1e-14)
+
+
+@pytest.mark.parametrize("a", [0.0, -1.0, -2.0, -3.0])
+def test_pochhammers_symbol_has_the_slopes_of_its_polynomial_at_poles_of_gamma(a):
+    def polynomial(a, m):
+        y = 1.0 + 0.0 * a
+        for k in range(m):
+            y = y * (a + k)
+        return y
+
+    for m in range(6):
+        f, g = lambda a, m=m: sc.poch(a, float(m)), lambda a, m=m: polynomial(a, m)
+        for _ in range(2):
+            f, g = fad.grad(f), fad.grad(g)
+            np.testing.assert_allclose(f(a), g(a), rtol=1e-13, atol=1e-12)
+    for m in (1.0, 2.0):  # 1 / ((a - 1) ... (a - m))
+        down = fad.grad(lambda a, m=m: 1.0 / polynomial(a - m, int(m)))
+        np.testing.assert_allclose(fad.grad(sc.poch)(a, -m), down(a), rtol=1e-13)
+    half = lambda a: (sc.poch(a + 1e-6, 0.5) - sc.poch(a - 1e-6, 0.5)) / 2e-6
+    np.testing.assert_allclose(fad.grad(sc.poch)(a, 0.5), half(a), rtol=1e-8)
+    assert np.isnan(fad.grad(sc.poch, 1)(a, 0.0))  # it jumps
+
+
+@pytest.mark.parametrize(("name", "sign"), [("struve", -1), ("modstruve", 1)])
+@pytest.mark.parametrize("order", [-1.0, 0.0, 1.0, 2.0, 3.0])
+def test_struves_functions_have_the_derivatives_of_their_series_at_0(name, sign, order):
+    """The series is the sum of sign^k (x/2)^(2k+v+1) / (gamma(k+3/2) gamma(k+v+3/2))."""
+    f = lambda x: getattr(sc, name)(order, x)
+    for n in range(1, 6):
+        f, k = fad.grad(f), (n - order - 1) / 2
+        term = sign**k / 2.0**n / sc.gamma(k + 1.5) / sc.gamma(k + order + 1.5) if k >= 0 and k == int(k) else 0.0
+        np.testing.assert_allclose(f(0.0), math.factorial(n) * term, rtol=1e-13, atol=1e-15)
+
+
+def test_the_other_result_may_have_an_infinite_slope():
+    for f, slope in ((sc.sici, 1.0), (sc.shichi, 1.0), (sc.itj0y0, 1.0), (sc.it2i0k0, 0.0)):
+        first = lambda x, f=f: f(x)[0]
+        assert fad.grad(first)(0.0) == fad.jit(fad.grad(first))(0.0) == slope
+        with np.errstate(divide="ignore"):  # that of the other
+            assert fad.jvp(first, (0.0,), (1.0,))[1] == slope
+    np.testing.assert_allclose(fad.grad(fad.grad(fad.grad(sc.it2struve0)))(0.0), 4 / (9 * np.pi), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("f", "point"),
+    [
+        (sc.kolmogorov, (-0.7,)), (sc.kolmogorov, (0.0,)), (sc.tklmbda, (5.0, 0.3)), (sc.tklmbda, (-5.0, 0.3)),
+        (sc.pdtrik, (0.05, 0.066)), (sc.bdtrik, (0.05, 14.7, 0.02)), (sc.nbdtrik, (0.08, 0.26, 0.9)),
+        (sc.fdtridfd, (13.0, 0.09, 0.2)), (sc.stdtridf, (0.98, 2.0)), (sc.chndtrinc, (0.4, 3.5, 0.36)),
+    ],
+)  # fmt: skip
+def test_what_has_come_to_its_end_does_not_move(f, point):
+    """Distribution functions beyond their support, and SciPy's bound where an equation has no solution."""
+    h = 1e-6
+    for k, x in enumerate(point):
+        moved = [f(*point[:k], x + s, *point[k + 1 :]) for s in (-h, h)]
+        assert moved[0] == moved[1]
+        if (f, k) != (sc.chndtrinc, 1):  # degrees of freedom have no derivative there
+            assert fad.grad(f, k)(*point) == 0.0

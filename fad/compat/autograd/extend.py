@@ -12,7 +12,7 @@ from fad.core.tracer import Tracer, youngest
 from fad.core.values import stop_gradient
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
-from fad.transforms.custom_rules import RULES, Call
+from fad.transforms.custom_rules import Call, rule_of
 
 __all__ = [
     "Box", "VSpace", "defjvp", "defjvp_argnum", "defjvp_argnums", "defvjp", "defvjp_argnum", "defvjp_argnums",
@@ -107,7 +107,7 @@ class _PrimitiveCall:
 
     def forward(self, *xs):
         # What has no place for rules (a recording, a limit) runs the function itself, as for plain values.
-        return self.plain(*xs, function=self.prim if type(youngest(xs)) in RULES else None)
+        return self.plain(*xs, function=self.prim if rule_of(youngest(xs)) else None)
 
     def plain(self, *xs, function=None):
         ys, self.out_tree = tree.flatten((function or self.prim.fun)(*self.merge(xs), **self.kwargs))

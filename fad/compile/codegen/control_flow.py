@@ -16,28 +16,28 @@ from fad.compile.codegen.nests.row import native_nest
 from fad.compile.codegen.program import Program
 from fad.compile.ir.lowered_ops import VIEWS, copy_p
 from fad.compile.ir.slice_writes import data_address
-from fad.compile.passes.loop_bodies import Loop
 from fad.compile.schedule.buffers import Body
+from fad.control_flow.loop_layout import Inputs, Loop, Outputs
 from fad.core.graph import Equation, Graph, Type
+from fad.core.rewriter import Rewriting
 
 _FOREVER = 2**62
 
 
 def apart(graph: Graph) -> Graph:
     """Let every output be computed by an operation of its own, so that each can have a place of its own."""
-    types, equations, outputs = list(graph.types), list(graph.equations), []
-    made = {o: eq for eq in equations for o in eq.outs}
+    work, outputs = Rewriting(graph), []
+    work.equations += graph.equations
+    made = {o: eq for eq in graph.equations for o in eq.outs}
     seen: set[int] = set()
     for v in graph.outputs:
         eq = made.get(v)
         if eq is None or v in seen or eq.prim.name in VIEWS:
-            t = types[v]
-            types.append(Type(t.shape, t.dtype, t.kind))
-            equations.append(Equation(copy_p, (v,), {}, (len(types) - 1,)))
-            v = len(types) - 1
+            t = work.types[v]
+            v = work.apply(copy_p, (v,), {}, Type(t.shape, t.dtype, t.kind))
         seen.add(v)
         outputs.append(v)
-    return graph.replace(types=types, equations=equations, outputs=outputs)
+    return work.finish().replace(outputs=outputs)
 
 
 class Row:
@@ -100,40 +100,42 @@ def native_loop(program: Program, eq: Equation) -> bool:
         if scalar_loop.pushes(small):
             program.failing(eq)
         program.table.begin_row(name, text)
-        scalar_loop.words(program, loop, eq, [*consts, *carry, *xs], _FOREVER, small)
+        scalar_loop.words(program, loop, [*consts, *carry, *xs], _FOREVER, small)
         program.nests.append(0)
         return True
     if native_nest(program, eq):
         return True
     graph = apart(loop.body)
-    start, m = len(loop.consts) + loop.indexed, len(loop.carry)
+    states = list(zip(loop.carry_inputs, Outputs.split(graph.outputs, eq.params).carry, strict=True))
     until = loop.stop == "cond"  # the driver reads the first of the state in both of its places
-    carried = list(zip(graph.inputs[start : start + m], graph.outputs, strict=False))[until:]
-    body = program.inner(graph, Body(loop.index_input, tuple(carried)))
+    fallbacks = list(program.fallbacks)
+    body = program.inner(graph, Body(loop.index_input, tuple(states[until:])))
     if body is None:
-        return False
+        if not native_nest(program, eq, large=True):
+            return False
+        program.fallbacks = fallbacks
+        return True
     consts, carry, xs = _operands(program, loop)
     if body.fails:
         program.failing(eq)
     program.table.begin_row("loop", loop_module)
-    row, outs = Row(program, LOOP), eq.outs
+    row, results = Row(program, LOOP), loop.results
     pairs = []  # the two places of each part of the state lie beside each other in the row; or it has one place
-    for o, ends in zip(outs[: len(carry)], zip(graph.inputs[start:], graph.outputs, strict=False), strict=False):
+    for o, ends in zip(results.carry, states, strict=True):
         a = row.operand(o)
         pairs.append((a, a if body.memory.in_place(*ends) else row.spare(graph_bytes(program.graph, o))))
     places = _Places(
         carries=[
             (row.operand(i), a, b, graph_bytes(program.graph, o))
-            for i, (a, b), o in zip(carry, pairs, outs, strict=False)
+            for i, (a, b), o in zip(carry, pairs, results.carry, strict=True)
             if a != b or not program.memory.in_place(i, o)
         ],
         pairs=pairs,
         consts=[row.operand(i) for i in consts],
         xs=[(row.operand(i), program.memory.at[i].strides[0]) for i in xs],
-        stacks=[row.operand(o) for o in outs[len(carry) : len(body.graph.outputs)]],
+        stacks=[row.operand(o) for o in results.ys],
     )
-    _set_head(program, row, loop, eq, pairs)
-
+    _set_head(program, row, loop, pairs)
     program.add_bodies([body], lambda: _fill_row(row, loop, body, places))
     return True
 
@@ -155,39 +157,39 @@ def _operands(program: Program, loop: Loop) -> tuple[list[int], list[int], list[
     return consts, carry, [program.table.contiguous(i, rows=True) for i in loop.xs]
 
 
-def _set_head(program: Program, row: Row, loop: Loop, eq: Equation, pairs: list) -> None:
+def _set_head(program: Program, row: Row, loop: Loop, pairs: list) -> None:
     """Write how often a loop runs, and what tells it to stop."""
     row.set("watch", program.watch.address)
     row.set("limit", loop.length if loop.stop == "length" else _FOREVER)
     if loop.stop == "count":
-        row.set_address("count", eq.ins[loop.count])
+        row.set_address("count", loop.count)
     row.set("until", pairs[0][0] if loop.stop == "cond" else -1)
     row.set("reverse", int(loop.reverse))
-    if loop.stop == "cond":
-        row.set_address("done", eq.outs[-1])
+    for o in loop.results.steps:
+        row.set_address("done", o)
 
 
 def _fill_row(row: Row, loop: Loop, body: Any, places: _Places) -> None:
     """Write where a body's table is, and how its words are written before the loop and before each step."""
-    graph, m = body.graph, len(places.pairs)
-    once = [p for i, k in zip(graph.inputs, places.consts, strict=False) for p in patches(body, i, k, k)]
+    graph = body.graph
+    inputs, outputs = Inputs.split(graph.inputs, loop.params), Outputs.split(graph.outputs, loop.params)
+    once = [p for i, k in zip(inputs.consts, places.consts, strict=True) for p in patches(body, i, k, k)]
     moving: list = []
-    start = len(places.consts) + loop.indexed
-    for k, (a, b) in enumerate(places.pairs):
+    for i, v, (a, b) in zip(inputs.carry, outputs.carry, places.pairs, strict=True):
         if a == b:
-            once += patches(body, graph.inputs[start + k], a, a)
+            once += patches(body, i, a, a)
         else:
-            moving += patches(body, graph.inputs[start + k], a, b)
-            moving += patches(body, graph.outputs[k], b, a)
-    for i, (k, stride) in zip(graph.inputs[start + m :], places.xs, strict=True):
+            moving += patches(body, i, a, b)
+            moving += patches(body, v, b, a)
+    for i, (k, stride) in zip(inputs.xs, places.xs, strict=True):
         moving += patches(body, i, k, k, 0, stride)
-    for v, k in zip(graph.outputs[m:], places.stacks, strict=True):
+    for v, k in zip(outputs.ys, places.stacks, strict=True):
         moving += patches(body, v, k, k, 0, graph_bytes(graph, v), loop.length - 1)
     row.set("functions", data_address(body.code.functions))
     row.set("arguments", data_address(body.code.pointers))
     row.set("rows", len(body.table.rows))
-    if loop.indexed:
-        row.set("index", body.memory.addresses[graph.inputs[len(places.consts)]])
+    for i in inputs.number:
+        row.set("index", body.memory.addresses[i])
     carries = sorted(places.carries, key=lambda c: c[1] == c[2])
     row.set("turning", sum(a != b for _, a, b, _ in carries))
     for name, count, rows in (

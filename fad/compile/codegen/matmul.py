@@ -15,7 +15,7 @@ from fad.compile.codegen.program import Program
 from fad.compile.ir.types import F32, F64, LLVM_TYPE
 from fad.compile.machine import blas
 from fad.compile.machine.cpu import SMALL_GATHERED, is_small, register_bytes
-from fad.compile.machine.thread_pool import pool
+from fad.compile.machine.thread_pool import count_threads, pool
 from fad.compile.schedule.parallelize import GRAIN, MOST_PARTS, SMALLEST
 from fad.core.graph import Equation
 
@@ -35,7 +35,8 @@ _COST_READ = {F32: 0.2, F64: 0.4}  # with a vector, where all of the matrix is r
 _COST_EACH = 2_000.0  # and each product of a batch costs that much besides
 SMALLEST_BLAS, LARGE_BLAS = 100_000.0, 2_000_000.0  # nanoseconds from which on one is cut in two, and in four
 _MOST_OF_BLAS = 2**31 - 1  # rows, columns and steps between them: the integers of some BLAS have 32 bits
-_LEAST_SIDE = 32  # and the fewest rows or columns of a part: each part packs the other factor again
+_LEAST_SIDE = 32  # and the fewest rows or columns of a part: each part packs the other factor again,
+_SIDE = 384  # which takes less than a tenth of the time of a part with so many
 
 
 class Product:
@@ -205,17 +206,22 @@ def _parts_along(length: int, step: int, strides: tuple, batch: list, words: lis
 def _parts_of_blas(name: str, p: Product, t: str, batch: list, words: list) -> list[tuple]:
     """Cut a call of BLAS, as it will be made: along the batch, or else along the longer side of the result.
 
-    The parts are few, for they share no work: each packs the factor that they have in common.
+    The parts are few, for they share no work: each packs the factor that they have in common. So their number is that
+    of the threads or twice as many, and one thread makes one call.
     """
     m, k, n = p.shape
     vector = name == "blas_gemv"
     work = batch[0][0] * batch[1][0] * (m * k * n * (_COST_READ if vector else _COST_BLAS)[t] + _COST_EACH)
-    if work < SMALLEST_BLAS or blas.threads() is None:
+    threads = count_threads()
+    if work < SMALLEST_BLAS or threads == 1 or blas.threads() is None:
         return [((0, 0, 0), batch, words)]
     if _longer(batch)[1] > 1:
         return _parts_of_batch(batch, words, min(MOST_PARTS, int(work / GRAIN)))
-    count = 2 if work < LARGE_BLAS else min(MOST_PARTS, 4 << int(math.log(work / LARGE_BLAS, 4)))
     length, strides = (m, (p.a[0], 0, p.c[0])) if vector or m >= n else (n, (0, p.b[1], p.c[1]))
+    count = 2
+    if work > LARGE_BLAS:
+        wanted = min(MOST_PARTS, 4 << int(math.log(work / LARGE_BLAS, 4)))
+        count = min(wanted, max(threads, min(2 * threads, length // _SIDE)))
     step = max(_LEAST_SIDE, -(-length // (count * _ROWS[-1])) * _ROWS[-1])
     word = (3 if words[1] == _TRANSPOSED else 2) if vector else 3 if m >= n else 4
     return _parts_along(length, step, strides, batch, words, word)

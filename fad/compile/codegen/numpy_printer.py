@@ -7,7 +7,7 @@ import symtable
 from typing import Any
 
 from fad.compile.codegen.numpy_expr import Cannot, Helpers, array_text, literal, spell, statements
-from fad.compile.passes.loop_bodies import Loop
+from fad.control_flow.loop_layout import Loop
 from fad.core.graph import GUARD, Equation, Graph, is_large, letters
 from fad.errors import MissingRuleError
 
@@ -133,7 +133,7 @@ class _Writer:
             t = body.types[v]
             shape = f"({', '.join(map(str, (loop.length, *t.shape)))}{',' if not t.shape else ''})"
             before.append(f"{stacks[-1]} = np.{'empty' if loop.stop == 'length' else 'zeros'}({shape}, '{t.dtype}')")
-        count = named[eq.ins[loop.count]] if loop.stop == "count" else str(loop.length)
+        count = named[loop.count] if loop.stop == "count" else str(loop.length)
         at = inner[loop.index_input] = self.fresh() if loop.needs_number else "_"
         if loop.stop == "cond":
             head = f"while {inner[loop.carry_inputs[0]]}:"

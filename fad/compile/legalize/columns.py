@@ -13,10 +13,10 @@ import itertools
 
 import numpy as np
 
-from fad.compile.ir.rewriter import Rewriting
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import Equation, Graph
 from fad.core.primitive import REGISTRY
+from fad.core.rewriter import Rewriting, rename
 
 _SHORTEST = 32  # elements of a column: a shorter one is no loop worth its call
 _MOST = 128  # columns
@@ -60,9 +60,7 @@ class _Rewriter(Rewriting):
     def run(self) -> Graph:
         alias: dict[int, int] = {}
         for old in self.graph.equations:
-            eq = old
-            if not alias.keys().isdisjoint(eq.ins):
-                eq = Equation(eq.prim, tuple([alias.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
+            eq = rename(old, alias)
             found = self.rewritten(eq)
             if found is not None and self.types[found] == self.types[eq.outs[0]]:
                 alias[eq.outs[0]] = found

@@ -15,11 +15,11 @@ import numpy as np
 
 from fad.compile.ir.expressions import template
 from fad.compile.ir.lowered_ops import FORWARD, INPUT, KERNEL
-from fad.compile.ir.rewriter import Rewriting
 from fad.compile.ir.slice_writes import as_slices
 from fad.compile.machine.cpu import register_bytes
 from fad.core.graph import Equation, Graph
 from fad.core.primitive import REGISTRY, Primitive
+from fad.core.rewriter import Rewriting
 from fad.ops.windows import margins
 
 _CONVOLUTIONS = ("convolution", "convolution_input", "convolution_kernel")

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.lowered_ops import NOT_NEGATIVE, PLACE
-from fad.compile.ir.rewriter import Rewriting
 from fad.compile.legalize.pairwise_distances import sum_over_pairs
 from fad.core.graph import SCALAR, Equation, Graph, Type
 from fad.core.primitive import Primitive
+from fad.core.rewriter import Rewriting
 from fad.ops.einsum import pair_plan
 
 _REAL = (np.dtype(float), np.dtype(np.float32))

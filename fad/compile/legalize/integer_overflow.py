@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import template
-from fad.compile.passes.loop_bodies import Loop
-from fad.core.graph import NUMBER, Equation, Graph, Type
+from fad.control_flow.loop_layout import Loop
+from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.primitive import Primitive
+from fad.core.rewriter import Rewriting
 
 MOST = 2**63 - 1  # of a native integer
 GIVEN = 2**62  # of an integer among the arguments; larger ones are constants of the program
@@ -57,7 +58,13 @@ def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool =
     """
     size = dict.fromkeys(graph.inputs, GIVEN) | (bounds or {})
     size.update((i, abs(c)) for i, c in graph.constants.items() if type(c) in (int, bool))
-    types, equations, checks = list(graph.types), [], []
+    work = Rewriting(graph)
+    checks: list[Equation] = []
+
+    def check(eq: Equation, how: str, ins: tuple, dtype: Any) -> None:
+        out = work.add_value(Type((), dtype, SCALAR))
+        checks.append(Equation(CHECK, ins, {"how": how, "of": eq.outs[0]}, (out,), eq.place))
+
     for eq in graph.equations:
         if eq.prim.archetype == "loop":
             eq = _loop(eq, size)
@@ -67,21 +74,14 @@ def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool =
         elif eq.prim.array_form is not None:
             eq, how = _treat(graph, eq, size, body)
             if how:
-                types.append(Type((), types[eq.ins[0]].dtype, "scalar"))
-                params = {"how": how, "of": eq.outs[0]}
-                checks.append(Equation(CHECK, _operands(eq, how), params, (len(types) - 1,), eq.place))
-        elif any(types[i].dtype == _NARROW and types[i].kind != NUMBER for i in (*eq.ins, *eq.outs)):
-            numbers = {i for i in eq.ins if types[i].kind == NUMBER and types[i].dtype.kind == "i"}
+                check(eq, how, eq.ins[1:] if how == "nonzero" else eq.ins, graph.types[eq.ins[0]].dtype)
+        elif any(t.dtype == _NARROW and t.kind != NUMBER for t in [graph.types[i] for i in (*eq.ins, *eq.outs)]):
+            numbers = {i for i in eq.ins if graph.types[i].kind == NUMBER and graph.types[i].dtype.kind == "i"}
             for i in [i for i in numbers if size.get(i, MOST) >= 2**31]:
-                types.append(Type((), types[i].dtype, "scalar"))
-                params = {"how": "narrow", "of": eq.outs[0]}
-                checks.append(Equation(CHECK, (i,), params, (len(types) - 1,), eq.place))
-        equations.append(eq)
-    return graph.replace(types=types, equations=[*equations, *checks])
-
-
-def _operands(eq: Equation, how: str) -> tuple:
-    return eq.ins[1:] if how == "nonzero" else eq.ins
+                check(eq, "narrow", (i,), graph.types[i].dtype)
+        work.equations.append(eq)
+    work.equations += checks
+    return work.finish()
 
 
 def _treat(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation, str]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fad.compile.ir.rewriter import Rewriting
 from fad.compile.passes.constants import as_uniform
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, Equation, Graph, Type
+from fad.core.rewriter import Rewriting
 
 
 def narrow_selects(graph: Graph) -> Graph:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.ir.rewriter import Rewriting
 from fad.compile.machine.cpu import SMALL_GATHERED, is_small
 from fad.core.graph import Equation, Graph
+from fad.core.rewriter import Rewriting
 from fad.ops.windows import taps
 
 FEWEST_USES, LARGEST_TURNED = 4, 1 << 14  # of a transposed matrix that is copied, and its elements

@@ -13,11 +13,11 @@ import numpy as np
 
 from fad.compile.ir.expressions import is_heavy, template
 from fad.compile.ir.lowered_ops import VIEWS
-from fad.compile.ir.rewriter import Rewriting
 from fad.compile.ir.slice_writes import as_slices, left_out
 from fad.compile.passes.constants import as_uniform
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, Equation, Graph, Type, hashable
+from fad.core.rewriter import Rewriting
 
 SMALLEST = 1 << 12  # elements of an array from which on it is worth while
 MOST_AGAIN = 48  # operations that a slice may compute again

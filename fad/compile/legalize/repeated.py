@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from fad.compile.ir.expressions import is_heavy, template
 from fad.compile.ir.lowered_ops import copy_p
-from fad.compile.ir.rewriter import Rewriting
 from fad.compile.ir.types import LLVM_TYPE
 from fad.compile.ir.uses import use_counts
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import Equation, Graph
+from fad.core.rewriter import Rewriting
 
 SMALLEST = 1 << 12  # elements of a copy: smaller arrays stay in the nearest cache
 

@@ -16,7 +16,7 @@ from fad.compile.ir.slice_writes import view_of
 from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
 from fad.core.cotangent import is_basic
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
-from fad.core.primitive import REGISTRY
+from fad.core.rewriter import Rewriting
 
 MOST_ELEMENTS = 9  # of one array
 MOST_OPERATIONS = 300  # of single numbers in one step
@@ -59,22 +59,20 @@ def expand_body(graph: Graph) -> Expanded | None:
     inputs = [work.elements(i) for i in graph.inputs]
     outputs = [work.elements(i) for i in graph.outputs]
     flat = [i for some in inputs for i in some], [i for some in outputs for i in some]
-    return Expanded(Graph(work.types, flat[0], work.constants, work.equations, flat[1]), inputs, outputs)
+    return Expanded(work.finish().replace(inputs=flat[0], outputs=flat[1]), inputs, outputs)
 
 
-class Expansion:
-    """A graph of elements, as it is written: each value of another graph is an array of the numbers of its elements."""
+class Expansion(Rewriting):
+    """A program of elements, as it is written: each value of another one, `source`, is an array of their numbers."""
 
     def __init__(self, graph: Graph):
-        self.graph = graph
-        self.types: list[Type] = []
-        self.constants: dict[int, Any] = {}
-        self.equations: list[Equation] = []
+        super().__init__(Graph([], [], {}, [], []))
+        self.source = graph
         self.heavy = 0
         self.numbers: dict[int, np.ndarray] = {}  # value -> the numbers of its elements
 
     def add_constants(self) -> None:
-        for i, c in self.graph.constants.items():
+        for i, c in self.source.constants.items():
             self.numbers[i] = self.fresh(i)
             for n, x in zip(self.numbers[i].flat, np.asarray(c).flat, strict=True):
                 self.constants[int(n)] = x
@@ -82,22 +80,17 @@ class Expansion:
     def elements(self, i: int) -> list[int]:
         return [int(n) for n in self.numbers[i].flat]
 
-    def new(self, t: Type) -> int:
-        self.types.append(Type((), t.dtype, NUMBER if t.kind == NUMBER else SCALAR))
-        return len(self.types) - 1
-
     def fresh(self, i: int) -> np.ndarray:
-        t = self.graph.types[i]
-        return np.array([self.new(t) for _ in range(t.size)], np.int64).reshape(t.shape)
+        t = self.source.types[i]
+        return np.array([self.add_value(_element(t)) for _ in range(t.size)], np.int64).reshape(t.shape)
 
-    def apply(self, prim: Any, ins: Any, params: dict, t: Type) -> int:
-        out = self.new(t)
-        self.equations.append(Equation(prim, tuple(int(i) for i in ins), params, (out,)))
-        return out
+    def compute(self, prim: Any, ins: Any, params: dict, t: Type) -> int:
+        """Apply an operation to single numbers; the result is an element of an array of type t."""
+        return self.apply(prim, tuple(map(int, ins)), params, _element(t))
 
     def add(self, eq: Equation) -> bool:
         """Expand one operation; false if that cannot be done."""
-        graph, name = self.graph, eq.prim.name
+        graph, name = self.source, eq.prim.name
         if eq.prim in (NATIVE_PUSH, NATIVE_POP):
             return self.on_a_stack(eq)
         if eq.prim.archetype == "branch":
@@ -110,7 +103,7 @@ class Expansion:
         if text is not None:
             self.heavy += t.size * is_heavy(text)
             columns = zip(*[np.broadcast_to(a, t.shape).flat for a in arrays], strict=True)
-            made = [self.apply(eq.prim, ins, eq.params, t) for ins in columns]
+            made = [self.compute(eq.prim, ins, eq.params, t) for ins in columns]
             self.numbers[o] = np.array(made, np.int64).reshape(t.shape)
         elif name in VIEWS and len(eq.ins) == 1 and (name != "getitem" or is_basic(eq.params["template"])):
             self.numbers[o] = np.asarray(view_of(eq, arrays[0])).reshape(t.shape)
@@ -143,8 +136,8 @@ class Expansion:
     def chosen(self, eq: Equation) -> bool:
         """Compute both branches of an ``if``, and choose between their results."""
         index, *given = eq.ins
-        branches, types = eq.params["branches"], [self.graph.types[o] for o in eq.outs]
-        if self.graph.types[index].dtype != bool or self.graph.types[index].shape or len(branches) != 2:
+        branches, types = eq.params["branches"], [self.source.types[o] for o in eq.outs]
+        if self.source.types[index].dtype != bool or self.source.types[index].shape or len(branches) != 2:
             return False
         heavy, results = self.heavy, []
         for branch in branches:
@@ -157,43 +150,42 @@ class Expansion:
             if [branch.types[o].dtype for o in branch.outputs] != [t.dtype for t in types]:
                 return False
             results.append(found)
-        select, (test,) = REGISTRY["where_select"], self.elements(index)
+        (test,) = self.elements(index)
         for o, t, if_not, if_true in zip(eq.outs, types, *results, strict=True):
             pairs = zip(if_true.flat, if_not.flat, strict=True)
-            made = [int(a) if a == b else self.apply(select, (test, a, b), {}, t) for a, b in pairs]
+            made = [int(a) if a == b else self.compute("where_select", (test, a, b), {}, t) for a, b in pairs]
             self.numbers[o] = np.array(made, np.int64).reshape(t.shape)
         return True
 
     def inlined(self, graph: Graph, given: list[np.ndarray]) -> list[np.ndarray] | None:
         """Expand a program with these operands, and return the numbers of its results; None if that cannot be done."""
-        outer = self.graph, self.numbers
-        self.graph, self.numbers = graph, dict(zip(graph.inputs, given, strict=True))
+        outer = self.source, self.numbers
+        self.source, self.numbers = graph, dict(zip(graph.inputs, given, strict=True))
         try:
             self.add_constants()
             return [self.numbers[o] for o in graph.outputs] if all(map(self.add, graph.equations)) else None
         finally:
-            self.graph, self.numbers = outer
+            self.source, self.numbers = outer
 
     def chain(self, name: str, terms: list, t: Type) -> int:
         total = int(terms[0])
         for x in terms[1:]:
-            total = self.apply(REGISTRY[name], (total, x), {}, t)
+            total = self.compute(name, (total, x), {}, t)
         return total
 
     def reduce(self, eq: Equation, x: np.ndarray, t: Type) -> np.ndarray:
         axis = eq.params["axis"]
         kept = [d for d in range(x.ndim) if d not in axis]
-        if t.dtype != self.graph.types[eq.ins[0]].dtype:
-            convert = lambda i: self.apply(REGISTRY["convert"], (i,), {"dtype": t.dtype}, t)
+        if t.dtype != self.source.types[eq.ins[0]].dtype:
+            convert = lambda i: self.compute("convert", (i,), {"dtype": t.dtype}, t)
             x = np.array(list(map(convert, x.flat)), np.int64).reshape(x.shape)
         rows = x.transpose(*kept, *axis).reshape(t.size, -1)
         return np.array([self.chain(_COMBINE[eq.prim.name], list(row), t) for row in rows], np.int64).reshape(t.shape)
 
     def product(self, x: np.ndarray, y: np.ndarray, t: Type) -> np.ndarray:
         a, b = np.atleast_2d(x), y if y.ndim == 2 else y[:, None]
-        times = REGISTRY["multiply"]
         found = [
-            self.chain("add", [self.apply(times, pair, {}, t) for pair in zip(row, column, strict=True)], t)
+            self.chain("add", [self.compute("multiply", pair, {}, t) for pair in zip(row, column, strict=True)], t)
             for row in a
             for column in b.T
         ]
@@ -201,25 +193,28 @@ class Expansion:
 
     def update(self, eq: Equation, arrays: list, t: Type) -> bool:
         target, values = arrays[0].copy(), arrays[1]
-        if any(self.graph.types[i].dtype != t.dtype for i in eq.ins):
+        if any(self.source.types[i].dtype != t.dtype for i in eq.ins):
             return False
         place = np.arange(t.size).reshape(t.shape)[eq.params["template"]]
         for at, v in zip(np.ravel(place), np.broadcast_to(values, np.shape(place)).flat, strict=True):
             old = target.flat[at]
-            target.flat[at] = v if eq.prim.name == "index_set" else self.apply(REGISTRY["add"], (old, v), {}, t)
+            target.flat[at] = v if eq.prim.name == "index_set" else self.compute("add", (old, v), {}, t)
         self.numbers[eq.outs[0]] = target
         return True
 
     def scatter(self, eq: Equation, arrays: list, t: Type) -> bool:
-        zero = self.new(t)
-        self.constants[zero] = t.dtype.type(0)
+        zero = self.number(0, t.dtype)
         target = np.full(t.shape, zero, np.int64)
         for i, index, values in zip(eq.ins, eq.params["indices"], arrays, strict=True):
-            if self.graph.types[i].dtype != t.dtype:
+            if self.source.types[i].dtype != t.dtype:
                 return False
             place = np.arange(t.size).reshape(t.shape)[index]
             for at, v in zip(np.ravel(place), np.broadcast_to(values, np.shape(place)).flat, strict=True):
                 old = target.flat[at]
-                target.flat[at] = v if old == zero else self.apply(REGISTRY["add"], (old, v), {}, t)
+                target.flat[at] = v if old == zero else self.compute("add", (old, v), {}, t)
         self.numbers[eq.outs[0]] = target
         return True
+
+
+def _element(t: Type) -> Type:
+    return Type((), t.dtype, NUMBER if t.kind == NUMBER else SCALAR)

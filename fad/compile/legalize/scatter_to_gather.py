@@ -13,9 +13,9 @@ import itertools
 import numpy as np
 
 from fad.compile.ir.expressions import is_heavy, template
-from fad.compile.ir.rewriter import Rewriting
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, Equation, Graph, Type
+from fad.core.rewriter import Rewriting
 
 SMALLEST = 1 << 15  # elements of a result from which on memory costs more than another kernel
 MOST_PIECES = 4

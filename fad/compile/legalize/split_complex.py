@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.lowered_ops import COMPLEX
-from fad.compile.ir.rewriter import Rewriting
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type
 from fad.core.primitive import REGISTRY, Primitive
+from fad.core.rewriter import Rewriting
 
 Pair = tuple[int, int]
 

@@ -44,9 +44,7 @@ def split_small_arrays(graph: Graph) -> Graph:
         else:
             work.keep(eq)
     outputs = [work.output(o) for o in graph.outputs]
-    return drop_dead(
-        graph.replace(types=work.types, equations=work.equations, constants=work.constants, outputs=outputs)
-    )
+    return drop_dead(work.finish().replace(outputs=outputs))
 
 
 def _is_batched(t: Type, n: int) -> bool:
@@ -186,11 +184,8 @@ class _Split(Expansion):
     """The graph with vectors for elements: an array of the numbers of a batch's vectors has an axis of one for it."""
 
     def __init__(self, graph: Graph):
-        super().__init__(graph)
-        self.whole = graph
-        self.graph = graph.replace(types=[_of_one(t) for t in graph.types])
-        self.types = list(graph.types)
-        self.constants = dict(graph.constants)
+        super().__init__(graph.replace(types=[_of_one(t) for t in graph.types]))
+        self.graph, self.types, self.constants = graph, list(graph.types), dict(graph.constants)
         self.made: dict[int, Equation] = {}
         self.known: dict[Any, int] = {}
         self.free: set[int] = set()  # vectors that loops compute, and that stand in no whole yet
@@ -233,15 +228,15 @@ class _Split(Expansion):
 
     def take_apart(self, i: int, n: int) -> np.ndarray:
         """Return the numbers of the vectors of a batch, or of the elements of an array that all of it share."""
-        t, c = self.whole.types[i], self.constants.get(i)
+        t, c = self.graph.types[i], self.constants.get(i)
         uniform = None if c is None else as_uniform(c)
         if not t.shape:
             return np.array(i)
         if t.shape == (n,) and uniform is None:
             return np.array([i])
-        shape = self.graph.types[i].shape
+        shape = self.source.types[i].shape
         if uniform is not None:
-            return np.full(shape, self.constant(t.dtype.type(uniform), Type((), t.dtype, SCALAR)))
+            return np.full(shape, self.known_constant(t.dtype.type(uniform), Type((), t.dtype, SCALAR)))
         batch = (slice(None),) if t.shape[0] == n else ()
         one = Type(t.shape[:1] if batch else (), t.dtype, ARRAY if batch else SCALAR)
         indices = [(*batch, *index[len(batch) :]) for index in np.ndindex(shape)]
@@ -249,24 +244,19 @@ class _Split(Expansion):
 
     def element(self, i: int, index: tuple, t: Type) -> int:
         if i in self.constants:
-            return self.constant(self.constants[i][index], t)
-        return self.apply(REGISTRY["getitem"], (i,), {"template": index}, t)
+            return self.known_constant(self.constants[i][index], t)
+        return self.compute("getitem", (i,), {"template": index}, t)
 
-    def constant(self, value: Any, t: Type) -> int:
+    def known_constant(self, value: Any, t: Type) -> int:
+        """Return the number of a constant; numbers that are equal are one."""
         key = (t, hashable(value)) if not t.shape else None
         if key is None or key not in self.known:
-            self.known[key] = self.new(t)
-            self.types[-1] = t
-            self.constants[len(self.types) - 1] = value
+            self.known[key] = self.constant(value, t.kind)
         return self.known[key]
 
-    def new(self, t: Type) -> int:
-        self.types.append(Type((), t.dtype, SCALAR))
-        return len(self.types) - 1
-
-    def apply(self, prim: Any, ins: Any, params: dict, t: Type) -> int:
+    def compute(self, prim: Any, ins: Any, params: dict, t: Type) -> int:
         """Apply an operation to vectors or numbers, unless its result is known or there already."""
-        ins = tuple([int(i) for i in ins])
+        prim, ins = REGISTRY[prim] if isinstance(prim, str) else prim, tuple([int(i) for i in ins])
         if prim.name != "getitem":
             shape = np.broadcast_shapes(*[self.types[i].shape for i in ins])
             t = Type(shape, t.dtype, ARRAY if shape else SCALAR)
@@ -278,9 +268,8 @@ class _Split(Expansion):
     def written(self, prim: Any, ins: tuple, params: dict, t: Type) -> int:
         if not t.shape and all(i in self.constants for i in ins):
             with np.errstate(all="ignore"):
-                return self.constant(t.dtype.type(prim.forward(*[self.constants[i] for i in ins], **params)), t)
-        self.types.append(t)
-        o = len(self.types) - 1
+                return self.known_constant(t.dtype.type(prim.forward(*[self.constants[i] for i in ins], **params)), t)
+        o = self.add_value(t)
         eq = simplify_one(Equation(prim, ins, params, (o,)), self.types, self.constants, self.made)
         if type(eq) is int:
             return eq
@@ -308,17 +297,11 @@ class _Split(Expansion):
         """Return a vector that can be computed where it stands in a whole: each is in one place, others are copied."""
         t = Type(whole.shape[:1], whole.dtype)
         if not self.types[v].shape:
-            v = self.append("broadcast", (v,), {"shape": t.shape}, t)
+            v = self.apply("broadcast", (v,), {"shape": t.shape}, t)
         if v not in self.free:
-            return self.append(copy_p, (v,), {}, t)
+            return self.apply(copy_p, (v,), {}, t)
         self.free.remove(v)
         return v
-
-    def append(self, prim: Any, ins: tuple, params: dict, t: Type) -> int:
-        self.types.append(t)
-        prim = REGISTRY[prim] if isinstance(prim, str) else prim
-        self.equations.append(Equation(prim, ins, params, (len(self.types) - 1,)))
-        return len(self.types) - 1
 
 
 def _of_one(t: Type) -> Type:

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from fad.compile.ir.rewriter import Rewriting
 from fad.core.graph import Equation, Graph
+from fad.core.rewriter import Rewriting
 
 _MOST_COLUMNS = 4  # of what is thin
 _FEWEST_TOGETHER = 16  # columns

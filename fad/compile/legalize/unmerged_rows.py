@@ -6,9 +6,9 @@ across each other in memory, as many thin products that were one product do, to 
 
 from __future__ import annotations
 
-from fad.compile.ir.rewriter import Rewriting
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import Equation, Graph
+from fad.core.rewriter import Rewriting
 
 _MOST_COLUMNS = 64  # of the rows and of the result: more work than that is worth a copy
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.ir.rewriter import rewrite_equations
 from fad.compile.passes.constants import as_uniform
 from fad.core.graph import NUMBER, Equation, Graph
 from fad.core.primitive import REGISTRY
+from fad.core.rewriter import rewrite_equations
 
 
 def simplify(graph: Graph) -> Graph:

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.ir.rewriter import Rewriting
 from fad.compile.ir.uses import use_counts
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type, has_effects
 from fad.core.primitive import REGISTRY
+from fad.core.rewriter import Rewriting
 
 FEWEST = 4  # terms below which nothing is gained
 LONG = 16  # parts of a stack from which on it is looked for in others

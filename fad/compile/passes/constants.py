@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from fad.backends import is_on_device
-from fad.compile.ir.rewriter import rewrite_equations
 from fad.core.graph import ARRAY, EFFECT, GUARD, Equation, Graph, Type
+from fad.core.rewriter import rewrite_equations
 
 _LARGE = 1 << 16  # elements above which a constant is not computed beforehand
 

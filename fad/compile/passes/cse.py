@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.ir.rewriter import rewrite_equations
 from fad.core.graph import Equation, Graph, has_effects, hashable
+from fad.core.rewriter import rewrite_equations
 
 _LARGE = 1 << 16  # elements above which constants are not compared
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fad.compile.ir.rewriter import Rewriting
 from fad.core.graph import Equation, Graph
+from fad.core.rewriter import Rewriting
 
 
 def expand_layers(graph: Graph) -> Graph:

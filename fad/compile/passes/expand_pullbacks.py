@@ -8,12 +8,14 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from fad.control_flow.pullback import active_operands, pullback_p
+from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Outputs, Results
+from fad.control_flow.pullback import active_operands, loop_params, pullback_p, split_cotangents
 from fad.control_flow.scan import scan_p
 from fad.control_flow.split_pullback import accumulate_outputs
 from fad.control_flow.stack import EMPTY, STACK, pop_p, push_p
-from fad.core.graph import Equation, Graph, Type
+from fad.core.graph import Equation, Graph
 from fad.core.primitive import REGISTRY
+from fad.core.rewriter import Rewriting
 
 _numbers = itertools.count()  # of stacks
 
@@ -34,18 +36,15 @@ class _Pushed:
         self.count = count
 
 
-class _Expansion:
+class _Expansion(Rewriting):
     """The program while it is rewritten."""
 
     def __init__(self, graph: Graph):
-        self.graph = graph
-        self.types, self.constants = list(graph.types), dict(graph.constants)
-        self.equations: list[Equation | None] = list(graph.equations)
-        self.empty = self._new(STACK)
+        super().__init__(graph)
+        self.empty = self.add_value(STACK)
         self.constants[self.empty] = EMPTY
 
     def run(self) -> Graph:
-        equations: list[Equation] = []
         loops: dict[Any, tuple[int, Equation]] = {}  # the loops so far: where they are among the equations
         pushed: dict[Any, _Pushed] = {}
         for eq in self.graph.equations:
@@ -56,74 +55,71 @@ class _Expansion:
                     at, loop = loops.pop(loop_key, (None, None))
                     made, pushed[key] = self._pushing(eq, loop)
                     if at is None:
-                        equations.append(made)
+                        self.equations.append(made)
                     else:
-                        equations[at] = made
-                equations += self._popping(eq, pushed[key])
+                        self.equations[at] = made
+                self._pop(eq, pushed[key])
                 continue
             if eq.prim.archetype == "loop":
-                loops[id(eq.params["body"]), eq.ins] = len(equations), eq
-            equations.append(eq)
-        return self.graph.replace(types=self.types, constants=self.constants, equations=equations)
-
-    def _new(self, t: Type) -> int:
-        self.types.append(t)
-        return len(self.types) - 1
+                loops[id(eq.params["body"]), eq.ins] = len(self.equations), eq
+            self.equations.append(eq)
+        return self.finish()
 
     def _pushing(self, eq: Equation, loop: Equation | None) -> tuple[Equation, _Pushed]:
         """Return the loop that pushes; it has the results of `loop`, if there is one."""
-        params = {k: v for k, v in eq.params.items() if k not in ("loop", "active", "seeds", "cut")}
-        m, until, cut = params["carries"], params["stop"] == "cond", eq.params["cut"]
-        n = len(eq.ins) - sum(eq.params["seeds"])
-        body, number = cut.forward, next(_numbers)
-        carried = body.outputs[:m]
-        outs = list(loop.outs[:m]) if loop else [self._new(body.types[o]) for o in carried]
-        count = loop.outs[m] if loop and until else self._new(STACK) if until else eq.ins[params["consts"]]
-        ins, stack = eq.ins[:n], self.empty
-        if cut.kept:
-            stack = self._new(STACK)
-            ins, outs = (*ins, self.empty), [*outs, stack]
-            types = [*body.types, STACK, STACK]
+        params, cut, number = loop_params(eq.params), eq.params["cut"], next(_numbers)
+        body = cut.forward
+        operands = Operands.split(split_cotangents(eq.ins, eq.params)[0], params)
+        inputs, (carried, kept) = Inputs.split(body.inputs, params), Outputs.split(body.outputs, params)
+        if loop:
+            results = Results.split(loop.outs, params)._replace(ys=[])
+        else:
+            count = [self.add_value(STACK)] if params["stop"] == "cond" else []
+            results = Results([self.add_value(body.types[o]) for o in carried], [], count)
+        stack = self.empty
+        if kept:
+            stack = self.add_value(STACK)
             below, above = len(body.types), len(body.types) + 1
-            push = Equation(push_p, (below, *body.outputs[m:]), {"number": number}, (above,))
-            body = body.replace(
-                types=types, inputs=[*body.inputs, below], equations=[*body.equations, push], outputs=[*carried, above]
-            )
-            params["carries"] = m + 1
-        params["body"] = body
-        made = Equation(eq.params["loop"], ins, params, tuple([*outs, count] if until else outs), eq.place)
+            push = Equation(push_p, (below, *kept), {"number": number}, (above,))
+            operands.carry.append(self.empty)
+            inputs.carry.append(below)
+            carried.append(above)
+            results.carry.append(stack)
+            types, equations = [*body.types, STACK, STACK], [*body.equations, push]
+            body = body.replace(types=types, inputs=inputs.join(), equations=equations, outputs=carried)
+        params.update(body=body, **inputs.layout())
+        made = Equation(eq.params["loop"], tuple(operands.join()), params, tuple(results.join()), eq.place)
+        (count,) = results.steps or operands.steps
         return made, _Pushed(number, stack, count)
 
-    def _popping(self, eq: Equation, pushed: _Pushed) -> list[Equation]:
-        """Return the loop that pops: it carries the stack, sums of what is added up over the steps, and cotangents."""
+    def _pop(self, eq: Equation, pushed: _Pushed) -> None:
+        """Write the loop that pops: it carries the stack, sums of what is added up over the steps, and cotangents."""
         params, cut = eq.params, eq.params["cut"]
-        c, index = params["consts"], params["index"]
-        seeds = sum(params["seeds"])
-        consts = [k for k in active_operands(params) if k < c]
+        operands, seeds = split_cotangents(eq.ins, params)
+        operands = Operands.split(operands, params)
+        consts = [eq.ins[k] for k in active_operands(params) if k < params["consts"]]
         body, sums = accumulate_outputs(cut.backward, len(consts))
-        inputs, outputs = cut.backward.inputs, list(body.outputs)
-        fixed, kept, cts = inputs[: c + index], inputs[c + index : c + index + cut.kept], inputs[c + index + cut.kept :]
-        zeros = [self._new(self.types[eq.ins[k]]) for k in consts]
-        equations = [
-            Equation(REGISTRY["zeros_from"], (eq.ins[k],), {}, (z,)) for k, z in zip(consts, zeros, strict=True)
-        ]
-        state, first = [*zeros, *eq.ins[len(eq.ins) - seeds :]], [*sums, *cts]
-        outs = list(eq.outs)
+        own = BackwardInputs.split(cut.backward.inputs, params, cut.kept, len(seeds))
+        zeros = [self.add_value(self.types[x]) for x in consts]
+        self.equations += [Equation(REGISTRY["zeros_from"], (x,), {}, (z,)) for x, z in zip(consts, zeros, strict=True)]
+        inputs = Inputs(own.consts, own.number, [*sums, *own.cts], [])
+        operands = Operands(operands.consts, [pushed.count], [*zeros, *seeds], [])
+        outputs, outs = list(body.outputs), list(eq.outs)
         if cut.kept:
             above, below = len(body.types), len(body.types) + 1
-            pop = Equation(pop_p, (above,), {"number": pushed.number}, (below, *kept))
+            pop = Equation(pop_p, (above,), {"number": pushed.number}, (below, *own.kept))
             body = body.replace(types=[*body.types, STACK, STACK], equations=[pop, *body.equations])
-            state, first, outputs = [pushed.stack, *state], [above, *first], [below, *outputs]
-            outs = [self._new(STACK), *outs]
-        body = body.replace(inputs=[*fixed, *first], outputs=outputs)
+            operands.carry.insert(0, pushed.stack)
+            inputs.carry.insert(0, above)
+            outputs.insert(0, below)
+            outs.insert(0, self.add_value(STACK))
         new = {
-            "body": body, "consts": c, "carries": len(state), "length": None, "reverse": not params["reverse"],
-            "index": index, "stop": "count", "save": "none",
+            "body": body.replace(inputs=inputs.join(), outputs=outputs), **inputs.layout(), "length": None,
+            "reverse": not params["reverse"], "stop": "count", "save": "none",
         }  # fmt: skip
-        ins = (*eq.ins[:c], pushed.count, *state)
-        return [*equations, Equation(scan_p, ins, new, tuple(outs), eq.place)]
+        self.equations.append(Equation(scan_p, tuple(operands.join()), new, tuple(outs), eq.place))
 
 
 def _key(eq: Equation) -> tuple:
-    n = len(eq.ins) - sum(eq.params["seeds"])
-    return id(eq.params["body"]), eq.ins[:n], eq.params["active"], eq.params["seeds"]
+    operands = split_cotangents(eq.ins, eq.params)[0]
+    return id(eq.params["body"]), operands, eq.params["active"], eq.params["seeds"]

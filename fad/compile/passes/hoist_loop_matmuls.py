@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fad.compile.ir.rewriter import Rewriting
-from fad.compile.passes.loop_bodies import Loop
+from fad.control_flow.loop_layout import Loop, select_marked
 from fad.control_flow.split_pullback import find_needed
 from fad.core.graph import ARRAY, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
+from fad.core.rewriter import Rewriting
 from fad.staging.may_raise import unread_in_body
 
 FEWEST = 8  # steps below which nothing is gained
@@ -123,21 +123,14 @@ class _Inputs(_Rewriter):
         equations = [e for e in self.body.equations if e.outs[0] not in self.replaced and e.outs[0] not in self.fixed]
         equations = find_needed(equations, [*self.body.outputs, *unread_in_body(self.body, self.body.outputs)])
         used = {i for e in equations for i in e.ins} | set(self.body.outputs)
-        c = [k for k, i in enumerate(self.loop.const_inputs) if i in used]
-        xs = [k for k, i in enumerate(self.loop.x_inputs) if i in used]
-        inputs = [
-            *[self.loop.const_inputs[k] for k in c],
-            *self.fixed,
-            *([self.loop.index_input] if self.loop.indexed else []),
-            *self.loop.carry_inputs,
-            *[self.loop.x_inputs[k] for k in xs],
-            *self.replaced,
-        ]
-        operands = [self.loop.consts[k] for k in c], [self.loop.xs[k] for k in xs]
-        ins = (*operands[0], *self.fixed.values(), *self.loop.carry, *operands[1], *self.replaced.values())
-        body = self.body.replace(inputs=inputs, equations=equations)
-        params = {**self.eq.params, "body": body, "consts": len(c) + len(self.fixed)}
-        return Equation(self.eq.prim, ins, params, self.eq.outs, self.eq.place)
+        loop = self.loop
+        consts = {i: x for i, x in zip(loop.const_inputs, loop.consts, strict=True) if i in used} | self.fixed
+        xs = {i: x for i, x in self.xs.items() if i in used} | self.replaced
+        inputs = loop.inputs._replace(consts=list(consts), xs=list(xs))
+        operands = loop.operands._replace(consts=list(consts.values()), xs=list(xs.values()))
+        body = self.body.replace(inputs=inputs.join(), equations=equations)
+        params = {**self.eq.params, "body": body, **inputs.layout()}
+        return Equation(self.eq.prim, tuple(operands.join()), params, self.eq.outs, self.eq.place)
 
 
 class _Sums(_Rewriter):
@@ -186,10 +179,10 @@ class _Sums(_Rewriter):
         if not self.factors:
             self.work.equations.append(self.eq)
             return
-        loop, m, eq = self.loop, len(self.loop.carry), self.eq
-        kept = [k for k in range(m) if k not in self.factors]
+        loop, eq = self.loop, self.eq
+        kept = [k not in self.factors for k in range(len(loop.carry))]
         stacks = dict(zip(loop.x_inputs, loop.xs, strict=True))
-        ys, outs = list(loop.ys), list(eq.outs[m:])
+        ys, outs = list(loop.ys), list(loop.results.ys)
         stacks.update(zip(ys, outs, strict=True))
         for p, q, _ in self.factors.values():
             for v in (p, q):
@@ -198,17 +191,14 @@ class _Sums(_Rewriter):
                     stacks[v] = self.work.add_value(Type((loop.length, *t.shape), t.dtype, ARRAY))
                     ys.append(v)
                     outs.append(stacks[v])
-        outputs = [*[loop.carry_outputs[k] for k in kept], *ys]
-        inputs = [
-            *loop.const_inputs, *([loop.index_input] if loop.indexed else []), *[loop.carry_inputs[k] for k in kept],
-            *loop.x_inputs,
-        ]  # fmt: skip
+        outputs = [*select_marked(loop.carry_outputs, kept), *ys]
+        inputs = loop.inputs._replace(carry=select_marked(loop.carry_inputs, kept))
+        operands = loop.operands._replace(carry=select_marked(loop.carry, kept))
         equations = find_needed(self.body.equations, [*outputs, *unread_in_body(self.body, outputs)])
-        body = self.body.replace(inputs=inputs, outputs=outputs, equations=equations)
-        ins = (*loop.consts, *[loop.carry[k] for k in kept], *loop.xs)
-        params = {**eq.params, "body": body, "carries": len(kept)}
-        outs = (*[eq.outs[k] for k in kept], *outs)
-        self.work.equations.append(Equation(eq.prim, ins, params, outs, eq.place))
+        body = self.body.replace(inputs=inputs.join(), outputs=outputs, equations=equations)
+        params = {**eq.params, "body": body, **inputs.layout()}
+        outs = (*select_marked(loop.results.carry, kept), *outs)
+        self.work.equations.append(Equation(eq.prim, tuple(operands.join()), params, outs, eq.place))
         for k, (p, q, matrix) in self.factors.items():
             left, right = (self.as_rows(stacks[v], matrix) for v in (p, q))
             n, a = self.types[left].shape

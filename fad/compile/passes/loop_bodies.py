@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.control_flow.loop_layout import Inputs, Loop, Outputs, Results
 from fad.control_flow.pullback import pullback_p
 from fad.control_flow.scan import scan_p, while_p
 from fad.control_flow.split_pullback import find_needed
@@ -19,26 +20,6 @@ from fad.core.primitive import Primitive
 from fad.staging.may_raise import unread, unread_in_body
 
 _SMALL = 64  # elements up to which a constant goes into the body
-GUESSED = 32  # steps of a loop within a loop whose number is not known
-
-
-class Loop:
-    """A loop's equation, sorted: the numbers of values outside and within its body."""
-
-    def __init__(self, eq: Equation):
-        params = eq.params
-        body = self.body = params["body"]
-        c, m, counted = params["consts"], params["carries"], int(params["stop"] == "count")
-        index = int(params["index"])
-        self.length, self.reverse, self.stop = params["length"], params["reverse"], params["stop"]
-        self.count = c  # the position of the number of steps among the operands, if it is one
-        self.consts, self.carry, self.xs = eq.ins[:c], eq.ins[c + counted : c + counted + m], eq.ins[c + counted + m :]
-        start = c + index
-        self.const_inputs, self.index_input = body.inputs[:c], body.inputs[c] if index else -1
-        self.carry_inputs, self.x_inputs = body.inputs[start : start + m], body.inputs[start + m :]
-        self.carry_outputs, self.ys = body.outputs[:m], body.outputs[m:]
-        self.indexed = bool(index)
-        self.needs_number = bool(index or self.xs or self.ys or self.stop == "cond")
 
 
 def alone(operands: Any, params: dict) -> Graph:
@@ -46,10 +27,9 @@ def alone(operands: Any, params: dict) -> Graph:
     if "cut" in params:
         backward = params["cut"].backward
         return _of_one_equation(pullback_p, operands, params, [backward.types[o] for o in backward.outputs])
-    body, m, until = params["body"], params["carries"], params["stop"] == "cond"
-    types = [body.types[o] for o in body.outputs[:m]]
-    stacked = [body.types[o] for o in body.outputs[m:]]
-    types += [Type((params["length"], *t.shape), t.dtype, home=t.home) for t in stacked]
+    body, until = params["body"], params["stop"] == "cond"
+    carry, ys = Outputs.split([body.types[o] for o in body.outputs], params)
+    types = [*carry, *[Type((params["length"], *t.shape), t.dtype, home=t.home) for t in ys]]
     types += [Type((), np.dtype(np.int64), SCALAR)] if until else []
     return _of_one_equation(while_p if until else scan_p, operands, params, types)
 
@@ -112,62 +92,35 @@ def _rename(eq: Equation, alias: dict) -> Equation:
 
 
 def _trim_loop(graph: Graph, eq: Equation, alive: set, alias: dict, optimise: Callable) -> Equation:
-    params = dict(eq.params)
-    body, c, m, index = params["body"], params["consts"], params["carries"], int(params["index"])
-    counted = int(params["stop"] == "count")
-    until = params["stop"] == "cond"
-    body = _reading_once(body, eq.ins[:c], body.inputs[:c])
-    body = _reading_once(body, eq.ins[c + counted + m :], body.inputs[c + index + m :])
-    state = list(eq.outs[:m])
-    stacked = list(eq.outs[m : len(body.outputs)])
-    start = c + index
-    wanted = [o in alive for o in state]
-    if until:
-        wanted[0] = True
-    ys = [k for k, o in enumerate(stacked) if o in alive]
+    loop = Loop(eq)
+    inputs, operands = loop.inputs, loop.operands
+    body = _reading_once(loop.body, operands.consts, inputs.consts)
+    body = _reading_once(body, operands.xs, inputs.xs)
+    outputs = Outputs.split(body.outputs, eq.params)
+    wanted = Outputs([o in alive for o in loop.results.carry], [o in alive for o in loop.results.ys])
+    if loop.stop == "cond":
+        wanted.carry[0] = True
     while True:
-        outputs = [body.outputs[k] for k in range(m) if wanted[k]] + [body.outputs[m + k] for k in ys]
-        equations = find_needed(body.equations, [*outputs, *unread_in_body(body, outputs)])
-        used = {i for e in equations for i in e.ins} | set(outputs)
-        more = [w or body.inputs[start + k] in used for k, w in enumerate(wanted)]
-        if more == wanted:
+        left = outputs.select(wanted).join()
+        equations = find_needed(body.equations, [*left, *unread_in_body(body, left)])
+        used = {i for e in equations for i in e.ins} | set(left)
+        more = [w or i in used for w, i in zip(wanted.carry, inputs.carry, strict=True)]
+        if more == wanted.carry:
             break
-        wanted = more
-    body = body.replace(equations=equations, outputs=outputs)
-    constants = dict(body.constants)
-    ins = list(eq.ins)
-    consts = [k for k in range(c) if body.inputs[k] in used and not _move(graph, body, k, ins[k], constants)]
-    first = c + counted + m
-    xs = [
-        k
-        for k in range(len(ins) - first)
-        if body.inputs[start + m + k] in used and not _spread(graph, body, start + m + k, ins[first + k], constants)
-    ]
-    carry = [k for k in range(m) if wanted[k]]
-    numbered = bool(index) and body.inputs[c] in used
-    body = body.replace(
-        constants=constants,
-        inputs=[
-            *[body.inputs[k] for k in consts],
-            *([body.inputs[c]] if numbered else []),
-            *[body.inputs[start + k] for k in carry],
-            *[body.inputs[start + m + k] for k in xs],
-        ],
+        wanted = Outputs(more, wanted.ys)
+    body = body.replace(equations=equations, outputs=left, constants=dict(body.constants))
+    reads = Inputs(
+        [i in used and not _move(graph, body, i, x) for i, x in zip(inputs.consts, operands.consts, strict=True)],
+        [i in used for i in inputs.number],
+        wanted.carry,
+        [i in used and not _spread(graph, body, i, x) for i, x in zip(inputs.xs, operands.xs, strict=True)],
     )
-    body = optimise(body)
-    outs = [state[k] for k in carry]
-    body, left = _distinct(body, len(carry), [stacked[k] for k in ys], alias)
-    outs += left
-    if until:
-        outs.append(eq.outs[-1])
-    operands = [
-        *[ins[k] for k in consts],
-        *ins[c : c + counted],
-        *[ins[c + counted + k] for k in carry],
-        *[ins[first + k] for k in xs],
-    ]
-    params.update(body=body, consts=len(consts), carries=len(carry), index=numbered)
-    return Equation(eq.prim, tuple(operands), params, tuple(outs), eq.place)
+    inputs, operands = inputs.select(reads), operands.select(reads)
+    params = {**eq.params, **inputs.layout()}
+    body = optimise(body.replace(inputs=inputs.join()))
+    outputs, results = _stack_once(Outputs.split(body.outputs, params), loop.results.select(wanted), alias)
+    params["body"] = body.replace(outputs=outputs.join())
+    return Equation(eq.prim, tuple(operands.join()), params, tuple(results.join()), eq.place)
 
 
 def _reading_once(body: Graph, operands: Any, inputs: Any) -> Graph:
@@ -182,44 +135,38 @@ def _reading_once(body: Graph, operands: Any, inputs: Any) -> Graph:
 
 def _has_unread(eq: Equation) -> bool:
     """Return whether the body of a loop does not read something that is not its state."""
-    body, m, start = eq.params["body"], eq.params["carries"], eq.params["consts"] + int(eq.params["index"])
+    body, inputs = eq.params["body"], Inputs.split(eq.params["body"].inputs, eq.params)
     read = {i for e in body.equations for i in e.ins} | set(body.outputs)
-    return any(i not in read for i in (*body.inputs[:start], *body.inputs[start + m :]))
+    return any(i not in read for i in (*inputs.consts, *inputs.number, *inputs.xs))
 
 
-def _distinct(body: Graph, carries: int, stacked: list[int], alias: dict) -> tuple[Graph, list[int]]:
+def _stack_once(outputs: Outputs, results: Results, alias: dict) -> tuple[Outputs, Results]:
     """Stack each value once."""
     seen: dict[int, int] = {}
-    outputs = body.outputs[:carries]
-    outs = []
-    for v, o in zip(body.outputs[carries:], stacked, strict=True):
+    for v, o in zip(outputs.ys, results.ys, strict=True):
         if v in seen:
             alias[o] = seen[v]
         else:
             seen[v] = o
-            outputs.append(v)
-            outs.append(o)
-    return body.replace(outputs=outputs), outs
+    return outputs._replace(ys=list(seen)), results._replace(ys=list(seen.values()))
 
 
-def _move(graph: Graph, body: Graph, k: int, operand: int, constants: dict) -> bool:
-    """Make a small constant operand a constant of the body."""
+def _move(graph: Graph, body: Graph, i: int, operand: int) -> bool:
+    """Make a small constant operand a constant of the body, whose input i it is."""
     c = graph.constants.get(operand)
-    i = body.inputs[k]
     if c is None or np.size(c) > _SMALL or graph.types[operand] != body.types[i]:
         return False
-    constants[i] = c
+    body.constants[i] = c
     return True
 
 
-def _spread(graph: Graph, body: Graph, k: int, operand: int, constants: dict) -> bool:
+def _spread(graph: Graph, body: Graph, i: int, operand: int) -> bool:
     """Make an operand that is the same number everywhere a constant of the body, of the shape of one step."""
     c: Any = graph.constants.get(operand)
     if type(c) is not np.ndarray or not c.size or any(c.strides):
         return False
-    i = body.inputs[k]
     value = np.broadcast_to(c.reshape(-1)[:1].reshape(()), body.types[i].shape)
-    constants[i] = value if body.types[i].kind == ARRAY else value[()]
+    body.constants[i] = value if body.types[i].kind == ARRAY else value[()]
     return True
 
 
@@ -230,19 +177,16 @@ def _trim_branches(graph: Graph, eq: Equation, alive: set, optimise: Callable) -
         g.replace(equations=find_needed(g.equations, [*g.outputs, *unread_in_body(g, g.outputs)])) for g in graphs
     ]
     operands = eq.ins[1:]
+    graphs = [g.replace(constants=dict(g.constants)) for g in graphs]
     used = [{i for e in g.equations for i in e.ins} | set(g.outputs) for g in graphs]
-    constants: list[dict] = [dict(g.constants) for g in graphs]
     wanted = []
     for k, operand in enumerate(operands):
         if not any(g.inputs[k] in u for g, u in zip(graphs, used, strict=True)):
             continue
-        if not all(_move(graph, g, k, operand, c) for g, c in zip(graphs, constants, strict=True)):
-            for g, c in zip(graphs, constants, strict=True):
-                c.pop(g.inputs[k], None)
+        if not all(_move(graph, g, g.inputs[k], operand) for g in graphs):
+            for g in graphs:
+                g.constants.pop(g.inputs[k], None)
             wanted.append(k)
-    branches = tuple([
-        optimise(g.replace(constants=c, inputs=[g.inputs[k] for k in wanted]))
-        for g, c in zip(graphs, constants, strict=True)
-    ])  # fmt: skip
+    branches = tuple([optimise(g.replace(inputs=[g.inputs[k] for k in wanted])) for g in graphs])
     ins = (eq.ins[0], *[operands[k] for k in wanted])
     return Equation(eq.prim, ins, {"branches": branches}, tuple([eq.outs[k] for k in keep]), eq.place)

@@ -6,9 +6,9 @@ product is such a sum, of the product or of something linear in it.
 
 from __future__ import annotations
 
-from fad.compile.ir.rewriter import Rewriting
 from fad.compile.ir.uses import use_counts
 from fad.core.graph import ARRAY, Equation, Graph
+from fad.core.rewriter import Rewriting
 
 _DEEPEST = 8  # operations between a sum and the product
 

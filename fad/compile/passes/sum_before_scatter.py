@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.ir.rewriter import Rewriting
 from fad.core.cotangent import is_basic
 from fad.core.graph import ARRAY, Equation, Graph, Type, hashable
+from fad.core.rewriter import Rewriting
 
 
 def sum_before_scatter(graph: Graph) -> Graph:

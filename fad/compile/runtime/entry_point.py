@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fad.compile.codegen.llvm.control_drivers import rows_driver
+from fad.compile.codegen.llvm.differing import differing_module
 from fad.compile.codegen.llvm.module import Module
 from fad.compile.runtime import jit_engine
 
@@ -61,7 +62,9 @@ fine:
   ret ptr %result
 }
 """
-RUNTIME: dict[str, Callable[[], Module]] = {"drive": lambda: Module(DRIVE), "address": lambda: Module(ADDRESS)}
+RUNTIME: dict[str, Callable[[], Module]] = {
+    "drive": lambda: Module(DRIVE), "address": lambda: Module(ADDRESS), "differing": differing_module,
+}  # fmt: skip
 
 
 class _Method(ctypes.Structure):
@@ -78,7 +81,8 @@ _kept: list = []  # what Python reads for as long as a function lives
 def builtin(name: str) -> Callable[[Any], int]:
     """Return a native function of one argument as one of Python's.
 
-    `drive` runs a flat program, given the address of its row, and `address` tells where an array lies.
+    `drive` runs a flat program, given the address of its row, `address` tells where an array lies, and `differing`
+    looks for a row that differs, see `codegen.llvm.differing`.
     """
     method = _Method(name.encode(), jit_engine.addresses({name: RUNTIME[name]})[name], _METH_O, None)
     _kept.append(method)

@@ -15,10 +15,11 @@ from fad.compile.codegen.llvm.module import Module, Options
 from fad.compile.runtime import kernel_cache
 
 _FORMAT = 5  # of what is kept on disk
-_OUTSIDE = ("sin", "cos", "tan", "fmod")
+_OUTSIDE = ("sin", "cos", "tan", "fmod", "memcmp")
 _OF_PYTHON = (
     "PyLong_AsVoidPtr", "PyLong_FromLongLong", "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_GetBuffer",
-    "PyBuffer_Release",
+    "PyBuffer_Release", "PyDict_GetItemWithError", "PyDict_Contains", "PyDict_Size", "PyDict_Next", "PyCell_Get",
+    "PyList_Size", "PyList_GetItem", "PyErr_Clear", "Py_DecRef",
 )  # fmt: skip
 _lock = threading.RLock()  # a handler of signals may come to compile something meanwhile
 _addresses: dict[str, int] = {}

@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from fad.compile.ir.lowered_ops import VIEWS, copy_p
+from fad.control_flow.loop_layout import Loop
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type
+from fad.core.rewriter import Rewriting, rename
 
 UPDATES = frozenset({"index_set", "index_add", "write_pieces"})
 _COPIED = 2  # the elements of an array are so many times those of the views that are copied before it is overwritten
@@ -45,7 +47,7 @@ def schedule_updates(
     work.order()
     work.choose({i for i, _ in carried})
     work.keep_apart(carried, free)
-    return work.graph.replace(types=work.types, equations=work.equations, outputs=work.outputs), work.found
+    return work.finish().replace(outputs=work.outputs), work.found
 
 
 def _is_view(eq: Equation) -> bool:
@@ -53,15 +55,14 @@ def _is_view(eq: Equation) -> bool:
     return name in VIEWS and (name != "getitem" or all(type(p) is not str for p in eq.params["template"]))
 
 
-class _Schedule:
+class _Schedule(Rewriting):
     def __init__(self, graph: Graph, kind_of: Callable[[Graph, Equation], str]):
-        self.graph = graph
+        super().__init__(graph)
         self.kind_of = kind_of
-        self.types = list(graph.types)
         self.outputs = list(graph.outputs)
-        self.equations: list[Equation] = []
         self.version: dict[int, int] = {}
         self.spread: set[int] = set()  # views that show an element more than once
+        self.sources: dict[int, frozenset] = {}  # the arrays that a value is computed from, element by element
         self.found = Updates({}, self.version)
 
     def order(self) -> None:
@@ -104,8 +105,24 @@ class _Schedule:
                 waiting[eq.outs[0]] = eq
             else:
                 run(eq)
+                self._note_sources(eq)
         while waiting:
-            run(waiting.pop(next(iter(waiting))))
+            run(waiting.pop(self._next(waiting)))
+
+    def _note_sources(self, eq: Equation) -> None:
+        if eq.prim.archetype == "elementwise":
+            read = [self.version.get(i, i) for i in eq.ins if self.types[i].shape]
+            found = frozenset(read).union(*[self.sources.get(v, ()) for v in read])
+            self.sources.update(dict.fromkeys(eq.outs, found))
+
+    def _next(self, waiting: dict[int, Equation]) -> int:
+        """Return an update that overwrites nothing from which what another one writes may still be computed."""
+        for o, eq in waiting.items():
+            x = self.version.get(eq.ins[0], eq.ins[0])
+            others = [i for other in waiting.values() if other is not eq for i in other.ins[1:]]
+            if all(x not in self.sources.get(self.version.get(i, i), ()) for i in others):
+                return o
+        return next(iter(waiting))
 
     def choose(self, inputs: set[int]) -> None:
         """Choose the updates whose operand may be overwritten, and copy the small views that are read later."""
@@ -137,8 +154,7 @@ class _Schedule:
                 self.found.over[o] = x
                 for w in late:
                     t = self.types[w]
-                    self.types.append(Type(t.shape, t.dtype, t.kind))
-                    copies[w] = len(self.types) - 1
+                    copies[w] = self.add_value(Type(t.shape, t.dtype, t.kind))
         if copies:
             self.insert(copies)
 
@@ -148,16 +164,16 @@ class _Schedule:
             return [(eq.ins[0], eq.outs[0])] if self.kind_of(self.graph, eq) in ("pieces", "lookup") else []
         if eq.prim.archetype != "loop":
             return []
-        m, start = eq.params["carries"], eq.params["consts"] + (eq.params["stop"] == "count")
-        found = zip(eq.ins[start : start + m], eq.outs, strict=False)
+        loop = Loop(eq)
+        found = zip(loop.carry, loop.results.carry, strict=True)
         return [(x, o) for x, o in found if x not in self.version and self.types[x].kind == ARRAY]
 
     def insert(self, copies: dict[int, int]) -> None:
         """Copy some views where they are taken, and let all read the copies."""
         equations = []
         for eq in self.equations:
-            if eq.prim is not GUARD and not _is_view(eq) and not copies.keys().isdisjoint(eq.ins):
-                eq = Equation(eq.prim, tuple([copies.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
+            if eq.prim is not GUARD and not _is_view(eq):
+                eq = rename(eq, copies)
             equations.append(eq)
             if _is_view(eq) and eq.outs[0] in copies:
                 equations.append(Equation(copy_p, eq.outs, {}, (copies[eq.outs[0]],)))

@@ -1,7 +1,8 @@
 """Large loops in parts: where a kernel's extents are cut, so that several threads can run it.
 
 The cut depends on the kernel and its extents alone, never on the number of threads, and sums of parts are added in a
-fixed order: a program gives the same bits on any machine of one kind, with one thread or many.
+fixed order: a program gives the same bits on any machine of one kind, with one thread or many. Calls of BLAS are cut
+elsewhere (`codegen/matmul.py`), by the number of CPUs.
 """
 
 from __future__ import annotations

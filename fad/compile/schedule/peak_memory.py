@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fad.compile.ir.lowered_ops import VIEWS
-from fad.compile.passes.loop_bodies import Loop, is_control
+from fad.compile.passes.loop_bodies import is_control
+from fad.control_flow.loop_layout import Loop
 from fad.core.graph import Equation, Graph
 
 _UPDATES = ("index_add", "index_set")
@@ -71,7 +72,7 @@ def loops_kept(graph: Graph) -> Iterator[str]:
                 size = sum(body.types[i].nbytes for i in e.ins[1:])
                 yield f"a {eq.prim.name} pushes {size} bytes in each step onto a stack that grows"
         inner = [e for body in bodies for e in body.equations if e.prim.archetype == "loop"]
-        if eq.params.get("save") == "carry" and len(inner) == 1 and eq.outs[eq.params["carries"] :]:
+        if eq.params.get("save") == "carry" and len(inner) == 1 and Loop(eq).ys:
             size = sum(bodies[0].types[i].nbytes for i in Loop(eq).carry_inputs)
             steps, each = eq.params["length"], inner[0].params["length"]
             yield f"a scan keeps its state of {size} bytes {steps} times, every {each} steps, and runs these again"

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.passes.loop_bodies import Loop, is_control
+from fad.compile.passes.loop_bodies import is_control
 from fad.compile.runtime.failures import EQUATIONS, FILE
 from fad.compile.schedule.numpy_buffers import Plan, plan_memory
+from fad.control_flow.loop_layout import Loop
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, GuardFailed, Type, ask, has_effects, same_outcome
 from fad.core.journal import with_journal
 
@@ -153,9 +154,8 @@ class Writer:
         body = loop.body
         inner, plan = self.name_values(body)
         inner.update((i, names[o]) for i, o in zip(loop.const_inputs, loop.consts, strict=True))
-        outs = [names[o] for o in eq.outs]
+        outs, stacks, done = ([names[o] for o in some] for some in loop.results)
         before = [f"{inner[i]} = {names[o]}" for i, o in zip(loop.carry_inputs, loop.carry, strict=True)]
-        stacks = outs[len(loop.carry) : len(body.outputs)]
         for name, v in zip(stacks, loop.ys, strict=True):
             t = body.types[v]
             make = self.maker("empty" if loop.stop == "length" else "zeros", body, v)
@@ -163,7 +163,7 @@ class Writer:
         at = f"t{self.bodies}"
         if loop.indexed:
             inner[loop.index_input] = at
-        count = names[eq.ins[loop.count]] if loop.stop == "count" else str(loop.length)
+        count = names[loop.count] if loop.stop == "count" else str(loop.length)
         if loop.stop == "cond":
             head = [f"{at} = 0", f"while {inner[loop.carry_inputs[0]]}:"]
             stored = f"[min({at}, {(loop.length or 1) - 1})]"
@@ -176,15 +176,15 @@ class Writer:
         if loop.carry:
             new = ", ".join(inner[v] for v in loop.carry_outputs)
             steps.append(f"{', '.join(inner[i] for i in loop.carry_inputs)} = {new}")
-        after = [f"{o} = {inner[i]}" for o, i in zip(outs, loop.carry_inputs, strict=False)]
+        after = [f"{o} = {inner[i]}" for o, i in zip(outs, loop.carry_inputs, strict=True)]
         if loop.stop != "length":  # there may have been no step
             after = [
                 f"{o} = fresh({inner[i]}, {names[v]})"
-                for o, i, v in zip(outs, loop.carry_inputs, loop.carry, strict=False)
+                for o, i, v in zip(outs, loop.carry_inputs, loop.carry, strict=True)
             ]
         if loop.stop == "cond":
             steps.append(f"{at} += 1")
-            after.append(f"{outs[-1]} = int64({at})")
+            after.append(f"{done[0]} = int64({at})")
         return [*before, *head, *[f"    {line}" for line in steps or ["pass"]], *after]
 
     def branch(self, eq: Equation, names: dict[int, str]) -> list[str]:

@@ -14,7 +14,7 @@ import scipy.special as sc
 from fad.core.samples import call
 from fad.errors import DerivativeError
 from fad.scipy.special import formulas
-from fad.scipy.special.build import choose, previous, real_only, special, special_multi, strong
+from fad.scipy.special.build import choose, polynomial, previous, real_only, special, special_multi, strong
 from fad.scipy.special.quadrature import ive_order, kve_order
 
 _ORDER = "the order of a Bessel function has no derivative in closed form"
@@ -379,20 +379,36 @@ def _struve_term(v, x):
     return (0.5 * x) ** v * sc.rgamma(v + 1.5) / math.sqrt(math.pi)
 
 
-struve = special(
-    "struve",
-    _ORDER,
-    lambda _z, v, x: 0.5 * (sc.struve(v - 1.0, x) - sc.struve(v + 1.0, x) + _struve_term(v, x)),
-    samples=_samples(),
-)
-modstruve = special(
-    "modstruve",
-    _ORDER,
-    lambda _z, v, x: 0.5 * (sc.modstruve(v - 1.0, x) + sc.modstruve(v + 1.0, x) + _struve_term(v, x)),
-    samples=_samples(high=4.0),
-)
+def _struve_slope(function, sign):
+    """Return the slope in x, (F_{v-1} + sign F_{v+1} + term) / 2.
+
+    F_{-1} is F_1 with that sign, and a constant: its own recurrence begins with F_{-2}, which has a pole at x = 0.
+    """
+
+    def slope(_z, v, x):
+        w = np.where(v == -1.0, 1.0, v)
+        above = sign * function(w + 1.0, x)
+        below = np.where(w == 0.0, 2 / math.pi + above, function(np.where(w == 0.0, 1.0, w) - 1.0, x))
+        total = 0.5 * (below + above + _struve_term(w, x))
+        return np.where(v == -1.0, sign * total, total)
+
+    return slope
+
+
+struve = special("struve", _ORDER, _struve_slope(sc.struve, -1.0), samples=_samples())
+modstruve = special("modstruve", _ORDER, _struve_slope(sc.modstruve, 1.0), samples=_samples(high=4.0))
+# H_0(x) / x is 2 / pi times the sum of (-x^2)^k / (2k + 1)!!^2 (DLMF 11.2).
+_STRUVE = [2 / math.pi * (-1.0) ** k / math.prod(range(1, 2 * k + 2, 2)) ** 2 for k in range(11)]
+
+
+def _struve_over(x):
+    near = np.abs(x) < 1.5
+    low, high = np.where(near, x, 0.0), np.where(near, 1.0, x)
+    return np.where(near, polynomial(low * low, _STRUVE), sc.struve(strong(0.0, x.dtype), high) / high)
+
+
 itstruve0 = special("itstruve0", lambda _z, x: sc.struve(strong(0.0, x.dtype), x), domain=(0.3, 6.0))
-it2struve0 = special("it2struve0", lambda _z, x: -sc.struve(strong(0.0, x.dtype), x) / x, domain=(0.3, 6.0))
+it2struve0 = special("it2struve0", lambda _z, x: -_struve_over(x), domain=(0.3, 6.0))
 itmodstruve0 = special("itmodstruve0", lambda _z, x: sc.modstruve(strong(0.0, x.dtype), x), domain=(0.3, 4.0))
 wright_bessel = special(
     "wright_bessel",

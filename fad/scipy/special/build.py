@@ -8,6 +8,7 @@ differentiated and batched again.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -95,11 +96,15 @@ def special_multi(
 
     def pull(k, cts, ys, *xs):
         total = None
-        for ct, d in zip(cts, rules[k](ys, *xs), strict=True):
-            total = ct * d if total is None else total + ct * d
+        unread = any(ct is None for ct in cts)  # its slope may be infinite: sici(0)[1]
+        with np.errstate(all="ignore") if unread else contextlib.nullcontext():
+            slopes = rules[k](ys, *xs)
+        for ct, d in zip(cts, slopes, strict=True):
+            if ct is not None:
+                total = ct * d if total is None else total + ct * d
         return fit(total, xs[k].shape, xs[k].dtype)
 
-    kind = dict(multi=True, numpy=(numpy,), archetype="special")
+    kind = dict(multi=True, skips_unread=True, numpy=(numpy,), archetype="special")
     prim = Nary(f"special.{name}", forward, jvp=push, vjp=pull, **kind, **slots)
     prim.batch = lambda size, batched, xs, params: prim(*align(batched, xs))
     prim.order, prim.declared = order, partials
@@ -184,12 +189,13 @@ def chain(function: Callable) -> tuple:
     return tuple(through(function, k) for k in range(len(parameters(function))))
 
 
-def inverse(function_partials: tuple, solved: int, given: int) -> tuple:
+def inverse(function_partials: tuple, solved: int, given: int, bounded: Callable | None = None) -> tuple:
     """Return the partials of an inverse function by the implicit function theorem.
 
     The function ``F(x_0 .. x_n)`` has the partials given (a string where there is none). Its inverse solves
     ``F = p`` for operand number `solved`; among the operands of the inverse, p stands at position `given`,
-    the others in their order.
+    the others in their order. `bounded` is F itself, where SciPy returns the end of an interval if there is no solution
+    in it: that does not move.
     """
     arity = len(function_partials)
     places = [i for i in range(arity) if i != solved]
@@ -200,18 +206,22 @@ def inverse(function_partials: tuple, solved: int, given: int) -> tuple:
     rules: list = []
     for j in range(arity):
         own = function_partials[places[j]]
-        rules.append(_implicit(own, slope, places, solved, j == given) if not isinstance(own, str) else own)
+        rules.append(_implicit(own, slope, places, solved, j == given, bounded) if not isinstance(own, str) else own)
     return tuple(rules)
 
 
-def _implicit(own: Callable, slope: Callable, places: list, solved: int, is_value: bool) -> Callable:
+def _implicit(own: Callable, slope: Callable, places: list, solved: int, is_value: bool, bounded: Any) -> Callable:
     def partial(z, *xs):
         point: list = [None] * len(xs)
         for place, x in zip(places, xs, strict=True):
             point[place] = x
         p, point[solved] = point[solved], z
         along = slope(p, *point)
-        return 1.0 / along if is_value else -own(p, *point) / along
+        d = 1.0 / along if is_value else -own(p, *point) / along
+        if bounded is None:
+            return d
+        at_end = (z <= 1e-99) | (z >= 1e10)
+        return np.where(at_end & (np.abs(bounded(*point) - p) > 1e-7), 0.0, d)
 
     partial.written = "by the implicit function theorem, from the partial derivatives of the function it inverts"
     partial.parameters = ("z", *[f"x{i}" for i in range(len(places))])

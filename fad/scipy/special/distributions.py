@@ -16,7 +16,7 @@ from fad.core.samples import call
 from fad.scipy.special import formulas
 from fad.scipy.special.build import chain, inverse, number, special
 from fad.scipy.special.gamma import beta_density
-from fad.scipy.special.quadrature import betainc_second
+from fad.scipy.special.quadrature import betainc_first, betainc_second
 
 _COUNT = "a number of events, which is an integer"
 _P = (0.1, 0.9)
@@ -52,7 +52,8 @@ gdtria = special("gdtria", *inverse(_gamma, 0, 0), domain=(_P, (0.7, 4.0), (0.3,
 gdtrib = special("gdtrib", *inverse(_gamma, 1, 1), domain=((0.5, 2.0), _P, (0.3, 3.0)))
 gdtrix = special("gdtrix", *inverse(_gamma, 2, 2), domain=((0.5, 2.0), (0.7, 4.0), _P), elsewhere=formulas.gdtrix)
 
-_poisson = chain(lambda k, m: sc.gammaincc(k + 1.0, m))
+_of_poisson = lambda k, m: sc.gammaincc(k + 1.0, m)
+_poisson = chain(_of_poisson)
 
 
 def _poisson_density(_z, k, m):
@@ -62,7 +63,7 @@ def _poisson_density(_z, k, m):
 pdtr = special("pdtr", _COUNT, lambda z, k, m: -_poisson_density(z, k, m), samples=_counts(3.0, (0.5, 6.0)))
 pdtrc = special("pdtrc", _COUNT, _poisson_density, samples=_counts(3.0, (0.5, 6.0)))
 pdtri = special("pdtri", _COUNT, lambda z, k, y: -1.0 / _poisson_density(y, k, z), samples=_counts(3.0, _P))
-pdtrik = special("pdtrik", *inverse(_poisson, 0, 0), domain=(_P, (2.0, 8.0)))
+pdtrik = special("pdtrik", *inverse(_poisson, 0, 0, _of_poisson), domain=(_P, (2.0, 8.0)))
 
 # --- beta, binomial, F ----------------------------------------------------------------------------------------------
 
@@ -70,7 +71,8 @@ _beta = chain(lambda a, b, x: sc.betainc(a, b, x))
 btdtria = special("btdtria", *inverse(_beta, 0, 0), domain=(_P, (0.7, 4.0), _P))
 btdtrib = special("btdtrib", *inverse(_beta, 1, 1), domain=((0.7, 4.0), _P, _P))
 
-_binomial = chain(lambda k, n, p: sc.betaincc(k + 1.0, n - k, p))
+_of_binomial = lambda k, n, p: sc.betaincc(k + 1.0, n - k, p)
+_binomial = chain(_of_binomial)
 
 
 def _binomial_density(_z, k, n, p):
@@ -87,10 +89,11 @@ bdtrc = special("bdtrc", _COUNT, _COUNT, _binomial_density, integers=(1,), sampl
 bdtri = special(
     "bdtri", _COUNT, _COUNT, lambda z, k, n, y: -1.0 / _binomial_density(y, k, n, z), integers=(1,), samples=_BINOMIAL
 )
-bdtrik = special("bdtrik", *inverse(_binomial, 0, 0), domain=((0.3, 0.8), (6.0, 9.0), (0.3, 0.7)))
+bdtrik = special("bdtrik", *inverse(_binomial, 0, 0, _of_binomial), domain=((0.3, 0.8), (6.0, 9.0), (0.3, 0.7)))
 bdtrin = special("bdtrin", *inverse(_binomial, 1, 1), domain=((2.0, 4.0), (0.2, 0.8), (0.3, 0.7)))
 
-_negative_binomial = chain(lambda k, n, p: sc.betainc(n, k + 1.0, p))
+_of_negative_binomial = lambda k, n, p: sc.betainc(n, k + 1.0, p)
+_negative_binomial = chain(_of_negative_binomial)
 
 
 def _negative_density(_z, k, n, p):
@@ -100,16 +103,21 @@ def _negative_density(_z, k, n, p):
 nbdtr = special("nbdtr", _COUNT, _COUNT, _negative_density, samples=_BINOMIAL)
 nbdtrc = special("nbdtrc", _COUNT, _COUNT, lambda z, k, n, p: -_negative_density(z, k, n, p), samples=_BINOMIAL)
 nbdtri = special("nbdtri", _COUNT, _COUNT, lambda z, k, n, y: 1.0 / _negative_density(y, k, n, z), samples=_BINOMIAL)
-nbdtrik = special("nbdtrik", *inverse(_negative_binomial, 0, 0), domain=((0.4, 0.8), (3.0, 6.0), (0.3, 0.6)))
+nbdtrik = special(
+    "nbdtrik",
+    *inverse(_negative_binomial, 0, 0, _of_negative_binomial),
+    domain=((0.4, 0.8), (3.0, 6.0), (0.3, 0.6)),
+)
 nbdtrin = special("nbdtrin", *inverse(_negative_binomial, 1, 1), domain=((2.0, 5.0), (0.2, 0.8), (0.3, 0.6)))
 
-_f = chain(lambda n, d, x: sc.betainc(0.5 * n, 0.5 * d, n * x / (n * x + d)))
+_of_f = lambda n, d, x: sc.betainc(0.5 * n, 0.5 * d, n * x / (n * x + d))
+_f = chain(_of_f)
 _f_upper = chain(lambda n, d, x: sc.betainc(0.5 * d, 0.5 * n, d / (n * x + d)))
 _F = ((1.5, 6.0), (1.5, 6.0), (0.3, 4.0))
 fdtr = special("fdtr", *_f, domain=_F)
 fdtrc = special("fdtrc", *_f_upper, domain=_F)
 fdtri = special("fdtri", *inverse(_f, 2, 2), domain=((1.5, 6.0), (1.5, 6.0), _P))
-fdtridfd = special("fdtridfd", *inverse(_f, 1, 1), domain=((1.5, 6.0), (0.72, 0.8), (2.5, 3.0)))
+fdtridfd = special("fdtridfd", *inverse(_f, 1, 1, _of_f), domain=((1.5, 6.0), (0.72, 0.8), (2.5, 3.0)))
 
 # --- Student's t ----------------------------------------------------------------------------------------------------
 
@@ -121,14 +129,18 @@ def _t_density(_z, df, t):
 
 def _t_freedom(z, df, t):
     # 1/2 + sign(t)/2 betainc(1/2, df/2, y), y = t^2 / (df + t^2); the chain rule's second term is -t / (2 df) density.
-    y = t * t / (df + t * t)
-    return np.sign(t) * 0.25 * betainc_second(0.5 + 0.0 * df, 0.5 * df, y) - 0.5 * t / df * _t_density(z, df, t)
+    # Far out, by the complement: the derivative of betainc(df/2, 1/2, 1 - y).
+    far = t * t > df
+    near_t, far_t = np.where(far, 0.0, t), np.where(far, t, 1.0)
+    near = betainc_second(0.5 + 0.0 * df, 0.5 * df, near_t * near_t / (df + near_t * near_t))
+    beyond = -betainc_first(0.5 * df, 0.5 + 0.0 * df, df / (df + far_t * far_t))
+    return np.sign(t) * 0.25 * np.where(far, beyond, near) - 0.5 * t / df * _t_density(z, df, t)
 
 
 _student = (_t_freedom, _t_density)
 stdtr = special("stdtr", *_student, domain=((1.2, 8.0), (-3.0, 3.0)), elsewhere=formulas.stdtr)
 stdtrit = special("stdtrit", *inverse(_student, 1, 1), domain=((1.2, 8.0), _P), elsewhere=formulas.stdtrit)
-stdtridf = special("stdtridf", *inverse(_student, 0, 0), domain=((0.84, 0.87), (1.9, 2.1)))
+stdtridf = special("stdtridf", *inverse(_student, 0, 0, sc.stdtr), domain=((0.84, 0.87), (1.9, 2.1)))
 
 # --- non-central: in the argument, and for chi square in the shift --------------------------------------------------
 
@@ -148,8 +160,8 @@ _noncentral = (
     lambda _z, x, df, shift: -_compute_shifted_chi_density(x, df + 2.0, shift),
 )
 chndtr = special("chndtr", *_noncentral, samples=_counts((0.5, 8.0), 3.5, (0.4, 3.0)))
-chndtrix = special("chndtrix", *inverse(_noncentral, 0, 0), samples=_counts(_P, 3.5, (0.4, 3.0)))
-chndtrinc = special("chndtrinc", *inverse(_noncentral, 2, 2), samples=_counts((4.0, 8.0), 3.5, (0.3, 0.45)))
+chndtrix = special("chndtrix", *inverse(_noncentral, 0, 0, sc.chndtr), samples=_counts(_P, 3.5, (0.4, 3.0)))
+chndtrinc = special("chndtrinc", *inverse(_noncentral, 2, 2, sc.chndtr), samples=_counts((4.0, 8.0), 3.5, (0.3, 0.45)))
 
 # --- Kolmogorov and Smirnov -----------------------------------------------------------------------------------------
 
@@ -160,14 +172,15 @@ _ODD = 2.0 * np.arange(0.0, 12.0) + 1.0
 def _kolmogorov_density(_z, x):
     """Return the derivative of the survival function: by its theta series, or for small x by the one dual to it."""
     small = x < 1.0
+    none = x < 0.04  # where the density is less than the smallest number, and 0 from 0 on
     high = np.where(small, 1.0, x)[..., None]
-    low = np.where(small, x, 1.0)[..., None]
+    low = np.where(small & ~none, x, 1.0)[..., None]
     signs = np.where(_TERMS % 2 == 0, 1.0, -1.0)
     far = 8.0 * (signs * _TERMS**2 * high * np.exp(-2.0 * (_TERMS * high) ** 2)).sum(-1)
     c = (_ODD * math.pi) ** 2 / 8.0
     terms = np.exp(-c / (low * low)) * (2.0 * c / (low * low) - 1.0) / (low * low)
     near = -math.sqrt(2.0 * math.pi) * terms.sum(-1)
-    return np.where(small, near, far).astype(x.dtype)
+    return np.where(none, 0.0, np.where(small, near, far)).astype(x.dtype)
 
 
 kolmogorov = special("kolmogorov", _kolmogorov_density, domain=(0.4, 2.0))

@@ -177,11 +177,14 @@ inv_boxcox1p = special(
 
 
 def _tukey_density(z, _x, lmbda):
-    return 1.0 / (z ** (lmbda - 1.0) + (1.0 - z) ** (lmbda - 1.0))
+    inside = (z > 0.0) & (z < 1.0)  # for a positive lambda the distribution ends at 1 / lambda
+    p = np.where(inside, z, 0.5)
+    return np.where(inside, 1.0 / (p ** (lmbda - 1.0) + (1.0 - p) ** (lmbda - 1.0)), 0.0)
 
 
 def _tukey_shape(z, x, lmbda):
-    quantile = boxcox_slope(np.log(z), lmbda) - boxcox_slope(np.log1p(-z), lmbda)
+    p = np.where((z > 0.0) & (z < 1.0), z, 0.5)
+    quantile = boxcox_slope(np.log(p), lmbda) - boxcox_slope(np.log1p(-p), lmbda)
     return -quantile * _tukey_density(z, x, lmbda)
 
 

@@ -184,10 +184,34 @@ betaln = special(
     lambda _z, a, b: sc.digamma(b) - sc.digamma(a + b),
     domain=(0.3, 3.0),
 )
+
+
+def _is_pole(x):
+    return (x <= 0.0) & (x == np.floor(x))
+
+
+def _poch_base(z, a, m):
+    # gamma(a + m) / gamma(a): where a is a pole of gamma, 1/gamma(a) has a zero and a slope. If a + m is a pole, too, m
+    # is a whole number, and a sum of 1 / (a + j) is left.
+    pole = _is_pole(a)
+    both = pole & _is_pole(a + m)
+    zero = pole & ~both
+    x, top = np.where(zero, a, 1.0), np.where(zero, a + m, 1.0)
+    at_zero = sc.gamma(top) * _rgamma_slope(sc.rgamma(x), x) + z * sc.digamma(top)
+    of_both = z * (sc.digamma(np.where(both, 1.0 - a - m, 1.0)) - sc.digamma(np.where(both, 1.0 - a, 1.0)))
+    regular = z * (sc.digamma(np.where(pole, 1.0, a + m)) - sc.digamma(np.where(pole, 1.0, a)))
+    return np.where(both, of_both, np.where(zero, at_zero, regular))
+
+
+def _poch_steps(z, a, m):
+    jumps = _is_pole(a) & _is_pole(a + m)  # beside such an m the function is zero, or nearly
+    return z * sc.digamma(np.where(jumps, math.nan, a + m))
+
+
 poch = special(
     "poch",
-    lambda z, a, m: z * (sc.digamma(a + m) - sc.digamma(a)),
-    lambda z, a, m: z * sc.digamma(a + m),
+    _poch_base,
+    _poch_steps,
     domain=((0.5, 3.0), (0.2, 2.0)),
 )
 
@@ -329,8 +353,17 @@ def _zeta_order(_z, s, q):
     return jvp(lambda s: _hurwitz(s, q), (s,), (np.ones_like(s),))[1]
 
 
+def _riemann(s):
+    # To the left of 0 by reflection (DLMF 25.4.1), for which Euler and Maclaurin's formula would take more terms.
+    left = s < 0.0
+    right = _hurwitz(np.where(left, 1.0 - s, s), strong(1.0, s.dtype))
+    x = np.where(left, s, -0.5)
+    factor = 2.0 * (2.0 * math.pi) ** (x - 1.0) * np.sin(0.5 * math.pi * x) * sc.gamma(1.0 - x)
+    return np.where(left, factor * right, right)
+
+
 def _riemann_slope(_z, s):
-    return jvp(lambda s: _hurwitz(s, strong(1.0, s.dtype)), (s,), (np.ones_like(s),))[1]
+    return jvp(_riemann, (s,), (np.ones_like(s),))[1]
 
 
 _hurwitz_p = special(

@@ -11,8 +11,9 @@ from fad.backends import like
 from fad.core.primitive import answer
 from fad.core.samples import call
 from fad.core.tracer import Tracer
-from fad.scipy.special import faddeeva, formulas
+from fad.scipy.special import faddeeva, formulas, voigt
 from fad.scipy.special.build import branch, polynomial, special, special_multi
+from fad.scipy.special.voigt import wofz_slope
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 _ROOT_TWO = math.sqrt(2)
@@ -31,17 +32,27 @@ def _far(coefficients, x):
 
 def _erfcx_slope(z, x):
     # 2 x erfcx(x) - 2 / sqrt(pi) cancels for large x, where the asymptotic series holds.
-    near = 2.0 * x * z - _TWO_OVER_ROOT_PI
     if x.dtype.kind == "c":
-        return near
+        return 1j * wofz_slope(z, 1j * x)
+    near = 2.0 * x * z - _TWO_OVER_ROOT_PI
     far = x > 12.0
     return np.where(far, _TWO_OVER_ROOT_PI * _far(_SCALED, np.where(far, x, np.ones_like(x))), near)
+
+
+def _complex_dawsn_slope(near, z):
+    # In the upper half plane dawsn(z) is i sqrt(pi) / 2 (exp(-z^2) - w(z)), of which w is small; the slope is even.
+    far = np.abs(z) > 12.0
+    x = np.where(far, np.where(np.imag(z) < 0, -z, z), 12.0 + 0.0 * z)
+    above = np.imag(x) > 1e-3
+    large = np.where(above, x, 12.0 + 0.0 * x)
+    exponential = (2j / _TWO_OVER_ROOT_PI) * large * np.exp(-large * large)
+    return np.where(far, _far(_DAWSON, x) - np.where(above, exponential, 0.0), near)
 
 
 def _dawsn_slope(z, x):
     near = 1.0 - 2.0 * x * z
     if x.dtype.kind == "c":
-        return near
+        return _complex_dawsn_slope(near, x)
     far = np.abs(x) > 12.0
     return np.where(far, _far(_DAWSON, np.where(far, x, np.ones_like(x))), near)
 
@@ -53,7 +64,7 @@ erfi = special("erfi", lambda _z, x: _TWO_OVER_ROOT_PI * np.exp(x * x), complex=
 dawsn = special("dawsn", _dawsn_slope, complex=True, elsewhere=faddeeva.dawsn)
 wofz_p = special(
     "wofz",
-    lambda z, x: _TWO_OVER_ROOT_PI * 1j - 2.0 * x * z,
+    wofz_slope,
     complex=True,
     samples=lambda s: [call(s.real(3, 4) + 1j * s.real(3, 4))],
     elsewhere=faddeeva.wofz,
@@ -148,33 +159,11 @@ owens_t = special(
     lambda _z, h, a: np.exp(-0.5 * h * h * (1.0 + a * a)) / ((2 * math.pi) * (1.0 + a * a)),
 )
 
-# --- Voigt's profile: the real part of wofz((x + i gamma) / (sigma sqrt 2)) -----------------------------------------
-
-
-def _voigt_parts(x, sigma, gamma):
-    scale = _ROOT_TWO * sigma
-    z = (x + 1j * gamma) / scale
-    return z, wofz_p.partials[0](wofz_p(z), z) / (scale * sigma * math.sqrt(2 * math.pi))
-
-
-def _voigt_x(_v, x, sigma, gamma):
-    return np.real(_voigt_parts(x, sigma, gamma)[1])
-
-
-def _voigt_sigma(v, x, sigma, gamma):
-    z, slope = _voigt_parts(x, sigma, gamma)
-    return -v / sigma - np.real(z * slope) * _ROOT_TWO
-
-
-def _voigt_gamma(_v, x, sigma, gamma):
-    return -np.imag(_voigt_parts(x, sigma, gamma)[1])
-
-
 voigt_profile = special(
     "voigt_profile",
-    _voigt_x,
-    _voigt_sigma,
-    _voigt_gamma,
+    voigt.in_x,
+    voigt.in_sigma,
+    voigt.in_gamma,
     domain=((-2.0, 2.0), (0.5, 1.5), (0.2, 1.2)),
     elsewhere=faddeeva.voigt_profile,
 )

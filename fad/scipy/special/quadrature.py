@@ -71,6 +71,14 @@ def _one_sided(below, left, right, x, safe_left, safe_right):
 
 
 def _gammainc_order(a, x):
+    # At the very beginning gammainc is x**a / gamma(a + 1) (1 - a x / (a + 1)), with rests of the order x**2.
+    first = stop_gradient(x) < 1e-8
+    low, high = np.where(first, x, 0.5), np.where(first, 0.5, x)
+    start = sc.gammainc(a, low) * (np.log(low) - sc.digamma(a + 1.0) - low / (a + 1.0) ** 2)
+    return np.where(first, start, _gammainc_integral(a, high))
+
+
+def _gammainc_integral(a, x):
     a, x = wide(a), wide(x)
     nodes, weight = like(a, _V), like(a, _WEIGHT)
     psi, log_gamma = sc.digamma(a), sc.gammaln(a)
@@ -105,6 +113,15 @@ It is taken over (0, x) or, with the opposite sign, over (x, inf), whichever sid
 
 
 def _betainc_first(a, b, x, rest):
+    # At the very beginning betainc is x**a / (a B(a, b)) (1 - (b - 1) a x / (a + 1)), with rests of the order x**2.
+    first = stop_gradient(x * (1.0 + b)) < 1e-8
+    low = np.where(first, x, 0.5)
+    slope = np.log(low) - sc.digamma(a + 1.0) + sc.digamma(a + b) - (b - 1.0) * low / (a + 1.0) ** 2
+    inner = _betainc_integral(a, b, np.where(first, 0.5, x), np.where(first, 0.5, rest))
+    return np.where(first, sc.betainc(a, b, low) * slope, inner)
+
+
+def _betainc_integral(a, b, x, rest):
     a, b, x, rest = wide(a), wide(b), wide(x), wide(rest)
     nodes, weight = like(a, _V), like(a, _WEIGHT)
     centre = sc.digamma(a) - sc.digamma(a + b)

@@ -18,8 +18,8 @@ from fad.compile.ir.types import BOOL, BYTES, LLVM_TYPE
 from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
 from fad.compile.legalize.scalarize import Expanded, expand_body
 from fad.compile.machine.stack_memory import REALLOC
-from fad.compile.passes.loop_bodies import Loop
 from fad.compile.schedule.steps import node_facts
+from fad.control_flow.loop_layout import Inputs, Loop, Outputs
 from fad.core.graph import Equation, Graph
 
 _GLANCE = 4096  # steps, of a microsecond at most, between two looks at the clock
@@ -147,30 +147,26 @@ class _Writer:
         loop, graph = self.loop, self.body.graph
         kind = [LLVM_TYPE[t.dtype] for t in graph.types]
         named = {i: (constant(np.asarray(c).item(), kind[i]), kind[i]) for i, c in graph.constants.items()}
-        c, m = len(loop.consts), len(loop.carry)
-        start = c + loop.indexed
-        inputs, outputs = self.body.inputs, self.body.outputs
-        states = inputs[start : start + m]
-        carry, new = [i for some in states for i in some], [v for some in outputs[:m] for v in some]
-        count, done, watch, first = self.operands(inputs[:c], states, kind, named)
+        inputs, outputs = Inputs.split(self.body.inputs, loop.params), Outputs.split(self.body.outputs, loop.params)
+        carry, new = [i for some in inputs.carry for i in some], [v for some in outputs.carry for v in some]
+        count, done, watch, first = self.operands(inputs.consts, inputs.carry, kind, named)
         named.update((i, (f"%c{n}", kind[i])) for n, i in enumerate(carry))
-        arrays = {"x": len(loop.xs), "o": m, "y": len(loop.ys)}
+        arrays = {"x": len(inputs.xs), "o": len(inputs.carry), "y": len(outputs.ys)}
         xs, ends, ys = ([self.pointer(f"{x}p{k}") for k in range(n)] for x, n in arrays.items())
         if _stacks(graph):
             self.memory = [self.pointer("memory"), self.pointer("realloc")]
         limit = f"load i64, ptr {count}" if loop.stop == "count" else "add i64 %limit0, 0"
         self.lines.append(f"  %limit = {limit}")
         position = "%p" if loop.reverse else "%t"
-        if loop.indexed:
-            named[inputs[c][0]] = (position, "i64")
-        loads = self.elements(xs, inputs[start + m :], kind, named, position)
+        named.update((i, (position, "i64")) for (i,) in inputs.number)
+        loads = self.elements(xs, inputs.xs, kind, named, position)
         body = self.step(graph, named)
-        stores = self.store_on_stacks(ys, outputs[m:], named, position)
+        stores = self.store_on_stacks(ys, outputs.ys, named, position)
         kinds = [kind[i] for i in carry]
         step = [*loads, *body, *stores]
         lines = self.around(step, first, [named[v][0] for v in new], kinds, watch, self.grow_stack(carry))
         at = 0
-        for k, (some, end) in enumerate(zip(states, ends, strict=True)):
+        for k, (some, end) in enumerate(zip(inputs.carry, ends, strict=True)):
             values = [f"%c{at + n}" for n in range(len(some))]
             self.write(lines, end, values, kind[some[0]] if some else BOOL, f"%e{k}_")
             at += len(some)
@@ -262,24 +258,24 @@ def function(loop: Loop, body: Expanded, strides: list[int]) -> tuple[str, Calla
     return name, lambda: Module(text.replace("@NAME", f"@{name}"), SCALAR)
 
 
-def words(program: Any, loop: Loop, eq: Any, operands: list[int], forever: int, body: Expanded) -> None:
+def words(program: Any, loop: Loop, operands: list[int], forever: int, body: Expanded) -> None:
     """Write the row of arguments."""
-    m = len(loop.carry)
+    results = loop.results
 
     def address(i: int) -> None:
         program.table.point_to(i)
 
     program.table.words.append(loop.length if loop.stop == "length" else forever)
     if loop.stop == "count":
-        address(eq.ins[loop.count])
+        address(loop.count)
     else:
         program.table.words.append(0)
     if loop.stop == "cond":
-        address(eq.outs[-1])
+        address(results.steps[0])
     else:
         program.table.words.append(0)
     program.table.words.append(program.watch.address)
-    for i in (*operands, *eq.outs[: m + len(loop.ys)]):
+    for i in (*operands, *results.carry, *results.ys):
         address(i)
     for stack in _stacks(body.graph):
         program.table.words += [data_address(stack.params["memory"].words), REALLOC]

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fad.compile.ir.lowered_ops import WRITE_PIECES
-from fad.compile.ir.rewriter import Rewriting
 from fad.compile.passes.constants import as_uniform
-from fad.compile.passes.loop_bodies import Loop
+from fad.control_flow.loop_layout import Loop
 from fad.core.cotangent import is_basic
 from fad.core.graph import Equation, Graph
 from fad.core.primitive import REGISTRY
+from fad.core.rewriter import Rewriting, rename
 
 ON_STACK = 1024  # bytes of an array that lies on the stack, and may get into registers
 
@@ -40,7 +40,7 @@ def sums_of(graph: Graph, begun: frozenset) -> frozenset:
             found.add(eq.outs[0])
         elif eq.prim.archetype == "loop":
             loop = Loop(eq)
-            for i, o, x, y in zip(loop.carry, eq.outs, loop.carry_inputs, loop.carry_outputs, strict=False):
+            for i, o, x, y in zip(loop.carry, loop.results.carry, loop.carry_inputs, loop.carry_outputs, strict=True):
                 if i in found and y in sums_of(loop.body, frozenset((x,))):
                     found.add(o)
     return frozenset(found)
@@ -64,26 +64,25 @@ def _in_place(graph: Graph, sums: frozenset) -> Graph:
 def _without_zeros(graph: Graph) -> Graph:
     made = {o: eq for eq in graph.equations for o in eq.outs}
     uses = _uses(graph)
-    types, equations = list(graph.types), []
+    work = Rewriting(graph)
     for eq in graph.equations:
         pair = _find_scatter(graph, eq, made, uses)
         if pair is None:
-            equations.append(eq)
+            work.equations.append(eq)
             continue
         x, pieces = pair
         (o,) = eq.outs
         if pieces.prim.name == "index_add":
-            equations.append(Equation(pieces.prim, (x, *pieces.ins[1:]), pieces.params, (o,), eq.place))
+            work.equations.append(Equation(pieces.prim, (x, *pieces.ins[1:]), pieces.params, (o,), eq.place))
             continue
         for n, (piece, index) in enumerate(zip(pieces.ins, pieces.params["indices"], strict=True)):
             index = index if type(index) is tuple else (index,)
-            types.append(types[o])
-            end = o if n == len(pieces.ins) - 1 else len(types) - 1
-            equations.append(Equation(REGISTRY["index_add"], (x, piece), {"template": index}, (end,)))
+            end = o if n == len(pieces.ins) - 1 else work.add_value(graph.types[o])
+            work.equations.append(Equation(REGISTRY["index_add"], (x, piece), {"template": index}, (end,)))
             x = end
-    used = {*graph.outputs, *(i for eq in equations for i in eq.ins)}
-    equations = [eq for eq in equations if not _adds_to_zeros(graph, eq) or eq.outs[0] in used]
-    return graph.replace(types=types, equations=equations)
+    used = {*graph.outputs, *(i for eq in work.equations for i in eq.ins)}
+    work.equations = [eq for eq in work.equations if not _adds_to_zeros(graph, eq) or eq.outs[0] in used]
+    return work.finish()
 
 
 def _find_scatter(graph: Graph, eq: Equation, made: dict[int, Equation], uses: Counter) -> tuple[int, Equation] | None:
@@ -144,7 +143,7 @@ def _write_chains(graph: Graph) -> Graph:
             continue
         chain = chains.get(eq.outs[0]) if eq.outs else None
         if chain is None:
-            work.equations.append(work.rename(eq))
+            work.equations.append(rename(eq, work.alias))
         else:
             work.write(chain)
     return work.finish().replace(outputs=[work.alias.get(i, i) for i in graph.outputs])
@@ -176,9 +175,6 @@ class _Rewriter(Rewriting):
         self.made = {o: eq for eq in graph.equations for o in eq.outs}
         self.alias: dict[int, int] = {}
 
-    def rename(self, eq: Equation) -> Equation:
-        return Equation(eq.prim, tuple([self.alias.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
-
     def write(self, chain: list[Equation]) -> None:
         """Write the updates of a chain."""
         first, last = chain[0].ins[0], chain[-1].outs[0]
@@ -193,8 +189,7 @@ class _Rewriter(Rewriting):
             return
         runs = [writes] if len(writes) > 1 and all(w.is_box for w in writes) else [[w] for w in writes]
         for k, run in enumerate(runs):
-            self.types.append(self.types[last])
-            end = last if k == len(runs) - 1 else len(self.types) - 1
+            end = last if k == len(runs) - 1 else self.add_value(self.types[last])
             pieces = tuple([self.alias.get(i, i) for w in run for i in (w.piece, *w.at)])
             prim, params = _operation(run)
             self.equations.append(Equation(prim, (version, *pieces), params, (end,), chain[-1].place))

@@ -95,8 +95,9 @@ def note_integers(place: Stored, c: np.ndarray) -> None:
     """Note what is known of an array of constant integers."""
     if place.t == I64 and c.size:
         place.bounds = (int(c.min()), int(c.max()))
-        if c.ndim == 1 and np.array_equal(c, np.arange(c[0], c[0] + c.size)):
-            place.first = int(c[0])
+        step = int(c[1] - c[0]) if c.ndim == 1 and c.size > 1 else 1
+        if c.ndim == 1 and step and np.array_equal(c, c[0] + step * np.arange(c.size)):
+            place.first, place.step = int(c[0]), step
 
 
 def number_of(x: Any, t: str) -> Number:
@@ -184,13 +185,16 @@ class Body:
     def give(self, o: int, value: Value) -> None:
         """Let a value be the result of an operation; compute it now if it is wanted in a place, or read often."""
         if isinstance(value, Computed):
-            often = self.order.uses[o] > 1 and (value.weight > _FREE or math.prod(value.shape) <= 16)
+            few = math.prod(value.shape) <= 16 and value.ramp is None
+            often = self.order.uses[o] > 1 and (value.weight > _FREE or few)
             if o in self.places or often or value.weight > _HEAVY:
                 stored = self.stored(value, self.place(o))
-                kept = o in self.graph.outputs and value.choice is not None
-                if kept:
+                masked = o in self.graph.outputs and value.choice is not None
+                if masked or value.ramp is not None:
                     self.homes[o] = stored
-                value = still_masked(value, stored) if kept else stored
+                    value = still_masked(value, stored) if masked else value
+                else:
+                    value = stored
         self.values[o] = value
 
     def stored(self, value: Value, place: Stored | None = None) -> Stored:

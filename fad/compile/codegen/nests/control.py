@@ -16,11 +16,12 @@ from fad.compile.codegen.nests.emitters import emit_operation
 from fad.compile.codegen.nests.values import Buffer, Computed, Stored, Value, contiguous, make_view, shape_of
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.types import BOOL, BYTES, I64
-from fad.compile.passes.loop_bodies import GUESSED, Loop
+from fad.control_flow.loop_layout import Loop, Outputs
 from fad.core.graph import Equation, Graph, has_effects
 
 _QUIET = 50_000  # operations, of a nanosecond or so, between two looks at the clock
 _FOREVER = 2**62
+_GUESSED = 32  # steps of a loop within a loop whose number is not known
 
 
 def emit_any(body: Body, eq: Equation) -> None:
@@ -42,7 +43,7 @@ def work(graph: Graph) -> int:
         if eq.prim.archetype == "loop":
             inner = work(eq.params["body"])
             known = eq.params["stop"] == "length"
-            total += (eq.params["length"] if known else GUESSED) * inner
+            total += (eq.params["length"] if known else _GUESSED) * inner
         elif eq.prim.archetype == "branch":
             total += max(map(work, eq.params["branches"]))
         else:
@@ -71,7 +72,6 @@ class _Loop:
         self.eq = eq
         self.loop = loop
         self.w = outer.w
-        self.m = len(loop.carry)
         carried = list(zip(loop.carry_inputs, loop.carry_outputs, strict=True))
         arrays = [(i, o) for i, o in carried if loop.body.types[i].shape and i != o]
         begun = [self._begins_at_zero(i) for i in loop.carry]
@@ -79,7 +79,8 @@ class _Loop:
         sums = [i for (i, o), zero in pairs if zero and o in sums_of(loop.body, frozenset((i,)))]
         self.order = Order(loop.body, arrays, frozenset(sums))
         self.graph = self.order.graph
-        self.ends = list(zip(loop.carry_inputs, self.graph.outputs[: self.m], strict=True))
+        self.outputs = Outputs.split(self.graph.outputs, eq.params)
+        self.ends = list(zip(loop.carry_inputs, self.outputs.carry, strict=True))
         self.owned: set[Buffer] = set()
         self.targets: dict[int, list[Stored]] = {}  # of a state that has two places: where it is, and where to put it
         self.rows: dict[int, Stored] = {}  # of a state that each step keeps: the stack in whose rows it lies
@@ -88,9 +89,9 @@ class _Loop:
         loop, outer, w = self.loop, self.outer, self.w
         limit = self._limit()
         self._keep_readable()
-        stacks = [outer.place(o) for o in self.eq.outs[self.m : self.m + len(loop.ys)]]
+        stacks = [outer.place(o) for o in loop.results.ys]
         self._find_rows(stacks)
-        states = [self._state(k) for k in range(self.m)]
+        states = [self._state(k) for k in range(len(loop.carry))]
         pairs = zip(loop.const_inputs, loop.consts, strict=True)
         given: dict[int, Value] = {inner: outer.in_memory(i) for inner, i in pairs}
         rows = [outer.in_memory(i) for i in loop.xs]
@@ -115,10 +116,9 @@ class _Loop:
             self._end(inside, states, found, ends)
         done = w.counted
         self._results(states)
-        for o, stack in zip(self.eq.outs[self.m :], stacks, strict=False):
-            outer.values[o] = stack
-        if loop.stop == "cond":
-            outer.values[self.eq.outs[-1]] = Number(done, I64, 0, _FOREVER)
+        outer.values.update(zip(loop.results.ys, stacks, strict=True))
+        for o in loop.results.steps:
+            outer.values[o] = Number(done, I64, 0, _FOREVER)
 
     def _begins_at_zero(self, i: int) -> bool:
         """Return whether an array is positive zeros, or a sum that began as such."""
@@ -134,7 +134,7 @@ class _Loop:
             return Number(str(loop.length), I64, loop.length, loop.length)
         if loop.stop == "cond":
             return Number(str(_FOREVER), I64, _FOREVER, _FOREVER)
-        count = self.outer.values[self.eq.ins[loop.count]]
+        count = self.outer.values[loop.count]
         assert isinstance(count, Number)
         if count.t != I64:
             raise TooMuch("the number of steps is no integer of 64 bits")
@@ -158,13 +158,13 @@ class _Loop:
 
     def _keep_readable(self) -> None:
         """Copy what is read later still of the places of the results: older versions of these lie there."""
-        for i, o in zip(self.loop.carry, self.eq.outs, strict=False):
+        for i, o in zip(self.loop.carry, self.loop.results.carry, strict=True):
             if self.outer.shape(o) and o in self.outer.places:
                 self.outer.keep_readable(self.outer.places[o], self.eq, i, ())
 
     def _state(self, k: int) -> _Carried:
         """Put the first state where the loop wants it."""
-        outer, i, o = self.outer, self.loop.carry[k], self.eq.outs[k]
+        outer, i, o = self.outer, self.loop.carry[k], self.loop.results.carry[k]
         start, end = self.ends[k]
         if start == end and not (k == 0 and self.loop.stop == "cond"):
             return _Carried("same", outer.in_memory(i))
@@ -200,7 +200,7 @@ class _Loop:
         """Find the states that every step keeps: each is computed in the row where the next step keeps it."""
         if self.loop.stop == "length" and self.loop.length:
             starts = {start: k for k, (start, _) in enumerate(self.ends)}
-            for v, stack in zip(self.graph.outputs[self.m :], stacks, strict=True):
+            for v, stack in zip(self.outputs.ys, stacks, strict=True):
                 if v in starts:
                     self.rows.setdefault(starts[v], stack)
 
@@ -208,7 +208,7 @@ class _Loop:
         """Say where a step finds its state, and where it puts the next one."""
         start, end = self.ends[k]
         if state.kind == "number":
-            t = self.outer.type(self.eq.outs[k])
+            t = self.outer.type(self.loop.results.carry[k])
             given[start] = Number(self.w.fresh(f"load {t}, ptr {state.value}"), t)
         elif state.kind == "by turns":
             place, _ = state.value
@@ -253,7 +253,7 @@ class _Loop:
         elsewhere = {end for (_, end), state in zip(self.ends, states, strict=True) if state.kind == "in place"}
         elsewhere.update(self.loop.carry_inputs)
         found = []
-        for v, stack in zip(self.graph.outputs[self.m :], stacks, strict=True):
+        for v, stack in zip(self.outputs.ys, stacks, strict=True):
             place = _row_of(w, stack, row)
             found.append(place)
             if place.shape and v not in elsewhere:
@@ -264,17 +264,18 @@ class _Loop:
         """Put the next state, and what is stacked, where they belong."""
         w = self.w
         there = {self.ends[k][0] for k, state in enumerate(states) if state.kind == "in rows"}
-        for v, value, place in zip(self.graph.outputs[self.m :], found[self.m :], ends, strict=True):
+        carry, ys = Outputs.split(found, self.eq.params)
+        for v, value, place in zip(self.outputs.ys, ys, ends, strict=True):
             if v in there:
                 there.discard(v)  # it lies in one stack, of those that keep it
             else:
                 inside.put(value, place)
-        numbers = [(s, v) for s, v in zip(states, found, strict=False) if s.kind == "number"]
+        numbers = [(s, v) for s, v in zip(states, carry, strict=True) if s.kind == "number"]
         for state, value in numbers:
             assert isinstance(value, Number)
             w.do(f"store {value.t} {value.name}, ptr {state.value}")
         back: list[tuple[Value, Stored]] = []
-        for k, (state, value) in enumerate(zip(states, found, strict=False)):
+        for k, (state, value) in enumerate(zip(states, carry, strict=True)):
             if state.kind == "copied":
                 (other,) = state.slots
                 inside.put(value, other)
@@ -293,7 +294,7 @@ class _Loop:
 
     def _results(self, states: list[_Carried]) -> None:
         outer, w = self.outer, self.w
-        for o, state in zip(self.eq.outs, states, strict=False):
+        for o, state in zip(self.loop.results.carry, states, strict=True):
             if state.kind == "number":
                 t = outer.type(o)
                 value: Any = Number(w.fresh(f"load {t}, ptr {state.value}"), t)

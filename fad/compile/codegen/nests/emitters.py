@@ -30,6 +30,7 @@ from fad.compile.codegen.nests.values import (
     spread,
     stored_view,
 )
+from fad.compile.codegen.nests.windows import window_of
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.expressions import is_heavy, template
 from fad.compile.ir.types import BOOL, F32, F64, I64
@@ -58,8 +59,8 @@ def emit_operation(body: Body, eq: Equation) -> None:
     _elementwise(body, eq, text)
 
 
-def _touch(shape: tuple) -> None:
-    if math.prod(shape) > MOST_TOUCHED:
+def _touch(body: Body, shape: tuple) -> None:
+    if math.prod(shape) > MOST_TOUCHED and not body.w.large:
         raise TooMuch("its arrays are large enough for kernels of their own")
 
 
@@ -74,7 +75,7 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
         text = text.replace(f"{{{old}}}", f"{{{new}}}")
     if is_heavy(text) and math.prod(shape) > MOST_HEAVY:
         raise TooMuch("it computes functions of arrays, which kernels do in vectors")
-    _touch(shape)
+    _touch(body, shape)
     operands = [body.operand(eq.ins[k], shape) for k in read]
     bounds = _bounds(eq, text, [bounds_of(x) for x in operands], t)
 
@@ -164,11 +165,12 @@ def _positions(body: Body, eq: Equation, first: int, shape: tuple) -> tuple[tupl
 
 def _take(body: Body, eq: Equation) -> None:
     x, o = body.values[eq.ins[0]], eq.outs[0]
-    looked_up = lookup_of(body, eq, 1, shape_of(x))
+    window = window_of(body, eq, 1, shape_of(x))
+    looked_up = lookup_of(body, eq, 1, shape_of(x)) if window is None else None
     if looked_up is not None:
         take_many(body, eq, looked_up)
         return
-    shape, sources = _positions(body, eq, 1, shape_of(x))
+    shape, sources = window or _positions(body, eq, 1, shape_of(x))
     found = make_view(body.w, x, shape, sources)
     if o in body.places:
         found = body.stored(found, body.place(o)) if shape else found
@@ -182,12 +184,13 @@ def _update(body: Body, eq: Equation) -> None:
     (o,) = eq.outs
     if body.type(v) != body.type(o) or body.type(x) != body.type(o):
         raise TooMuch(f"{eq.prim.name} converts what it writes")
-    looked_up = lookup_of(body, eq, 2, body.shape(o))
+    window = window_of(body, eq, 2, body.shape(o))
+    looked_up = lookup_of(body, eq, 2, body.shape(o)) if window is None else None
     if looked_up is not None:
         update_many(body, eq, looked_up)
         return
-    shape, sources = _positions(body, eq, 2, body.shape(o))
-    _touch(shape)
+    shape, sources = window or _positions(body, eq, 2, body.shape(o))
+    _touch(body, shape)
     value = body.values[v]
     place = body.take_over(eq, x, o)
     value = body.values[v]
@@ -206,7 +209,7 @@ def _write_pieces(body: Body, eq: Equation) -> None:
     x, *values = eq.ins
     (o,) = eq.outs
     shape = body.shape(o)
-    _touch(shape)
+    _touch(body, shape)
     if any(body.type(i) != body.type(o) for i in eq.ins) or body.type(o) == BOOL:
         raise TooMuch("pieces must be converted")
     place = body.take_over(eq, x, o)
@@ -278,7 +281,7 @@ def _give_view(body: Body, o: int, value: Value) -> None:
 def _join(body: Body, eq: Equation) -> None:
     (o,), axis, start = eq.outs, eq.params["axis"], 0
     place = body.place(o)
-    _touch(place.shape)
+    _touch(body, place.shape)
     for i in eq.ins:
         if body.type(i) != place.t:
             raise TooMuch("join converts what it joins")
@@ -296,7 +299,7 @@ def _never(axis: int) -> Index:
 def _scatter(body: Body, eq: Equation) -> None:
     (o,) = eq.outs
     place = body.place(o)
-    _touch(place.shape)
+    _touch(body, place.shape)
     if any(body.type(i) != place.t for i in eq.ins) or place.t == BOOL:
         raise TooMuch("scatter converts what it writes")
     if not all(map(is_basic, eq.params["indices"])):
@@ -317,7 +320,7 @@ def _reduction(body: Body, eq: Equation) -> None:
     t, shape = body.type(o), body.shape(x)
     if not axes or 0 in shape or (body.type(x) != t and not (how == "add" and t == I64)) or t == BOOL:
         raise TooMuch(f"{eq.prim.name} of these operands has no machine code")
-    _touch(shape)
+    _touch(body, shape)
     value, w = body.values[x], body.w
     if body.type(x) != t:
         value = _cast(value, t)

@@ -77,7 +77,7 @@ def _are_inside(places: Value, size: int) -> bool:
 def take_many(body: Body, eq: Equation, lookup: Lookup) -> None:
     """Read elements at many places; where one may be outside of the array, all of them at once."""
     (x, _), (o,) = eq.ins, eq.outs
-    if math.prod(lookup.shape) > _MOST:
+    if math.prod(lookup.shape) > _MOST and not body.w.large:
         raise TooMuch("its arrays are large enough for kernels of their own")
     value = body.in_memory(x)
     shape = shape_of(value)
@@ -97,7 +97,7 @@ def update_many(body: Body, eq: Equation, lookup: Lookup) -> None:
     """Write or add elements at many places, one after the other."""
     (x, v, _), (o,), w = eq.ins, eq.outs, body.w
     adds, t = eq.prim.name == "index_add", body.type(o)
-    if math.prod(lookup.shape) > _MOST or (adds and t == BOOL):
+    if (math.prod(lookup.shape) > _MOST and not w.large) or (adds and t == BOOL):
         raise TooMuch("an update of many places that kernels do")
     place = body.take_over(eq, x, o)
     value = _apart(body, v, place)

@@ -35,11 +35,15 @@ def mask_of(w: Writer, eq: Equation, operands: list[Value], numbers: list[Value]
     closed, swapped = _COMPARISONS[name]
     left, right = numbers[::-1] if swapped else numbers  # left < right, or left <= right
     n = shape_of(operands[0])[0]
-    if isinstance(left, Stored) and left.first is not None and isinstance(right, Number):
-        return Mask(0, w.plus(right.index, closed - left.first))
-    if isinstance(right, Stored) and right.first is not None and isinstance(left, Number):
-        return Mask(w.plus(left.index, 1 - closed - right.first), n)
+    if _counts(left) and isinstance(right, Number):
+        return Mask(0, w.plus(right.index, closed - left.first))  # type: ignore[union-attr, operator]
+    if _counts(right) and isinstance(left, Number):
+        return Mask(w.plus(left.index, 1 - closed - right.first), n)  # type: ignore[union-attr, operator]
     return None
+
+
+def _counts(x: Value) -> bool:
+    return isinstance(x, Stored) and x.first is not None and x.step == 1
 
 
 def _both(w: Writer, a: Mask, b: Mask) -> Mask | None:

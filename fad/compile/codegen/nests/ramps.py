@@ -1,4 +1,4 @@
-"""Places of an axis: integers that rise or fall by one step, and those of which a mask says which count.
+"""Places of an axis: integers that rise or fall in even steps, and those of which a mask says which count.
 
 ``k - 1 - i`` are the places of a reversed slice. An element of such an array is computed from its position and read
 nowhere, so LLVM sees that neighbours are read, and whether all of them lie within an array is checked at the first and
@@ -17,7 +17,7 @@ from fad.core.graph import Equation
 
 
 class Ramp(NamedTuple):
-    """What an array of one axis holds: ``start + step * i`` at place i."""
+    """What an array holds whose other axes have one place: ``start + step * i`` at place i."""
 
     start: Index
     step: int
@@ -26,9 +26,10 @@ class Ramp(NamedTuple):
         return w.plus(w.times(i, self.step), self.start)
 
 
-def _of(x: Value) -> Ramp | None:
+def find_ramp(x: Value) -> Ramp | None:
+    """Return what an array holds, if that is a ramp."""
     if isinstance(x, Stored):
-        return None if x.first is None else Ramp(x.first, 1)
+        return None if x.first is None else Ramp(x.first, x.step)
     return x.ramp if isinstance(x, Computed) else None
 
 
@@ -39,7 +40,7 @@ def ramp_of(w: Writer, eq: Equation, numbers: list[Value]) -> Ramp | None:
         return None
     x, y = numbers
     swapped = isinstance(x, Number)
-    ramp, number = _of(y if swapped else x), x if swapped else y
+    ramp, number = find_ramp(y if swapped else x), x if swapped else y
     if ramp is None or not isinstance(number, Number) or number.t != I64:
         return None
     if name == "add":
@@ -87,7 +88,7 @@ def kept_within(w: Writer, places: Value, size: int) -> Computed | None:
 
 def _inside(w: Writer, x: Value, part: Stretch, size: int) -> Computed:
     """Return places that are within an axis of some size in a part of them, after a check of these."""
-    ramp = _of(x)
+    ramp = find_ramp(x)
     if ramp is not None:
         ends = [ramp.at(w, i) for i in (part.start, w.plus(part.start, w.plus(part.length, -1)))]
         within = [w.new(f"icmp ult i64 {i}, {size}") for i in ends]

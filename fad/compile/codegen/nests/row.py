@@ -18,9 +18,12 @@ from fad.compile.passes.constants import as_uniform
 from fad.core.graph import Equation
 
 
-def native_nest(program: Program, eq: Equation) -> bool:
-    """Put a loop, with all loops in it, into the table of a program as one function; false if it is not fit."""
-    writer = Writer()
+def native_nest(program: Program, eq: Equation, large: bool = False) -> bool:
+    """Put a loop, with all loops in it, into the table of a program as one function; false if it is not fit.
+
+    With `large`, the arrays of one operation may have more elements than a kernel of its own should do.
+    """
+    writer = Writer(large)
     memory = Memory(writer)
     try:
         _write(program, eq, memory)

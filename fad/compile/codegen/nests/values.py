@@ -33,7 +33,8 @@ class Stored:
     weight = 0
 
     bounds: Bounds = (None, None)
-    first: int | None = None  # of an array that counts upwards
+    first: int | None = None  # of an array of integers in even steps
+    step = 1
 
     def __init__(self, buffers: frozenset, pointer: str, offset: Index, shape: tuple, strides: tuple, t: str):
         self.buffers = buffers
@@ -172,7 +173,7 @@ def stored_view(w: Writer, value: Stored, shape: tuple, sources: list[Source]) -
             offset = w.plus(offset, w.times(source[1], stride))
         else:
             _, axis, start, step = source
-            offset = w.plus(offset, start * stride)
+            offset = w.plus(offset, w.times(start, stride))
             strides[axis] += step * stride
     found = Stored(value.buffers, value.pointer, offset, shape, tuple(strides), value.t)
     found.bounds = value.bounds
@@ -269,7 +270,10 @@ def reshape_view(w: Writer, value: Value, shape: tuple) -> Value | None:
             else:
                 sources.append(("axis", places[k], 0, 1))
                 k += 1
-        return make_view(w, value, shape, sources)
+        found = make_view(w, value, shape, sources)
+        if isinstance(value, Computed) and isinstance(found, Computed):
+            found.ramp = value.ramp
+        return found
     if isinstance(value, Stored) and value.is_contiguous():
         return Stored(value.buffers, value.pointer, value.offset, shape, contiguous(shape, value.t), value.t)
     return None

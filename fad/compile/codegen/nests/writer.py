@@ -41,8 +41,9 @@ class Number(NamedTuple):
 class Writer(Emitter):
     """Collects the blocks of one function."""
 
-    def __init__(self) -> None:
+    def __init__(self, large: bool = False) -> None:
         super().__init__("v")
+        self.large = large  # whether one operation may have more elements than a kernel of its own should do
         self.slow = True  # the C library's functions are right for every argument
         self.slots: list[str] = []  # instructions of the entry block
         self.labels = 0

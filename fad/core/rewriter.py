@@ -1,4 +1,4 @@
-"""What passes that rewrite operations have in common: the values, constants and equations written so far."""
+"""What all that rewrites recorded programs has in common: the values, constants and equations written so far."""
 
 from __future__ import annotations
 
@@ -57,6 +57,13 @@ class Rewriting:
         return self.graph.replace(types=self.types, equations=self.equations, constants=self.constants)
 
 
+def rename(eq: Equation, alias: dict[int, int]) -> Equation:
+    """Return an equation with other values in the place of those that `alias` names."""
+    if alias.keys().isdisjoint(eq.ins):
+        return eq
+    return Equation(eq.prim, tuple([alias.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
+
+
 def rewrite_equations(graph: Graph, rewrite: Callable, constants: dict | None = None) -> Graph:
     """Run over the equations once: `rewrite` gets each with its operands' new names, and returns it, another or None.
 
@@ -64,11 +71,8 @@ def rewrite_equations(graph: Graph, rewrite: Callable, constants: dict | None = 
     """
     alias: dict[int, int] = {}
     equations = []
-    untouched = alias.keys().isdisjoint
     for eq in graph.equations:
-        if not untouched(eq.ins):
-            eq = Equation(eq.prim, tuple([alias.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
-        eq = rewrite(eq, alias)
+        eq = rewrite(rename(eq, alias), alias)
         if eq is not None:
             equations.append(eq)
     outputs = [alias.get(i, i) for i in graph.outputs]
