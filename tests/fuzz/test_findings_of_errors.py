@@ -408,3 +408,11 @@ def test_the_cross_product_of_plane_vectors_is_an_array():
     y = np.array([1.0, 2.0])
     np.testing.assert_array_equal(fad.jacobian(f)(3.0, y), 0.0)
     np.testing.assert_array_equal(fad.jit(f)(3.0, y), f(3.0, y))
+
+
+@pytest.mark.parametrize("axes", [None, (0,), (1, 0), (-1,), (0, 0), (5,)])
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (1, 1, 3), (3, 1), (), (1,), (0,)])
+@pytest.mark.parametrize("of", [(3, 3), (1, 3, 3), (1, 1), (0, 0), (3, 1, 3)])
+def test_tensorsolve_takes_the_shapes_that_numpy_takes(of, shape, axes):
+    a = np.arange(1.0, 1.0 + np.prod(of)).reshape(of) + 5.0 * (np.eye(3).reshape(of) if np.prod(of) == 9 else 0.0)
+    check(lambda x: np.linalg.tensorsolve(a, x, axes), np.ones(shape))

@@ -15,6 +15,8 @@ from fad.compile.schedule.fusion import Step
 from fad.compile.schedule.split_reductions import in_stages
 from fad.compile.schedule.steps import node_facts
 
+_SHORT_ROW, _LONG_ROW = 16, 64  # elements of a row that is slow to begin, and of one that is not
+
 
 def add_loop(program: Program, step: Step) -> Callable | None:
     """Add the kernel of a group of elementwise operations."""
@@ -26,8 +28,33 @@ def add_loop(program: Program, step: Step) -> Callable | None:
     extents, strides = program.table.layout(step.shape, arrays)
     if len(extents) > MOST_AXES:
         return one_by_one(program, step)
+    operands, extents, strides = _lengthen_rows(program, operands, extents, strides)
     program.table.add_loop(nodes, types, operands, outs, [numbers[o] for o in outs], extents, strides)
     return None
+
+
+def _lengthen_rows(program: Program, operands: list, extents: tuple, strides: tuple) -> tuple:
+    """Make one row of several short ones, if only what is the same in all rows does not run on from one to the next.
+
+    Such an operand, of the few numbers of a row, is written out for as many rows as become one.
+    """
+    if len(extents) < 2 or not 1 < extents[-1] < _SHORT_ROW:
+        return operands, extents, strides
+    *lead, rows, n = extents
+    together = max(r for r in range(1, min(rows, _LONG_ROW // n) + 1) if rows % r == 0)
+    same = [k for k, s in enumerate(strides) if s[-2] == 0 and s[-1]]
+    runs_on = all(s[-2] == n * s[-1] for k, s in enumerate(strides) if k not in same)
+    if not same or not runs_on or same[-1] >= len(operands) or together * n < _SHORT_ROW or rows < 4 * together:
+        return operands, extents, strides
+    operands = list(operands)
+    longer = [(*s[:-2], s[-2] * together, s[-1]) for s in strides]
+    for k in same:
+        shape = (*[m if s else 1 for m, s in zip(lead, strides[k], strict=False)], together, n)
+        row = np.lib.stride_tricks.as_strided(program.memory.at[operands[k]], shape, strides[k], writeable=False)
+        operands[k] = program.table.copy_view(row, operands[k])
+        steps = program.memory.at[operands[k]].strides
+        longer[k] = (*[s if m > 1 else 0 for m, s in zip(shape[:-2], steps, strict=False)], 0, steps[-1])
+    return operands, (*lead, rows // together, together * n), tuple(longer)
 
 
 def add_sum(program: Program, step: Step) -> Callable | None:

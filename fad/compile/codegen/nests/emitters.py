@@ -73,6 +73,7 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
     work, read, selects = node_facts(graph, eq, text)
     for new, old in enumerate(read):
         text = text.replace(f"{{{old}}}", f"{{{new}}}")
+    text = "{0}" if text == "({0})" else text
     if is_heavy(text) and math.prod(shape) > MOST_HEAVY:
         raise TooMuch("it computes functions of arrays, which kernels do in vectors")
     _touch(body, shape)
@@ -85,7 +86,8 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
         return Number(w.cast(value, BOOL if t == BOOL else work, t), t, *bounds)
 
     if not shape:
-        body.values[o] = compute(body.w, ())
+        number = _position(body.w, eq, operands, bounds) if t == I64 else None
+        body.values[o] = body.w.note(number or compute(body.w, ()))
         if o in body.places:
             body.put(body.values[o], body.places[o])
         return
@@ -95,6 +97,16 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
         return
     weight = 0 if text == "{0}" and work == t else 12 if is_heavy(text) else 1
     body.give(o, _split(body, eq, Computed(shape, t, compute, operands, weight, bounds, operands), operands, work))
+
+
+def _position(w: Writer, eq: Equation, operands: list[Value], bounds: Bounds) -> Number | None:
+    """Return the sum or difference of two integers as a position, which is known if it is one already."""
+    name = eq.prim.name.removeprefix("python_")
+    if name not in ("add", "subtract") or any(x.t != I64 for x in operands):
+        return None
+    x, y = [element(w, x, ()).index for x in operands]
+    found = w.plus(x, y) if name == "add" else w.minus(x, y)
+    return Number(str(found), I64, *((found, found) if type(found) is int else bounds))
 
 
 def _split(body: Body, eq: Equation, value: Computed, operands: list[Value], work: str) -> Computed:
