@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import is_heavy, template
-from fad.compile.ir.lowered_ops import VIEWS
+from fad.compile.ir.lowered_ops import REDUCTIONS, VIEWS
 from fad.compile.ir.slice_writes import view_of
 from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
 from fad.core.cotangent import is_basic
@@ -23,12 +23,10 @@ MOST_OPERATIONS = 300  # of single numbers in one step
 MOST_HEAVY = 9  # functions that vectors compute much faster
 MOST_OF_BRANCH = 128  # operations of a branch that is computed whether it is taken or not
 
-_COMBINE = {"sum_over": "add", "max_over": "maximum", "min_over": "minimum"}
-
 
 def can_combine(graph: Graph, eq: Equation) -> bool:
     """Return whether an operation adds up elements one after the other, of booleans their number, or is an extreme."""
-    if eq.prim.name not in _COMBINE or not eq.params["axis"]:
+    if eq.prim.name not in REDUCTIONS or not eq.params["axis"]:
         return False
     x, out = graph.types[eq.ins[0]], graph.types[eq.outs[0]]
     counts = eq.prim.name == "sum_over" and x.dtype == bool and out.dtype == np.int64
@@ -180,7 +178,7 @@ class Expansion(Rewriting):
             convert = lambda i: self.compute("convert", (i,), {"dtype": t.dtype}, t)
             x = np.array(list(map(convert, x.flat)), np.int64).reshape(x.shape)
         rows = x.transpose(*kept, *axis).reshape(t.size, -1)
-        return np.array([self.chain(_COMBINE[eq.prim.name], list(row), t) for row in rows], np.int64).reshape(t.shape)
+        return np.array([self.chain(eq.prim.combines, list(row), t) for row in rows], np.int64).reshape(t.shape)
 
     def product(self, x: np.ndarray, y: np.ndarray, t: Type) -> np.ndarray:
         a, b = np.atleast_2d(x), y if y.ndim == 2 else y[:, None]
