@@ -326,7 +326,7 @@ def compose(plan: Plan, sources: Any, inputs: int, symmetric: bool) -> Plan:
     Column j of that one's matrix, and row j of a symmetric one's, belongs to input number ``sources[j]``.
     """
     inner, take = plan.pattern, plan.first.take
-    plan.pattern = plan.first = None  # not to be held beside what is made of them
+    del plan.pattern, plan.first  # not to be held beside what is made of them
     kind, make, m, indptr = inner.indices.dtype, type(inner), inner.shape[0], inner.indptr
     ordered = make((take, sources.astype(kind)[inner.indices], indptr), shape=(m, inputs))
     del inner, take

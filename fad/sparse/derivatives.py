@@ -19,7 +19,7 @@ from fad.sparse.chains import chain, is_chain
 from fad.sparse.colouring import REVERSE, Plan, bound_cost, compose, cost
 from fad.sparse.dependence import dependences
 from fad.sparse.entries import compute_entries
-from fad.sparse.gathers import Cut, cut_gathers, find_cut, no_shifts
+from fad.sparse.gathers import Cut, CutChanged, cut_gathers, find_cut, no_shifts
 from fad.sparse.passes import VectorMap
 from fad.transforms.check import as_primal
 from fad.transforms.grad import grad, split_arguments
@@ -99,6 +99,13 @@ class Point:
 
 def plan_passes(point: Point, plan: Callable) -> Plan:
     """Return the passes that tell the matrix: of the function itself, or of what lies between its gathers."""
+    try:
+        return _plan_cut_function(point, plan)
+    except CutChanged:  # no two runs gather alike
+        return plan(point.pattern())
+
+
+def _plan_cut_function(point: Point, plan: Callable) -> Plan:
     computed, parts = point.scalar is None, None
     cut = point.find_cut(computed, scatters=computed)
     if cut is not None and cut.operands:

@@ -122,10 +122,18 @@ class DirectionsTrace(Trace):
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
-    def _give_up(self, *_: Any) -> Any:
+    def concrete(self, x: Tracer, convert: Callable) -> Any:
         raise NotByDirections
 
-    concrete = outcome = any_of = number = as_array = stop = _give_up
+    number = concrete
+
+    def as_array(self, x: Tracer, dtype: Any, copy: bool | None) -> Any:
+        raise NotByDirections
+
+    def stop(self, x: Tracer) -> Any:
+        raise NotByDirections
+
+    outcome = any_of = stop
 
 
 def _stand_in(x: Any) -> Any:

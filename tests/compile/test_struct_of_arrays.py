@@ -1,5 +1,7 @@
 """Batches of small arrays are computed as one vector for each of their elements, with the same results."""
 
+import math
+
 import numpy as np
 import pytest
 from natively import compiled, native
@@ -78,6 +80,35 @@ def asked(x):
     return y if np.sum(y[:, 2]) > 1e9 else y * y[:, 1:2]
 
 
+def nearest(x, c):
+    """Return the sum of the squared distances of points from the nearest of some others."""
+    squares = np.sum(x * x, axis=1) + np.sum(c * c, axis=1)[:, None] - 2 * c @ x.T
+    return np.sum(np.min(squares, axis=0))
+
+
+def rows(x):
+    y = x.T * np.arange(1.0, 4.0)[:, None]
+    return y / np.max(np.abs(y), axis=0), y[0] * y[1], np.sum(y, axis=1), np.max(y[:2] * y[2], axis=1)
+
+
+def in_the_middle(x, y):
+    both = np.stack([x, y])  # (2, n, 3)
+    return np.sum(both * both[:, :, :1], axis=(0, 2)), both.transpose(1, 2, 0) * 2.0, np.sum(both[0] * both[1], 0)
+
+
+def fitted(x, w):
+    def loss(w):
+        residual = np.tanh(x[:, 0] * w[0] + w[1]) - x[:, 1] * w[2]
+        return np.sum(np.stack([residual, 0.1 * residual * x[:, 2]], axis=1) ** 2)
+
+    return fad.value_and_grad(loss)(w)
+
+
+def counted(x):
+    larger = x > x[:, :1]
+    return np.sum(larger, axis=0), np.sum(larger), np.sum(larger * x, axis=0, keepdims=True), np.sum(x * x[:, 1:2])
+
+
 X, Y, Q = rng.normal(size=(45, 3)), rng.normal(size=(45, 3)), rng.normal(size=(45, 4))
 PROGRAMS = {
     "rotations": (rotated, X, Y),
@@ -92,6 +123,11 @@ PROGRAMS = {
     "elements that are the same throughout": (alike, X),
     "Jacobians": (blocks, X, Y),
     "a guard": (asked, X),
+    "distances from a few points": (fad.grad(nearest, argnums=1), X, Y[:5]),
+    "rows": (rows, X),
+    "a batch in the middle": (in_the_middle, X, Y),
+    "sums over the batch": (fitted, X, Y[0]),
+    "counts": (counted, X),
     "shared arrays": (lambda x, m, v: np.sum(x[:, None, :] * m, axis=2) + v, X, Y[:3], Y[0]),
     "an ellipsis": (lambda x: x[..., 0] * x[..., ::2].sum(axis=-1), X),
     "a column of what is given": (lambda x, y: x[:, 1] * np.sum(x * y, axis=1), X, Y),
@@ -131,6 +167,11 @@ def test_what_computes_with_small_arrays_is_one_loop(name):
     before, after = _split(f, *[np.tile(x, (200, 1)) for x in xs])[2]
     assert before > after
     assert after == 1
+
+
+def test_sums_over_the_batch_are_in_the_loop_that_computes_what_they_add_up():
+    steps = plan_steps(_split(fitted, np.tile(X, (200, 1)), Y[0])[1], kind_of)
+    assert [s.kind for s in steps if math.prod(s.shape) > 9] == ["sum"]
 
 
 def test_a_result_is_stored_where_it_is_wanted():

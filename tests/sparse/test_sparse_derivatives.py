@@ -1,5 +1,6 @@
 """Sparse Jacobians and Hessians against the dense ones, and what they promise about passes, patterns and transforms."""
 
+import itertools
 import subprocess
 import sys
 
@@ -203,6 +204,19 @@ def test_a_compiled_jacobian_of_a_linear_function_is_a_constant_that_may_be_writ
             assert found.indptr.size == 4
             np.testing.assert_array_equal(found.toarray(), wanted)
             found.data[:] = 7.0
+
+
+def test_a_function_may_gather_otherwise_in_each_run():
+    runs = itertools.count()
+    index = np.array([0, 0, 2])
+
+    def f(x):
+        for _ in range(next(runs) % 3):
+            x[index] * 2.0
+        return x[index] ** 2
+
+    for _ in range(5):
+        np.testing.assert_allclose(fad.sparse.jacobian(f)(X).toarray(), fad.jacobian(lambda x: x[index] ** 2)(X))
 
 
 def test_gathers_in_a_loop_that_a_program_runs_as_one_are_seen():

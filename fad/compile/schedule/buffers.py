@@ -215,7 +215,7 @@ class Memory:
                         alone = counts[i] == 1
                     # what else reads it must find it there: not where a result is, which is elsewhere in each call
                     fits = alone or (shared and i == piece and outer not in self.graph.outputs and i not in found)
-                    if fits and i not in self.graph.outputs and 0 < len(self.graph.types[i].shape) <= 4:
+                    if fits and i not in self.graph.outputs and len(self.graph.types[i].shape) <= 4:
                         found[i] = Wanted(piece, whole, index, alone)
         return found
 
@@ -237,7 +237,7 @@ class Memory:
             if whole not in self.base:
                 self._new_or_inside(whole, wanted, k, strided=True)
             place = self.at[whole][index]
-            even = place.strides[-1] == place.itemsize and place.shape[-1] > 1
+            even = place.size == 1 or (place.strides[-1] == place.itemsize and place.shape[-1] > 1)
             if place.shape == self.graph.types[piece].shape and (even or (strided and alone)):
                 inside = place.reshape(self.graph.types[i].shape)
                 if np.may_share_memory(inside, place):

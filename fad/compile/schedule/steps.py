@@ -18,7 +18,7 @@ from fad.core.graph import GUARD, Equation, Graph, has_effects
 _ORDERED = ("guard", "call", "control")  # what Python sees run: not before the guards that come before
 MOST_WEIGHT, MOST_WEIGHT_LARGE, LARGE_SIZE, MOST_OPERANDS = 24, 1000, 1 << 13, 24
 # In programs of few operations, where kernels are few, what is no function weighs little beside loads and stores.
-_FEW, _SMALL, _LIGHT = 1000, 1 << 8, 0.02
+_FEW, _SMALL, _LIGHT = 1000, 1 << 7, 0.02
 
 
 def plan_steps(graph: Graph, kind_of: Callable[[Graph, Equation], str], updates: Any = None) -> list[Step]:
