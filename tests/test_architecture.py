@@ -240,10 +240,10 @@ OTHER_WORDS = (
 )  # fmt: skip
 # What rewrites of linear algebra and indexing are about: they are named where a pattern is matched or written.
 NAMED_OFTEN = {
-    "add", "subtract", "multiply", "divide", "negative", "positive", "power", "maximum", "minimum", "where_select",
-    "matmul", "sum_over", "max_over", "min_over", "getitem", "index_add", "index_set", "scatter", "join", "permute",
-    "reshape_to", "broadcast", "convert",
-    "copy", "cond", "guard",  # words for much else
+    "add", "subtract", "multiply", "where_select", "matmul", "sum_over", "getitem", "index_add", "index_set", "scatter",
+    "join", "permute", "reshape_to", "broadcast",
+    "maximum", "minimum",  # how kernels combine two elements
+    "copy", "cond", "guard", "convert",  # words for much else
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ How operands and results are laid out says `fad.control_flow.loop_layout`. Param
              "cond": when the first of the carry, a bool, is false
 ``save``     what reverse mode keeps of a long loop: "sqrt", "binomial", "none", "carry" (the state alone), or the
              lengths of the loops that it is cut into
+``adjoint``  of a loop that runs backward: all numbers that it carries are cotangents, or what is derived from them
 """
 
 from __future__ import annotations
@@ -227,7 +228,7 @@ class _Pullback:
         inputs = Inputs(own.consts, own.number, [*sums, *own.cts[:k]], [*own.xs, *own.kept, *own.cts[k:]])
         new = {
             **params, "body": graph.replace(inputs=inputs.join()), **inputs.layout(), "reverse": not params["reverse"],
-            "stop": "length" if params["stop"] == "length" else "count",
+            "stop": "length" if params["stop"] == "length" else "count", "adjoint": True,
         }  # fmt: skip
         zeros = [zeros_like(as_value(x)) for x in consts]
         xs = [*operands.xs, *self.kept, *stacked]

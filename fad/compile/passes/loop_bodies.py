@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.passes.tidy_cotangents import tidy_cotangents
 from fad.control_flow.loop_layout import Inputs, Loop, Outputs, Results
 from fad.control_flow.pullback import pullback_p
 from fad.control_flow.scan import scan_p, while_p
@@ -118,6 +119,9 @@ def _trim_loop(graph: Graph, eq: Equation, alive: set, alias: dict, optimise: Ca
     inputs, operands = inputs.select(reads), operands.select(reads)
     params = {**eq.params, **inputs.layout()}
     body = optimise(body.replace(inputs=inputs.join()))
+    if params.get("adjoint"):
+        carried = Inputs.split(body.inputs, params).carry
+        body = tidy_cotangents(body, {i for i in carried if body.types[i].dtype.kind in "fc"})
     outputs, results = _stack_once(Outputs.split(body.outputs, params), loop.results.select(wanted), alias)
     params["body"] = body.replace(outputs=outputs.join())
     return Equation(eq.prim, tuple(operands.join()), params, tuple(results.join()), eq.place)

@@ -27,13 +27,13 @@ class Step:
         self.number = number
         self.equations = [eq]
         self.templates: list[str] = []
-        self.weight = 0
+        self.weight = 0.0
         self.shape = shape
         self.members: set[int] = set(eq.outs)
         self.operands: set[int] = set(eq.ins)
 
 
-def join(graph: Graph, eq: Equation, level: dict, group: dict, more: int, limits: Callable) -> Step | None:
+def join(graph: Graph, eq: Equation, level: dict, group: dict, more: float, limits: Callable) -> Step | None:
     """Put an operation into the group of one of its operands if all others come from below; return the group.
 
     `more` is what it weighs; ``limits(shape)`` are the most weight and the most operands of a group.
@@ -48,12 +48,12 @@ def join(graph: Graph, eq: Equation, level: dict, group: dict, more: int, limits
         return None
     for other in dict.fromkeys(mine) if len(mine) > 1 else ():  # one group may give several operands
         if other is not best and other.level == best.level:
-            _merge(best, other, group, most_weight - more, most_operands)
+            _merge(graph, best, other, group, most_weight - more, most_operands)
     for i in eq.ins:
         if i not in best.members and level[i] >= best.level:
             return None
     many = len(best.operands) + len(eq.ins) > most_operands
-    if many and len(best.operands.union(eq.ins) - best.members) > most_operands:
+    if many and count_arrays(graph, best.operands.union(eq.ins) - best.members) > most_operands:
         return None
     best.equations.append(eq)
     best.members.update(eq.outs)
@@ -61,10 +61,15 @@ def join(graph: Graph, eq: Equation, level: dict, group: dict, more: int, limits
     return best
 
 
-def _merge(best: Step, other: Step, group: dict, most_weight: int, most_operands: int) -> None:
+def count_arrays(graph: Graph, operands: set[int]) -> int:
+    """Count the operands of a loop, without numbers that are known beforehand."""
+    return sum(i not in graph.constants or bool(graph.types[i].shape) for i in operands)
+
+
+def _merge(graph: Graph, best: Step, other: Step, group: dict, most_weight: float, most_operands: int) -> None:
     """Make two groups of one level and shape one: neither reads what the other computes."""
     operands = best.operands | other.operands
-    outside = len(operands - best.members - other.members)
+    outside = count_arrays(graph, operands - best.members - other.members)
     if best.weight + other.weight > most_weight or outside >= most_operands:
         return
     best.equations += other.equations

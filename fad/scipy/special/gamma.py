@@ -207,7 +207,8 @@ def _is_pole(x):
 
 def _poch_base(z, a, m):
     # gamma(a + m) / gamma(a): where a is a pole of gamma, 1/gamma(a) has a zero and a slope. If m is a whole number,
-    # what a step left of zero adds is a sum of 1 / (a + j): by reflection, for a + m is rounded, and poles are near.
+    # what a step left of zero adds is a sum of 1 / (a + j): by reflection, for a + m is rounded, and the poles are
+    # near.
     pole = _is_pole(a)
     steps = (m == np.floor(m)) & (a < 0.5) & (a + m < 0.5)
     zero = pole & ~steps

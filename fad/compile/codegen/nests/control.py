@@ -149,9 +149,9 @@ class _Loop:
     def _position(self, t: str, limit: Number) -> Number:
         last = None if limit.high is None else max(0, limit.high - 1)
         if not self.loop.reverse:
-            return Number(t, I64, 0, last)
+            return self.w.note(Number(t, I64, 0, last))
         top = self.w.plus(limit.index, -1)
-        return Number(self.w.new(f"sub i64 {top}, {t}"), I64, 0, last)
+        return self.w.note(Number(str(self.w.minus(top, t)), I64, 0, last))
 
     # --- the state ----------------------------------------------------------------------------------------------------
 

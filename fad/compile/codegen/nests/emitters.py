@@ -33,6 +33,7 @@ from fad.compile.codegen.nests.values import (
 from fad.compile.codegen.nests.windows import window_of
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.expressions import is_heavy, template
+from fad.compile.ir.lowered_ops import REDUCTIONS
 from fad.compile.ir.types import BOOL, F32, F64, I64
 from fad.compile.schedule.steps import node_facts
 from fad.core.cotangent import is_basic
@@ -42,7 +43,6 @@ MOST_HEAVY = 9  # elements of functions that kernels compute in vectors
 MOST_TOUCHED = 1 << 18  # elements of one operation: threads share larger ones
 MOST_PRODUCT = 1 << 9  # multiplications of one product of matrices; kernels are faster for larger ones
 MOST_DOTS = 1 << 15  # those of a product of a matrix with a vector
-_COMBINE = {"sum_over": "add", "max_over": "maximum", "min_over": "minimum"}
 
 
 def emit_operation(body: Body, eq: Equation) -> None:
@@ -73,6 +73,7 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
     work, read, selects = node_facts(graph, eq, text)
     for new, old in enumerate(read):
         text = text.replace(f"{{{old}}}", f"{{{new}}}")
+    text = "{0}" if text == "({0})" else text
     if is_heavy(text) and math.prod(shape) > MOST_HEAVY:
         raise TooMuch("it computes functions of arrays, which kernels do in vectors")
     _touch(body, shape)
@@ -85,7 +86,8 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
         return Number(w.cast(value, BOOL if t == BOOL else work, t), t, *bounds)
 
     if not shape:
-        body.values[o] = compute(body.w, ())
+        number = _position(body.w, eq, operands, bounds) if t == I64 else None
+        body.values[o] = body.w.note(number or compute(body.w, ()))
         if o in body.places:
             body.put(body.values[o], body.places[o])
         return
@@ -95,6 +97,16 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
         return
     weight = 0 if text == "{0}" and work == t else 12 if is_heavy(text) else 1
     body.give(o, _split(body, eq, Computed(shape, t, compute, operands, weight, bounds, operands), operands, work))
+
+
+def _position(w: Writer, eq: Equation, operands: list[Value], bounds: Bounds) -> Number | None:
+    """Return the sum or difference of two integers as a position, which is known if it is one already."""
+    name = eq.prim.name.removeprefix("python_")
+    if name not in ("add", "subtract") or any(x.t != I64 for x in operands):
+        return None
+    x, y = [element(w, x, ()).index for x in operands]
+    found = w.plus(x, y) if name == "add" else w.minus(x, y)
+    return Number(str(found), I64, *((found, found) if type(found) is int else bounds))
 
 
 def _split(body: Body, eq: Equation, value: Computed, operands: list[Value], work: str) -> Computed:
@@ -316,7 +328,7 @@ def _scatter(body: Body, eq: Equation) -> None:
 
 
 def _reduction(body: Body, eq: Equation) -> None:
-    (x,), (o,), how, axes = eq.ins, eq.outs, _COMBINE[eq.prim.name], eq.params["axis"]
+    (x,), (o,), how, axes = eq.ins, eq.outs, eq.prim.combines, eq.params["axis"]
     t, shape = body.type(o), body.shape(x)
     if not axes or 0 in shape or (body.type(x) != t and not (how == "add" and t == I64)) or t == BOOL:
         raise TooMuch(f"{eq.prim.name} of these operands has no machine code")
@@ -412,5 +424,5 @@ _RULES: dict[str, Callable[[Body, Equation], None]] = {
     "getitem": _take, "index_set": _update, "index_add": _update, "write_pieces": _write_pieces,
     "reshape_to": _reshape, "permute": _permute, "broadcast": _broadcast, "join": _join, "scatter": _scatter,
     "matmul": _product, "check_number": _check,
-    **dict.fromkeys(_COMBINE, _reduction),
+    **dict.fromkeys(REDUCTIONS, _reduction),
 }  # fmt: skip

@@ -113,7 +113,11 @@ class Computed:
 
     def reads_elsewhere(self, place: Stored) -> bool:
         """Whether an element is computed from what lies at the place of another element, or may be."""
-        return any(_reads_elsewhere(p, place) for p in self.parts)
+        aligned = set(map(id, self.aligned))
+        return any(
+            _reads_elsewhere(p, place) if id(p) in aligned else not buffers_of(p).isdisjoint(place.buffers)
+            for p in self.parts
+        )
 
 
 Value = Number | Stored | Computed
@@ -201,6 +205,8 @@ def make_view(w: Writer, value: Value, shape: tuple, sources: list[Source]) -> V
         return element(w, value, tuple([s[1] for s in sources]))
     if isinstance(value, Stored):
         return stored_view(w, value, shape, sources)
+    if shape == value.shape and sources == [("axis", d, 0, 1) for d in range(len(shape))]:
+        return value
     return _computed_view(value, shape, sources)
 
 
