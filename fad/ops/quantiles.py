@@ -125,7 +125,7 @@ def _leaves_out_the_weightless() -> bool:
 @functools.cache
 def _is_weak_in_double() -> bool:
     """Return whether a level of NumPy's float64 leaves single precision alone, as it did before NumPy 2.4."""
-    return np.quantile(np.zeros(1, np.float32), np.float64(0.5)).dtype == np.float32
+    return np.quantile(np.array([0.0], np.float32), np.float64(0.5)).dtype == np.float32
 
 
 def _put_nan(y: Any, bad: Any) -> Any:
