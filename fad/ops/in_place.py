@@ -11,7 +11,7 @@ from fad.core.conversions import written_into
 from fad.core.memory import RUNS, is_array, layout, root_of, snapshot
 from fad.core.numpy_dispatch import UFUNC_METHODS
 from fad.core.primitive import answer
-from fad.core.tracer import Tracer, outcome
+from fad.core.tracer import Tracer, outcome, strong
 from fad.errors import MissingRuleError
 from fad.ops.functional_updates import At
 from fad.ops.structural import as_array, normalize_axis
@@ -36,7 +36,7 @@ def copyto(dst, src, casting="same_kind", where=True):
         if not np.can_cast(given, dst.dtype, casting):
             raise TypeError(f"Cannot cast scalar from {given!r} to {dst.dtype!r} according to the rule {casting!r}")
     else:
-        src = as_array(src)
+        src = strong(as_array(src))
         extra = src.ndim - dst.ndim
         if extra > 0 and set(src.shape[:extra]) == {1}:  # as an assignment to an item takes them
             src = src.reshape(src.shape[extra:])

@@ -20,6 +20,7 @@ from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer, bind, up_to_date, youngest
 from fad.core.values import depth
 from fad.errors import ItemAssignmentError
+from fad.ops.asking import example
 from fad.ops.index_layout import ARRAY
 from fad.ops.indexing import as_basic, as_full_value, join_index, set_p, split_index
 from fad.ops.structural import as_array
@@ -171,6 +172,8 @@ def _as_written(v: Any, x: Tracer) -> Any:
     if not hasattr(v, "dtype") or v.dtype == x.dtype:
         return v
     if v.dtype.kind == "c" and x.dtype.kind not in "cb":
+        if type(example(v)) is complex:
+            np.empty((), x.dtype)[()] = 1j  # NumPy raises: it drops the imaginary part of its own numbers alone
         message = "Casting complex values to real discards the imaginary part"
         warnings.warn(message, np.exceptions.ComplexWarning, stacklevel=4)
         v = v.real

@@ -416,3 +416,19 @@ def test_the_cross_product_of_plane_vectors_is_an_array():
 def test_tensorsolve_takes_the_shapes_that_numpy_takes(of, shape, axes):
     a = np.arange(1.0, 1.0 + np.prod(of)).reshape(of) + 5.0 * (np.eye(3).reshape(of) if np.prod(of) == 9 else 0.0)
     check(lambda x: np.linalg.tensorsolve(a, x, axes), np.ones(shape))
+
+
+@pytest.mark.parametrize("index", [0, slice(None), [0, 1], np.array([True, False])], ids=repr)
+def test_a_complex_number_of_pythons_is_not_written_into_a_real_array(index):
+    def f(x):
+        c = np.zeros(2)
+        c[index] = x
+        return c
+
+    check(f, 1 + 2j)
+
+
+def test_a_complex_number_of_pythons_is_no_float_under_jit():
+    for f in (float, lambda x: np.zeros(2) + float(x)):
+        with pytest.raises(TypeError, match="not 'complex'"):
+            fad.jit(f)(1 + 2j)
