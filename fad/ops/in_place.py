@@ -15,7 +15,7 @@ from fad.core.tracer import Tracer, outcome, strong
 from fad.errors import MissingRuleError
 from fad.ops.functional_updates import At
 from fad.ops.structural import as_array, normalize_axis
-from fad.ops.writing import assign, check_order, write
+from fad.ops.writing import assign, check_order, refuse_complex, write
 
 
 def _target(x: Any, name: str) -> Tracer:
@@ -68,6 +68,7 @@ def put(a, ind, v, mode="raise"):
         places = np.clip(places, 0, a.size - 1)
     else:
         places = _count_from_the_end(places, a.size)
+    refuse_complex(a, v)
     v = _repeat(v, places.shape[0])
     if v.shape[0]:
         _write_flat(a, places, v)
@@ -92,6 +93,7 @@ def _write_flat(a: Tracer, index: Any, v: Any) -> None:
 def putmask(a, mask, values):
     """Set elements where a mask is true, to the values at the same places."""
     a = _target(a, "putmask")
+    refuse_complex(a, values)
     values = as_array(values)
     values = np.reshape(_repeat(values, a.size), a.shape) if np.size(values) > 1 else values
     assign(a, as_array(values), "unsafe", np.reshape(mask, a.shape))
@@ -103,6 +105,7 @@ def place(arr, mask, vals):
     if np.size(mask) != arr.size:
         raise ValueError("place: mask and data must be the same size")
     places = np.flatnonzero(mask)
+    refuse_complex(arr, vals)
     vals = as_array(vals)
     if np.size(vals) == 0 and len(places):
         raise ValueError("Cannot insert from an empty array!")
