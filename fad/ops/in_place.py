@@ -144,6 +144,7 @@ def fill_diagonal(a, val, wrap=False):
         flat = np.arange(0, a.size, 1 + int(np.cumprod(a.shape[:-1]).sum()))
     if len(flat):
         check_order(a, flat, val)
+        refuse_complex(a, val)
         _write_flat(a, flat, _repeat(val, len(flat)))
 
 
@@ -279,13 +280,18 @@ class Flags:
         return repr(self._plain)
 
 
+def _set_flat(self, v):
+    refuse_complex(self, v)
+    write(self, Ellipsis, np.reshape(_repeat(v, self.size), self.shape))
+
+
 def _set_part(name: str) -> Any:
     def set_part(self: Tracer, value: Any) -> None:
         if name == "imag" and self.dtype.kind != "c":
             raise TypeError("array does not have imaginary part to set")
         if not is_array(self):
             raise AttributeError(f"attribute '{name}' of 'numpy.generic' objects is not writable")
-        write(getattr(self, name), Ellipsis, value)
+        write(getattr(self, name), Ellipsis, strong(as_array(value)))  # of any dtype
 
     return set_part
 
@@ -330,7 +336,7 @@ Tracer.shape = Tracer.shape.setter(_set_shape)
 Tracer.fill, Tracer.sort, Tracer.partition, Tracer.put = _fill, _sort, _partition, _put
 for _name in ("dot", "partition", "argpartition"):
     setattr(Tracer, _name, _of_arrays(_name))
-Tracer.flat = property(Flat, lambda self, v: write(self, Ellipsis, np.reshape(_repeat(v, self.size), self.shape)))
+Tracer.flat = property(Flat, _set_flat)
 Tracer.__delitem__ = _delete
 Tracer.shape = Tracer.shape.setter(_set_shape)  # type: ignore[method-assign]
 Tracer.real = Tracer.real.setter(_set_part("real"))

@@ -440,8 +440,11 @@ def test_a_complex_number_of_pythons_is_not_written_into_a_real_array(index):
         lambda c, v: np.place(c, [True, True], v),
         lambda c, v: np.putmask(c, [True, True], v),
         lambda c, v: np.copyto(c, v, casting="unsafe"),
+        lambda c, v: np.fill_diagonal(c.reshape(1, 2), v),
+        lambda c, v: setattr(c, "flat", v),
+        lambda c, v: setattr(c, "real", v),
     ],
-    ids=["slice", "mask", "put", "place", "putmask", "unsafe"],
+    ids=["slice", "mask", "put", "place", "putmask", "unsafe", "diagonal", "flat", "real"],
 )
 def test_functions_that_write_take_the_complex_numbers_that_numpy_takes(write, value, dtype):
     def f(x):
