@@ -20,7 +20,10 @@ ROOT = Path(fad.__file__).parent
 # A file may import lower layers and earlier entries of its own layer; lazy imports inside functions count.
 # An entry that ends in a dot is a folder and stands for all its files, among which only cycles are forbidden.
 LAYERS = [
-    ["config", "introspect", "introspect.frames", "introspect.places", "introspect.reachable", "errors.", "tree."],
+    [
+        "typing", "config", "introspect", "introspect.frames", "introspect.places", "introspect.reachable", "errors.",
+        "tree.",
+    ],
     ["viz."],
     ["backends."],
     [
