@@ -18,6 +18,7 @@ from fad import tree
 from fad.backends import is_on_device
 from fad.control_flow import traced_slices  # noqa: F401  answers slices with bounds of a body
 from fad.control_flow.compose_views import compose_views, reshape_carries
+from fad.control_flow.independent_steps import run_at_once
 from fad.control_flow.intervals import assume, interval, interval_of
 from fad.control_flow.scan import scan_p, while_p
 from fad.control_flow.split_pullback import find_needed
@@ -83,11 +84,12 @@ def scan(
     peeled: int = _PEELED,
     failed: Callable | None = None,
     accept: Callable | None = None,
+    at_once: bool = False,
 ) -> tuple | None:
     """Record a loop over xs, or of n steps, whose function is ``step(carry, x or number) -> (carry, y)``.
 
     `bound` is the most that a traced n can be, if that is known; `peeled` how many first steps may be written out.
-    ``accept(operands, params)`` may still refuse.
+    ``accept(operands, params)`` may still refuse. With `at_once`, independent steps need not be a loop.
     """
     if not is_recording():
         return None
@@ -105,10 +107,10 @@ def scan(
         x = tree.unflatten(xs_tree, given[index + len(leaves) :]) if items else at
         return step(tree.unflatten(in_tree, carry), x)
 
-    return _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, peeled, failed, accept)
+    return _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, peeled, failed, accept, at_once)
 
 
-def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, failed, accept) -> tuple | None:
+def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, failed, accept, at_once) -> tuple | None:
     heads: list = []
     dynamic = type(n) is Tracer
     for peeled in range(most + 1):
@@ -143,7 +145,9 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
     count = [n] if dynamic else []
     if accept is not None and not accept([*body.captured, *count, *leaves, *items], params):
         return None
-    found = _bind(scan_p, body.captured, count, leaves, items, params)
+    found = run_at_once(body.captured, leaves, items, params) if at_once else None
+    if found is None:
+        found = _bind(scan_p, body.captured, count, leaves, items, params)
     carry, y = tree.unflatten(body.out_tree, found)
     return tree.unflatten(in_tree, tree.leaves(carry)), _with_heads(heads, y, reverse)
 
