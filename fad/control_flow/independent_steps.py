@@ -16,13 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fad.control_flow.subgraph import to_number_p
+from fad.control_flow.subgraph import BodyTrace, to_number_p
 from fad.core.graph import ARRAY as IS_ARRAY
 from fad.core.graph import GUARD, NUMBER, Equation, Graph, has_effects, place_constant
 from fad.core.tracer import Tracer, bind, tracer
 from fad.ops.index_layout import ARRAY
 from fad.ops.indexing import getitem_p
 from fad.staging.may_raise import may_refuse
+from fad.staging.record import recorder
 from fad.transforms.vmap import BatchTrace
 
 _MOST = 1 << 22  # elements that an operation of all steps has at most
@@ -38,8 +39,10 @@ class _Place(NamedTuple):
     first: int
     step: int
 
-    def of_all(self, n: int) -> slice:
-        """Return what n steps touch, in the order of their numbers."""
+    def of_all(self, n: int, size: int) -> slice:
+        """Return what n steps touch of an axis of some size, in the order of their numbers."""
+        if (self.first, self.step, n) == (0, 1, size):
+            return _WHOLE
         stop = self.first + self.step * n
         return slice(self.first, None if stop < 0 else stop, self.step)
 
@@ -178,35 +181,38 @@ class _Plan:
     # --- all steps at once --------------------------------------------------------------------------------------------
 
     def run(self, captured: list, leaves: list, items: list) -> list:
-        body, trace = self.body, BatchTrace(self.n, (), "split")
+        body = self.body
         env: dict[int, Any] = {i: place_constant(c, body.types[i]) for i, c in body.constants.items()}
-        env.update(zip(self.consts, captured, strict=True))
+        env.update(zip(self.consts, map(_lift, captured), strict=True))
         env.update(zip(self.carry, leaves, strict=True))
-        env.update({i: tracer(x, trace, None) for i, x in zip(self.xs, items, strict=True)})
+        env.update({i: _Steps(x, 0) for i, x in zip(self.xs, items, strict=True)})
         if self.indexed:
-            env[self.index] = tracer(np.arange(self.n), trace, None)
-        try:
-            for eq in body.equations:
-                env[eq.outs[0]] = self._step(eq, env, trace)
-            return self._results(env, trace)
-        finally:
-            trace.finish()
+            env[self.index] = _Steps(np.arange(self.n), 0)
+        for eq in body.equations:
+            env[eq.outs[0]] = self._step(eq, env)
+        return self._results(env)
 
-    def _step(self, eq: Equation, env: dict, trace: BatchTrace) -> Any:
-        t, ins = self.body.types[eq.outs[0]], [env[i] for i in eq.ins]
+    def _step(self, eq: Equation, env: dict) -> Any:
+        ins = [env[i] for i in eq.ins]
         if eq.ins[0] in self.arrays:
             if eq.prim.name == "getitem":
-                return self._read(eq, ins, self.places[eq.ins[0]], trace)
-            return self._write(eq, ins, self.places[eq.ins[0]], trace)
+                return self._read(eq, ins, self.places[eq.ins[0]])
+            return self._write(eq, ins, self.places[eq.ins[0]])
         if eq.prim.name == "getitem" and not self.varying.isdisjoint(eq.ins[1:]):
             place = self._place(eq, 1, self.body.types[eq.ins[0]].shape)
             assert place is not None
-            return self._read(eq, ins, place, trace)
-        prim = eq.prim
-        if prim.array_form is not None and any(_is_of(x, trace) for x in ins):
-            prim = prim.array_form
-        y = bind(prim, *ins, **eq.params)
-        return y.astype(t.dtype) if _is_of(y, trace) and y.dtype != t.dtype else y
+            return self._read(eq, ins, place)
+        if not any(type(x) is _Steps for x in ins):
+            return bind(eq.prim, *ins, **eq.params)
+        prim = eq.prim.array_form or eq.prim
+        if prim.archetype == "elementwise" or prim.name == "where_select":
+            y = _elementwise(prim, ins, eq.params)
+        elif prim.name == "matmul" and (found := _dot(ins)) is not None:
+            y = found
+        else:
+            y = _in_front(prim, ins, eq.params, self.n)
+        dtype = self.body.types[eq.outs[0]].dtype
+        return y if y.value.dtype == dtype else y._replace(value=y.value.astype(dtype))
 
     def _index(self, eq: Equation, ins: list, first: int, place: _Place) -> tuple[tuple, list, int]:
         """Return the index of all steps, and at which axis of what it takes the steps are."""
@@ -215,43 +221,101 @@ class _Plan:
         for axis, part in enumerate(eq.params["template"]):
             x = next(given) if part is ARRAY else None
             if axis == place.axis:
-                part = place.of_all(self.n)
+                part = place.of_all(self.n, self.body.types[eq.ins[0]].shape[axis])
             elif x is not None:
                 operands.append(x)
             ahead += type(part) is slice and axis < place.axis
             parts.append(part)
         return tuple(parts), operands, ahead
 
-    def _read(self, eq: Equation, ins: list, place: _Place, trace: BatchTrace) -> Any:
+    def _read(self, eq: Equation, ins: list, place: _Place) -> _Steps:
         template, operands, axis = self._index(eq, ins, 1, place)
-        y = bind(getitem_p, ins[0], *operands, template=template)
-        return tracer(np.moveaxis(y, axis, 0) if axis else y, trace, None)
+        return _Steps(ins[0] if _is_all(template) else bind(getitem_p, ins[0], *operands, template=template), axis)
 
-    def _write(self, eq: Equation, ins: list, place: _Place, trace: BatchTrace) -> Any:
+    def _write(self, eq: Equation, ins: list, place: _Place) -> Any:
         template, operands, axis = self._index(eq, ins, 2, place)
         x, v = ins[:2]
-        rank = sum(type(p) is slice for p in template) + len(self.body.types[eq.ins[0]].shape) - len(template)
-        steps = _is_of(v, trace)
-        v = v.value if steps else v
-        shape = np.shape(v)
-        own = shape[1:] if steps else shape
-        if len(own) < rank - 1 or not steps:
-            v = np.reshape(v, (self.n if steps else 1, *(1,) * (rank - 1 - len(own)), *own))
-        return bind(eq.prim, x, np.moveaxis(v, 0, axis) if axis else v, *operands, template=template)
+        rank = sum(type(p) is slice for p in template) + np.ndim(x) - len(template)
+        v = _beside(v, rank - 1, rank - 1 - axis)
+        if _is_all(template) and eq.prim.name == "index_set" and np.shape(v) == np.shape(x) and v.dtype == x.dtype:
+            return v
+        return bind(eq.prim, x, v, *operands, template=template)
 
-    def _results(self, env: dict, trace: BatchTrace) -> list:
+    def _results(self, env: dict) -> list:
         found, last = [], 0 if self.reverse else -1
         for i, o in zip(self.carry, self.body.outputs, strict=False):
             y = env[o]
-            found.append(y.value[last] if _is_of(y, trace) and i != o else y)
+            found.append(y.value[(*(_WHOLE,) * y.axis, last)] if type(y) is _Steps else y)
         for o in self.body.outputs[self.m :]:
             y = env[o]
-            found.append(y.value if _is_of(y, trace) else np.broadcast_to(y, (self.n, *np.shape(y))))
+            found.append(_front(y) if type(y) is _Steps else np.broadcast_to(y, (self.n, *np.shape(y))))
         return found
 
 
-def _is_of(x: Any, trace: BatchTrace) -> bool:
-    return type(x) is Tracer and x.owner is trace
+class _Steps(NamedTuple):
+    """A value of all steps, which lie along one of its axes."""
+
+    value: Any
+    axis: int
+
+
+def _front(x: _Steps) -> Any:
+    return np.moveaxis(x.value, x.axis, 0) if x.axis else x.value
+
+
+def _beside(x: Any, rank: int, behind: int) -> Any:
+    """Return a value so that NumPy broadcasts it to steps of some rank whose axis has some others behind it."""
+    if type(x) is not _Steps:
+        own = np.ndim(x)
+        if own <= behind:
+            return x
+        shape = np.shape(x)
+        return np.reshape(x, (*shape[: own - behind], 1, *shape[own - behind :]))
+    own = x.value.ndim - 1
+    if own - x.axis == behind:
+        return x.value
+    if own >= behind:
+        return np.moveaxis(x.value, x.axis, own - behind)
+    y = _front(x)
+    return y.reshape((y.shape[0],) + (1,) * (behind - own) + y.shape[1:])
+
+
+def _elementwise(prim: Any, ins: list, params: dict) -> _Steps:
+    """Apply an operation to each element; the steps stay where the largest operand has them."""
+    rank = max(x.value.ndim - 1 if type(x) is _Steps else np.ndim(x) for x in ins)
+    largest = max([x for x in ins if type(x) is _Steps], key=lambda x: x.value.ndim)
+    behind = largest.value.ndim - 1 - largest.axis
+    return _Steps(bind(prim, *[_beside(x, rank, behind) for x in ins], **params), rank - behind)
+
+
+def _dot(ins: list) -> _Steps | None:
+    """Return the products of vectors of which one is the same in all steps: a matrix times a vector."""
+    x, y = ins
+    ranks = [v.value.ndim - 1 if type(v) is _Steps else np.ndim(v) for v in ins]
+    if ranks != [1, 1] or type(x) is type(y) is _Steps:
+        return None
+    steps, vector = (x, y) if type(x) is _Steps else (y, x)
+    return _Steps(steps.value @ vector if steps.axis == 0 else vector @ steps.value, 0)
+
+
+def _in_front(prim: Any, ins: list, params: dict, n: int) -> _Steps:
+    """Apply an operation by its rule for batches, which have their axis in front."""
+    trace = BatchTrace(n, (), "split")
+    try:
+        y = bind(prim, *[tracer(_front(x), trace, None) if type(x) is _Steps else x for x in ins], **params)
+        return _Steps(y.value, 0)
+    finally:
+        trace.finish()
+
+
+def _lift(x: Any) -> Any:
+    """Return a value from outside of the body that is being recorded as one of it: views of it are taken there."""
+    trace = recorder.get()
+    return trace.lift(x) if type(x) is Tracer and isinstance(trace, BodyTrace) and x.owner is not trace else x
+
+
+def _is_all(template: tuple) -> bool:
+    return all(type(part) is slice and part == _WHOLE for part in template)
 
 
 def _may_raise(eq: Equation) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import Equation, Graph
+from fad.core.primitive import REGISTRY
 
 
 def tidy_cotangents(graph: Graph, seeds: set[int]) -> Graph:
@@ -32,8 +33,10 @@ class _Tidying:
                 eq = Equation(eq.prim, tuple([self.alias.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
             if not self.late.isdisjoint(eq.ins):
                 self.late.update(eq.outs)
-                found = self._sum(*eq.ins) if eq.prim.name == "add" else None
-                if found is not None and self._same_type(found, eq.outs[0]):
+                found = self._sum(*eq.ins) if eq.prim.name == "add" else self._added(eq)
+                if type(found) is tuple:
+                    eq = Equation(REGISTRY["permute"], found[:1], {"axes": found[1]}, eq.outs, eq.place)
+                elif found is not None and self._same_type(found, eq.outs[0]):
                     self.alias[eq.outs[0]] = found
                     continue
             self.made.update(dict.fromkeys(eq.outs, eq))
@@ -44,18 +47,29 @@ class _Tidying:
     def _same_type(self, x: int, y: int) -> bool:
         return self.before.types[x] == self.before.types[y]
 
-    def _sum(self, x: int, y: int) -> int | None:
-        """Return the value that a sum is, if there is one already."""
+    def _added(self, eq: Equation) -> int | None:
+        return eq.ins[0] if eq.prim.name == "index_add" and self._is_zero(eq.ins[1]) else None
+
+    def _sum(self, x: int, y: int) -> Any:
+        """Return the value that a sum is, if there is one already; or a value and its axes in another order."""
         if self._is_zero(x):
             return y
         if self._is_zero(y):
             return x
         a, b = self._part(x), self._part(y)
-        return a[0] if a and b and a[:2] == b[:2] and a[2] != b[2] else None
+        if not a or not b or a[:3] != b[:3] or a[3] == b[3]:
+            return None
+        return a[:2] if a[1] else a[0]
 
-    def _part(self, i: int) -> tuple[int, int, bool] | None:
-        """Return the array of which a mask chooses the elements of another, zero elsewhere; the mask, and if it is."""
-        eq = self.made.get(i)
+    def _part(self, i: int) -> tuple[int, tuple, int, bool] | None:
+        """Return the array of which a mask chooses the elements of another, zero elsewhere.
+
+        With it the axes in the order in which the other one has them, empty if in its own; the mask, and if it is.
+        """
+        eq, axes = self.made.get(i), ()
+        if eq is not None and eq.prim.name == "permute":
+            axes, i = eq.params["axes"], eq.ins[0]
+            eq = self.made.get(i)
         if eq is None or eq.prim.name != "where_select" or not self._is_zero(eq.ins[2]):
             return None
         mask, x, _ = eq.ins
@@ -65,8 +79,7 @@ class _Tidying:
             if len(set(found.ins)) > 1:
                 break
             chosen, mask = chosen != (found.prim.name == "logical_not"), found.ins[0]
-        same = self._same_type(x, i) and self.before.types[mask].shape == self.before.types[i].shape
-        return (x, mask, chosen) if same else None
+        return (x, axes, mask, chosen) if self._same_type(x, i) else None
 
     def _is_zero(self, i: int) -> bool:
         c: Any = self.before.constants.get(i)
