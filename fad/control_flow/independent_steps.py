@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fad.control_flow.subgraph import BodyTrace, to_number_p
-from fad.core.graph import ARRAY as IS_ARRAY
-from fad.core.graph import GUARD, NUMBER, Equation, Graph, has_effects, place_constant
+from fad.control_flow.counters import Counters, Place
+from fad.control_flow.subgraph import BodyTrace
+from fad.core.graph import GUARD, NUMBER, Equation, has_effects, place_constant
 from fad.core.tracer import Tracer, bind, tracer
 from fad.ops.index_layout import ARRAY
 from fad.ops.indexing import getitem_p
@@ -26,25 +26,11 @@ from fad.staging.may_raise import may_refuse
 from fad.staging.record import recorder
 from fad.transforms.vmap import BatchTrace
 
-_MOST = 1 << 22  # elements that an operation of all steps has at most
+_MOST = 1 << 24  # elements that an operation of all steps has at most
+_LEAST, _TIMES = 1 << 14, 4  # so many always, and more if the arrays that the loop is given have a part of that
 _WHOLE = slice(None)
 _ARCHETYPES = frozenset({"elementwise", "bilinear", "linear", "reduction", "selection", "flat"})
 _WIDE = frozenset(np.dtype(t) for t in (np.float64, np.int64, np.complex128, bool))
-
-
-class _Place(NamedTuple):
-    """Where a step touches an array: ``first + step * t`` along an axis, with t the number of the step."""
-
-    axis: int
-    first: int
-    step: int
-
-    def of_all(self, n: int, size: int) -> slice:
-        """Return what n steps touch of an axis of some size, in the order of their numbers."""
-        if (self.first, self.step, n) == (0, 1, size):
-            return _WHOLE
-        stop = self.first + self.step * n
-        return slice(self.first, None if stop < 0 else stop, self.step)
 
 
 def run_at_once(captured: list, leaves: list, items: list, params: dict) -> list | None:
@@ -65,9 +51,11 @@ class _Plan:
         self.index = body.inputs[c] if params["index"] else -1
         self.carry, self.xs = body.inputs[start : start + self.m], body.inputs[start + self.m :]
         self.fixed = params["stop"] == "length" and params["length"] is not None
-        self.places: dict[int, _Place] = {}  # of a version of an array that the steps change
-        self.lanes: dict[int, tuple[int, int]] = {self.index: (0, 1)}  # value -> first and step of ``first + step * t``
+        self.places: dict[int, Place] = {}  # of a version of an array that the steps change
+        self.counters = Counters(body, self.index)
         self.varying: set[int] = {self.index, *self.xs} - {-1}
+        given = [*self.consts, *self.carry]
+        self.most = _LEAST + _TIMES * sum(math.prod(body.types[i].shape) for i in given)
 
     # --- whether it can be --------------------------------------------------------------------------------------------
 
@@ -88,7 +76,7 @@ class _Plan:
 
     def _takes(self, eq: Equation) -> bool:
         """Note what an operation gives; return whether it can be done for all steps at once."""
-        body, types = self.body, self.body.types
+        types = self.body.types
         if eq.prim is GUARD or has_effects(eq) or eq.prim.archetype not in _ARCHETYPES or len(eq.outs) != 1:
             return False
         (o,) = eq.outs
@@ -97,14 +85,9 @@ class _Plan:
             return self._touches(eq)
         if not self.varying.isdisjoint(eq.ins):
             self.varying.add(o)
-            lane = self._lane(eq)
-            if lane is not None:
-                self.lanes[o] = lane
-            elif eq.prim.name == "getitem" and len(eq.ins) > 1:
+            if eq.prim.name == "getitem" and len(eq.ins) > 1:
                 return self._place(eq, 1, types[eq.ins[0]].shape) is not None and eq.ins[0] not in self.varying
-            elif self._may_differ(eq):
-                return False
-            return self.n * max(1, math.prod(types[o].shape)) <= _MOST
+            return (o in self.counters.known or not self._may_differ(eq)) and self._is_small(types[o].shape)
         return not _may_raise(eq) or eq.prim.name == "getitem"
 
     def _may_differ(self, eq: Equation) -> bool:
@@ -116,29 +99,6 @@ class _Plan:
             return not (eq.ins[1] in self.body.constants and self.body.constants[eq.ins[1]])
         numbers = any(types[i].kind == NUMBER and i in self.varying for i in eq.ins)
         return numbers and not all(types[i].dtype in _WIDE for i in (*eq.ins, *eq.outs))
-
-    def _lane(self, eq: Equation) -> tuple[int, int] | None:
-        """Return how an integer follows from the number of the step, if it is a distance from it."""
-        if eq.prim is to_number_p:
-            return self.lanes.get(eq.ins[0])
-        if eq.prim.symbol not in ("+", "-", "*") or len(eq.ins) != 2 or self.body.types[eq.outs[0]].shape:
-            return None
-        (a, b), symbol = eq.ins, eq.prim.symbol
-        x, y = [self.lanes.get(i) or self._fixed(i) for i in (a, b)]
-        if x is None or y is None:
-            return None
-        if symbol == "*":
-            if 0 not in (x[1], y[1]):
-                return None
-            found = x[0] * y[0], x[0] * y[1] + x[1] * y[0]
-        else:
-            sign = 1 if symbol == "+" else -1
-            found = x[0] + sign * y[0], x[1] + sign * y[1]
-        return found if found[1] in (1, -1) else None
-
-    def _fixed(self, i: int) -> tuple[int, int] | None:
-        c = self.body.constants.get(i)
-        return (int(c), 0) if c is not None and not np.ndim(c) and np.asarray(c).dtype.kind == "i" else None
 
     def _touches(self, eq: Equation) -> bool:
         """Note where an operation reads or writes an array that the steps change."""
@@ -155,28 +115,17 @@ class _Plan:
         else:
             self.arrays.add(o)
             self.places[o] = place
-        return self.n * max(1, math.prod(self.body.types[o if name == "getitem" else eq.ins[1]].shape)) <= _MOST
+        return self._is_small(self.body.types[o if name == "getitem" else eq.ins[1]].shape)
 
-    def _place(self, eq: Equation, first: int, shape: tuple) -> _Place | None:
+    def _is_small(self, shape: tuple) -> bool:
+        """Return whether something of all steps is not much more than the arrays that the loop is given."""
+        return self.n * math.prod(shape) <= min(_MOST, self.most)
+
+    def _place(self, eq: Equation, first: int, shape: tuple) -> Place | None:
         """Return where an index with the number of the step in it points, if all steps point into the array."""
-        template, operands = eq.params["template"], iter(eq.ins[first:])
-        found = None
-        for axis, part in enumerate(template):
-            if part is None or part is Ellipsis:
-                return None
-            if part is not ARRAY:
-                continue
-            i = next(operands)
-            if i in self.varying:
-                if i not in self.lanes or found is not None:
-                    return None
-                found = _Place(axis, *self.lanes[i])
-            elif self.body.types[i].shape:
-                return None
-        if found is None:
-            return None
-        ends = found.first, found.first + found.step * (self.n - 1)
-        return found if 0 <= min(ends) and max(ends) < shape[found.axis] else None
+        place = self.counters.place(eq, first)
+        others = [i for i in eq.ins[first:] if i in self.varying and i not in self.counters.known]
+        return place if place is not None and not others and place.is_inside(self.n, shape) else None
 
     # --- all steps at once --------------------------------------------------------------------------------------------
 
@@ -214,7 +163,7 @@ class _Plan:
         dtype = self.body.types[eq.outs[0]].dtype
         return y if y.value.dtype == dtype else y._replace(value=y.value.astype(dtype))
 
-    def _index(self, eq: Equation, ins: list, first: int, place: _Place) -> tuple[tuple, list, int]:
+    def _index(self, eq: Equation, ins: list, first: int, place: Place) -> tuple[tuple, list, int]:
         """Return the index of all steps, and at which axis of what it takes the steps are."""
         parts, operands, ahead = [], [], 0
         given = iter(ins[first:])
@@ -228,11 +177,11 @@ class _Plan:
             parts.append(part)
         return tuple(parts), operands, ahead
 
-    def _read(self, eq: Equation, ins: list, place: _Place) -> _Steps:
+    def _read(self, eq: Equation, ins: list, place: Place) -> _Steps:
         template, operands, axis = self._index(eq, ins, 1, place)
         return _Steps(ins[0] if _is_all(template) else bind(getitem_p, ins[0], *operands, template=template), axis)
 
-    def _write(self, eq: Equation, ins: list, place: _Place) -> Any:
+    def _write(self, eq: Equation, ins: list, place: Place) -> Any:
         template, operands, axis = self._index(eq, ins, 2, place)
         x, v = ins[:2]
         rank = sum(type(p) is slice for p in template) + np.ndim(x) - len(template)
@@ -243,7 +192,7 @@ class _Plan:
 
     def _results(self, env: dict) -> list:
         found, last = [], 0 if self.reverse else -1
-        for i, o in zip(self.carry, self.body.outputs, strict=False):
+        for o in self.body.outputs[: self.m]:
             y = env[o]
             found.append(y.value[(*(_WHOLE,) * y.axis, last)] if type(y) is _Steps else y)
         for o in self.body.outputs[self.m :]:

@@ -32,6 +32,7 @@ from fad.control_flow.subgraph import (
     record_body,
     to_number_p,
 )
+from fad.control_flow.untouched_rows import read_from_the_start
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type, hashable, place_constant, type_of
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, bind
@@ -145,9 +146,12 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
     count = [n] if dynamic else []
     if accept is not None and not accept([*body.captured, *count, *leaves, *items], params):
         return None
-    found = run_at_once(body.captured, leaves, items, params) if at_once else None
+    captured, found = body.captured, None
+    if at_once:
+        captured, params = read_from_the_start(captured, leaves, params)
+        found = run_at_once(captured, leaves, items, params)
     if found is None:
-        found = _bind(scan_p, body.captured, count, leaves, items, params)
+        found = _bind(scan_p, captured, count, leaves, items, params)
     carry, y = tree.unflatten(body.out_tree, found)
     return tree.unflatten(in_tree, tree.leaves(carry)), _with_heads(heads, y, reverse)
 

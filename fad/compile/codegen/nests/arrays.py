@@ -285,16 +285,15 @@ def _accumulate(
         for stretch in stretches(w, shape[last], *values, axis=last, within=known):
             if idle(stretch):
                 continue
-            whole = 0 if type(stretch.length) is int and stretch.length < TOGETHER else _over(w, stretch.length, TOGETHER)
-            if whole != 0:
-                with along(w, stretch._replace(start=0, length=whole)) as k:
-                    at = w.plus(w.times(k, TOGETHER), stretch.start)
-                    w.assumed = {**w.assumed, **{
-                        (*r[1:], w.plus(at, j)): stretch.known[r] for j in range(TOGETHER) for r in [stretch.range] if r
-                    }}
+            times = _over(w, stretch.length, TOGETHER)
+            if times != 0:
+                with along(w, stretch._replace(length=times, range=None)) as k:
+                    at = w.plus(w.times(w.minus(k, stretch.start), TOGETHER), stretch.start)
+                    w.assumed = {**w.assumed, **stretch.assumed(*[w.plus(at, j) for j in range(TOGETHER)])}
                     add(_joined(index, (last,), (at,)), TOGETHER, stretch.known)
-            done = w.times(whole, TOGETHER)
-            with along(w, stretch._replace(start=w.plus(stretch.start, done), length=w.minus(stretch.length, done))) as k:
+            done = w.times(times, TOGETHER)
+            rest = stretch._replace(start=w.plus(stretch.start, done), length=w.minus(stretch.length, done))
+            with along(w, rest) as k:
                 add(_joined(index, (last,), (k,)), 1, stretch.known)
 
     each(w, shape, outer, values, rows, idle)
@@ -315,7 +314,8 @@ def product_into(w: Writer, t: str, x: Value, y: Value, place: Stored | None) ->
             y = make_view(w, y, shape_of(y)[:1], [("axis", 0, 0, 1), ("at", 0)])
         else:
             x = make_view(w, x, shape_of(x)[1:], [("at", 0), ("axis", 0, 0, 1)])
-        place = stored_view(w, place, (max(place.shape),), [("at", 0) if n == 1 else ("axis", 0, 0, 1) for n in place.shape])
+        sources: list = [("at", 0) if n == 1 else ("axis", 0, 0, 1) for n in place.shape]
+        place = stored_view(w, place, (max(place.shape),), sources)
     left, right = shape_of(x), shape_of(y)
     n = left[-1]
     rows, columns = left[:-1], right[1:]

@@ -116,6 +116,10 @@ class Stretch(NamedTuple):
             value = x if self.known[mask.mask.range] == mask.mask.inside else y
         return value
 
+    def assumed(self, *positions: Index) -> dict[tuple, bool]:
+        """Return what is known of the range that splits the axis at some positions in the stretch."""
+        return {} if self.range is None else {(*self.range[1:], i): self.known[self.range] for i in positions}
+
     def is_zero(self, value: Value) -> bool:
         """Return whether a value is zero in all of the stretch, whatever a mask leaves beside it."""
         value = self.resolve(value)
@@ -185,8 +189,7 @@ def along(w: Writer, stretch: Stretch, chains: int = 1) -> Iterator[Index]:
     with w.loop(stretch.length, chains=chains) as j:
         i = w.plus(j, stretch.start)
         before = w.assumed
-        if stretch.range is not None:
-            w.assumed = {**before, (*stretch.range[1:], i): stretch.known[stretch.range]}
+        w.assumed = {**before, **stretch.assumed(i)}
         try:
             yield i
         finally:
