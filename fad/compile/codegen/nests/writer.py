@@ -149,7 +149,7 @@ class Writer(Emitter):
 
     def _form(self, i: Index) -> tuple[dict[str, int], int]:
         """Return a position as a sum of some that are not sums themselves, each so many times, and a number."""
-        return ({}, i) if type(i) is int else self.forms.get(i, ({i: 1}, 0))
+        return ({}, i) if isinstance(i, int) else self.forms.get(i, ({i: 1}, 0))
 
     def note(self, i: Number) -> Number:
         """Remember between which bounds an integer lies, if they are known."""
@@ -158,7 +158,7 @@ class Writer(Emitter):
         return i
 
     def _range(self, i: Index) -> tuple[float, float]:
-        return (i, i) if type(i) is int else self.ranges.get(i, (-math.inf, math.inf))
+        return (i, i) if isinstance(i, int) else self.ranges.get(i, (-math.inf, math.inf))
 
     def greatest(self, i: Index, j: Index) -> Index:
         (a, b), (c, d) = self._range(i), self._range(j)
