@@ -18,7 +18,7 @@ import numpy as np
 
 from fad.control_flow.counters import Counters, Place
 from fad.control_flow.loop_layout import Inputs, Operands, Outputs, Results
-from fad.control_flow.subgraph import BodyTrace
+from fad.control_flow.subgraph import BodyTrace, to_number_p
 from fad.core.graph import GUARD, NUMBER, Equation, has_effects, place_constant
 from fad.core.tracer import Tracer, bind, tracer
 from fad.ops.index_layout import ARRAY
@@ -135,10 +135,20 @@ class _Plan:
         for eq in body.equations:
             env[eq.outs[0]] = self._step(eq, env)
         return Results(
-            [_at(env[o], 0 if self.reverse else -1) for o in self.outputs.carry],
+            [self._last(env[o], o) for o in self.outputs.carry],
             [_stack(env[o], self.n) for o in self.outputs.ys],
             [],
         ).join()
+
+    def _last(self, x: Any, o: int) -> Any:
+        """Return output o of the last step; numbers of Python's are such again."""
+        if type(x) is not _Steps:
+            return x
+        at = 0 if self.reverse else self.n - 1
+        last = x.value[(*(_WHOLE,) * x.axis, at)]
+        if self.body.types[o].kind != NUMBER:
+            return last
+        return last.item() if type(last) is not Tracer else bind(to_number_p, last)
 
     def _step(self, eq: Equation, env: dict) -> Any:
         ins = [env[i] for i in eq.ins]
@@ -199,11 +209,6 @@ class _Steps(NamedTuple):
 
 def _front(x: _Steps) -> Any:
     return np.moveaxis(x.value, x.axis, 0) if x.axis else x.value
-
-
-def _at(x: Any, number: int) -> Any:
-    """Return a value in one of the steps."""
-    return x.value[(*(_WHOLE,) * x.axis, number)] if type(x) is _Steps else x
 
 
 def _stack(x: Any, n: int) -> Any:
