@@ -48,10 +48,10 @@ class Bound(NamedTuple):
 class Counters:
     """The integers of a body that follow from the number of the step: ``first + step * t``, the step 1 or -1."""
 
-    def __init__(self, body: Graph, number: int = -1):
-        self.body = body
+    def __init__(self, body: Graph, number: list[int], steps: int):
+        self.body, self.steps = body, steps
         self.made = {o: eq for eq in body.equations for o in eq.outs}
-        self.known: dict[int, tuple[int, int]] = {number: (0, 1)} if number >= 0 else {}
+        self.known: dict[int, tuple[int, int]] = dict.fromkeys(number, (0, 1))
         for eq in body.equations:
             found = self._result(eq)
             if found is not None and abs(found[1]) == 1:
@@ -75,7 +75,10 @@ class Counters:
         return (int(c), 0) if c is not None and not np.ndim(c) and np.asarray(c).dtype.kind == "i" else None
 
     def place(self, eq: Equation, first: int) -> Place | None:
-        """Return where an index with a counter in it points; None if there is none, or more than one."""
+        """Return where an index with a counter in it points, in all steps into the array.
+
+        None if there is no counter in it, or more than one: an index before the first place counts from the end.
+        """
         operands, found = iter(eq.ins[first:]), None
         for axis, part in enumerate(eq.params["template"]):
             if part is None or part is Ellipsis:
@@ -87,7 +90,8 @@ class Counters:
                 found = Place(axis, *self.known[i])
             elif i >= 0 and self.body.types[i].shape:
                 return None
-        return found
+        inside = found is not None and found.is_inside(self.steps, self.body.types[eq.ins[0]].shape)
+        return found if inside else None
 
     # --- what steps write, and what is read where ---------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ class _Plan:
         self.inputs, self.outputs = Inputs.split(body.inputs, params), Outputs.split(body.outputs, params)
         self.places: dict[int, Place] = {}  # of a version of an array that the steps change
         self.first: dict[int, int] = {}  # of such a version: the input of the body that is the first one
-        self.counters = Counters(body, *self.inputs.number)
+        self.counters = Counters(body, self.inputs.number, self.n)
         self.varying = {*self.inputs.number, *self.inputs.xs}
         given = [*self.inputs.consts, *self.inputs.carry]
         self.most = _LEAST + _TIMES * sum(math.prod(body.types[i].shape) for i in given)
@@ -83,7 +83,7 @@ class _Plan:
         if not self.varying.isdisjoint(eq.ins):
             self.varying.add(o)
             if eq.prim.name == "getitem" and len(eq.ins) > 1:
-                return self._place(eq, 1, types[eq.ins[0]].shape) is not None and eq.ins[0] not in self.varying
+                return self._place(eq, 1) is not None and eq.ins[0] not in self.varying
             return (o in self.counters.known or not self._may_differ(eq)) and self._is_small(types[o].shape)
         return not _may_raise(eq) or eq.prim.name == "getitem"
 
@@ -103,7 +103,7 @@ class _Plan:
         first = {"getitem": 1, "index_set": 2, "index_add": 2}.get(name)
         if first is None or x not in self.first or not self.first.keys().isdisjoint(eq.ins[1:]):
             return False
-        place = self._place(eq, first, self.body.types[x].shape)
+        place = self._place(eq, first)
         if place is None or self.places.setdefault(x, place) != place:
             return False
         (o,) = eq.outs
@@ -117,11 +117,11 @@ class _Plan:
         """Return whether something of all steps is not much more than the arrays that the loop is given."""
         return self.n * math.prod(shape) <= min(_MOST, self.most)
 
-    def _place(self, eq: Equation, first: int, shape: tuple) -> Place | None:
-        """Return where an index with the number of the step in it points, if all steps point into the array."""
+    def _place(self, eq: Equation, first: int) -> Place | None:
+        """Return where an index points in which nothing but the number of the step differs from step to step."""
         place = self.counters.place(eq, first)
         others = [i for i in eq.ins[first:] if i in self.varying and i not in self.counters.known]
-        return place if place is not None and not others and place.is_inside(self.n, shape) else None
+        return None if others else place
 
     # --- all steps at once --------------------------------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ class _Plan:
                 return self._read(eq, ins, self.places[eq.ins[0]])
             return self._write(eq, ins, self.places[eq.ins[0]])
         if eq.prim.name == "getitem" and not self.varying.isdisjoint(eq.ins[1:]):
-            place = self._place(eq, 1, self.body.types[eq.ins[0]].shape)
+            place = self._place(eq, 1)
             assert place is not None
             return self._read(eq, ins, place)
         if not any(type(x) is _Steps for x in ins):

@@ -19,7 +19,7 @@ def read_from_the_start(operands: Operands, params: dict) -> tuple[Operands, dic
     inputs, outputs = Inputs.split(body.inputs, params), Outputs.split(body.outputs, params)
     if not inputs.number or params["stop"] != "length":
         return operands, params
-    counters, work = Counters(body, *inputs.number), Rewriting(body)
+    counters, work = Counters(body, inputs.number, params["length"]), Rewriting(body)
     work.equations = list(body.equations)
     consts, given = list(inputs.consts), list(operands.consts)
     for start, end, x in zip(inputs.carry, outputs.carry, operands.carry, strict=True):

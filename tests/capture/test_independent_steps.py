@@ -94,6 +94,13 @@ def carries_a_number(x):
     return np.sum(y * y)
 
 
+def counts_from_the_end(x):
+    y = x * 1.0
+    for j in range(N):
+        y[j - 3] += y[j - 3] * np.sum(y[j + 1 :] * x[j + 1 :], axis=0)
+    return np.sum(y * y)
+
+
 def swaps(x):
     a, b = x * 1.0, x * 2.0
     for _ in range(N - 1):
@@ -126,7 +133,8 @@ def writes_at_two_places(x):
 
 
 DEPENDENT = [
-    reads_the_step_before, carries_a_number, writes_and_swaps, keeps_what_was_there, writes_at_two_places,
+    reads_the_step_before, carries_a_number, counts_from_the_end, writes_and_swaps, keeps_what_was_there,
+    writes_at_two_places,
 ]  # fmt: skip
 
 
@@ -217,7 +225,7 @@ def test_counters_are_the_integers_that_follow_the_number_of_the_step():
         graph = fad.make_graph(f)(np.ones(2 * N))
     (body,) = [eq.params["body"] for eq in graph.equations if eq.prim.archetype == "loop"]
     number = next(i for i in body.inputs if not body.types[i].shape and body.types[i].dtype.kind == "i")
-    found = Counters(body, number)
+    found = Counters(body, [number], N - 1)
     (write,) = [eq for eq in body.equations if eq.prim.name == "index_set"]
     assert found.place(write, 2)[0] == 0
     assert found.place(write, 2).step == -1
