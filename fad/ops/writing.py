@@ -165,6 +165,7 @@ def _as_placed(v: Any, x: Tracer, template: tuple, arrays: list) -> Any:
 
 def _as_written(v: Any, x: Tracer) -> Any:
     """Return a value as NumPy converts it when it is written into an array."""
+    refuse_complex(x, v)
     if type(v) in (list, tuple):
         v = as_array(v) if has_tracer(v) else np.asarray(v)
     if type(v) is Tracer:
@@ -172,8 +173,6 @@ def _as_written(v: Any, x: Tracer) -> Any:
     if not hasattr(v, "dtype") or v.dtype == x.dtype:
         return v
     if v.dtype.kind == "c" and x.dtype.kind not in "cb":
-        if type(example(v)) is complex:
-            np.empty((), x.dtype)[()] = 1j  # NumPy raises: it drops the imaginary part of its own numbers alone
         message = "Casting complex values to real discards the imaginary part"
         warnings.warn(message, np.exceptions.ComplexWarning, stacklevel=4)
         v = v.real
@@ -184,6 +183,15 @@ def _as_written(v: Any, x: Tracer) -> Any:
             "or write fad.stop_gradient(v)"
         )
     return v.astype(x.dtype)
+
+
+def refuse_complex(x: Tracer, v: Any) -> None:
+    """Raise what NumPy raises if a complex number of Python's, or one in a list, is written into a real array."""
+    if type(v) in (list, tuple):
+        for part in v:
+            refuse_complex(x, part)
+    elif type(v) is complex or (type(v) is Tracer and v.dtype.kind == "c" and type(example(v)) is complex):
+        np.empty((), x.dtype)[()] = 1j  # it drops the imaginary part of its own numbers alone
 
 
 # --- augmented assignment and out= -----------------------------------------------------------------------------------
