@@ -61,6 +61,7 @@ class Plan:
     origins: Any = None  # the input that each column of the function between the gathers belongs to
     symmetric: bool = False  # whether its rows belong to the same
     program: Program = field(default_factory=Program)
+    precision: Any = None  # the numbers that it computes with, if a check showed that they are shorter than its results
 
     @cached_property
     def pushes(self) -> int:
@@ -82,8 +83,12 @@ class Plan:
 
     @cached_property
     def drawn(self) -> Any:
-        """One vector drawn at random for the check: that is pushed, or pulled where none is pushed."""
-        return np.random.default_rng(0).uniform(0.5, 1.5, self.pattern.shape[1 if self.forward else 0])
+        """One vector drawn at random for the check: that is pushed, or pulled where none is pushed.
+
+        Its numbers are the same in single precision.
+        """
+        found = np.random.default_rng(0).uniform(0.5, 1.5, self.pattern.shape[1 if self.forward else 0])
+        return found.astype(np.float32).astype(float)
 
     @property
     def drawn_between(self) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -232,6 +233,8 @@ class Sparse(Wrapping):
     def _look_again(self, point: Point, plan: Plan, data: Any, lacking: str) -> tuple[Plan, Any]:
         """Look for places again, where those of another point do not explain what is seen at this one."""
         if self._given is not None:
+            if data is not None and _has_all_places(plan, point):
+                return self._loosen(point, plan, data)
             raise DerivativeError(
                 f"the pattern given to {self._name} {lacking}. Leave pattern= out, or make it with fad.sparse.pattern; "
                 "check=False leaves all but its places away"
@@ -246,20 +249,50 @@ class Sparse(Wrapping):
         if wider.shape == plan.pattern.shape:
             wider = plan.pattern + wider
             if data is not None and wider.nnz == plan.pattern.nnz:
-                return plan, data  # all places were known: what differs is rounding
+                return self._loosen(point, plan, data)
         return self._use(point, self._plan_of(wider))
 
+    def _loosen(self, point: Point, plan: Plan, data: Any) -> tuple[Plan, Any]:
+        """Compare more loosely where all places are known: the function rounds to shorter numbers on its way.
+
+        A comparison that always fails would hide it when there are other places.
+        """
+        known = 0 if plan.precision is None else np.finfo(plan.precision).eps
+        for precision in (np.float32, np.float16):
+            if np.finfo(precision).eps > known:
+                plan = dataclasses.replace(plan, precision=precision)
+                data, lacking = self._keep(point, plan)
+                if not lacking:
+                    break
+        return plan, data
+
     def _use(self, point: Point, plan: Plan) -> tuple[Plan, Any]:
-        """Keep a plan that was just made, and return it with the entries; `jit` guards its program by their check."""
-        self._plans[point.key] = plan
-        if recording.get() is not None:
-            self._recorded[point.key].append(plan)
-        return plan, self._compute(point, plan, True)[0]
+        """Keep a plan that was just made, and return it with the entries."""
+        return plan, self._keep(point, plan)[0]
+
+    def _keep(self, point: Point, plan: Plan) -> tuple[Any, str]:
+        """Keep a plan, and return the entries and what it lacks; `jit` guards its program by that."""
+        records = recording.get() is not None
+        if self._given is None:
+            self._plans[point.key] = plan
+            if records:
+                self._recorded[point.key].append(plan)
+        elif not records:
+            self._given = plan
+        return self._compute(point, plan, self._given is None)
 
     def _compute(self, point: Point, plan: Plan, found: bool) -> tuple[Any, str]:
         """Return the entries of the matrix, and what its places lack; `found` says that this call looked for them."""
         make = functools.partial(point.along, plan)
         return compute_entries(make, plan, self._check, self._chunk_size, found)
+
+
+def _has_all_places(plan: Plan, point: Point) -> bool:
+    try:
+        found = point.pattern()
+    except BatchedValueError:
+        return False
+    return found.shape == plan.pattern.shape and (found + plan.pattern).nnz == plan.pattern.nnz
 
 
 def _truth(given: Any, name: str) -> Any:

@@ -53,7 +53,7 @@ def compute_entries(
     if drawn is None:
         return _read(plan, whole), ""
     data = _read(parts, whole)
-    lacking = _find_unexplained(parts, data, seen)
+    lacking = _find_unexplained(parts, data, seen, _find_rounding(run, seen, plan.precision))
     if not lacking:
         watch.close()
     if parts is plan:
@@ -154,10 +154,16 @@ def _add_up_origins(plan: Plan, seen: Any) -> Any:
 # --- the check --------------------------------------------------------------------------------------------------------
 
 
-def _find_unexplained(plan: Plan, data: Any, seen: Any) -> str:
+def _find_rounding(run: VectorMap, seen: Any, precision: Any) -> float:
+    """Return the rounding of the shortest numbers that are known to be computed with."""
+    kinds = [seen.dtype, *[x.dtype for x in run.xs], *([] if precision is None else [precision])]
+    return float(max(np.finfo(kind).eps for kind in kinds))
+
+
+def _find_unexplained(plan: Plan, data: Any, seen: Any, rounding: float) -> str:
     """Compare a product with what was seen, up to rounding."""
     drawn = plan.drawn.astype(data.dtype)
-    close = float(np.sqrt(np.finfo(seen.dtype).eps))
+    close = rounding**0.5
     if type(data) is np.ndarray:
         product = _multiply_plain(plan, data, drawn)
         if not np.any(_are_far(product, seen, np.abs(product), close)):  # which are at most those of absolute values

@@ -19,6 +19,7 @@ from fad.errors import (
     NonScalarOutputError,
     ShapeMismatchError,
 )
+from fad.sparse import dependence, derivatives
 from fad.sparse.colouring import plan_passes, plan_symmetric
 from fad.testing.programs import SMOOTH
 from fad.testing.strategies import programs_and_points
@@ -204,6 +205,39 @@ def test_a_compiled_jacobian_of_a_linear_function_is_a_constant_that_may_be_writ
             assert found.indptr.size == 4
             np.testing.assert_array_equal(found.toarray(), wanted)
             found.data[:] = 7.0
+
+
+SHORTER = {
+    "sorted": lambda x: np.sort(np.sin(x.astype(np.float32))),
+    "of longer results": lambda x: np.sort(np.interp(x, np.array([-9.0, 0.0, 9.0]), np.array([0.0, 1.0, 0.5]))),
+    "half precision": lambda x: np.sort(np.sin(x.astype(np.float16))).astype(float) ** 2,
+    "of loops": lambda x: x[np.argsort(x)] * np.sin(x.astype(np.float32))[::-1],
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", SHORTER)
+def test_places_are_seen_where_a_function_computes_with_shorter_numbers(name, dtype, monkeypatch):
+    f, x = SHORTER[name], X[:5].astype(dtype)
+    looked = []
+    find = dependence.dependences
+    monkeypatch.setattr(derivatives, "dependences", lambda *args: looked.append(1) or find(*args))
+    plain = fad.sparse.jacobian(f)
+    for derivative in (plain, fad.jit(plain), fad.jit(fad.sparse.jacobian(f, mode="rev"))):
+        for point in (x, x + dtype(0.125), -x, x[::-1].copy(), x):
+            np.testing.assert_allclose(derivative(point).toarray(), fad.jacobian(f)(point), rtol=5e-3, atol=1e-5)
+    looked.clear()
+    plain(x), plain(x)
+    assert not looked
+
+
+def test_a_pattern_that_is_given_holds_for_a_function_that_computes_with_shorter_numbers():
+    f = lambda x: np.sin(3 * x.astype(np.float32)) / 3
+    derivative = fad.sparse.jacobian(f, pattern=np.eye(X.size))
+    for x in (X, -X, X + 1):
+        np.testing.assert_allclose(derivative(x).toarray(), fad.jacobian(f)(x), rtol=1e-5)
+    with pytest.raises(DerivativeError, match="lacks places"):
+        fad.sparse.jacobian(lambda x: f(x) + x[0], pattern=np.eye(X.size))(X)
 
 
 def test_a_function_may_gather_otherwise_in_each_run():
