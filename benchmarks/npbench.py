@@ -81,23 +81,37 @@ def program(root: Path, info: dict, preset: str) -> SimpleNamespace:
     args = {k: values[k] for k in info["input_args"]}
     active = [k for k, v in args.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fc"]
     active = ACTIVE.get(info["module_name"], active)
-    return SimpleNamespace(
-        name=name, module=name, entry=info["func_name"], folder=folder, function=function, args=args, active=active,
-        outputs=info["output_args"],
+    found = SimpleNamespace(
+        name=name, module=name, entry=info["func_name"], folder=folder, function=function, args=args, active=active
     )  # fmt: skip
+    found.outputs = sorted({*written(found), *(k for k in info["output_args"] if k in args)}, key=list(args).index)
+    return found
+
+
+def call(p: SimpleNamespace, args: dict) -> Any:
+    """Call a program with arguments by name, in its order if it takes them all."""
+    whole = len(inspect.signature(p.function).parameters) == len(p.args)
+    return p.function(*[args[k] for k in p.args]) if whole else p.function(**args)
+
+
+def written(p: SimpleNamespace) -> list[str]:
+    """Return the arguments that a program changes: of trisolv NPBench names another one."""
+    args = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in p.args.items()}
+    call(p, args)
+    arrays = [k for k, v in p.args.items() if isinstance(v, np.ndarray)]
+    return [k for k in arrays if not np.array_equal(args[k], p.args[k], equal_nan=args[k].dtype.kind in "fc")]
 
 
 def loss_of(p: SimpleNamespace) -> tuple[Callable, list]:
     """Return the loss as a function of the active arrays, and the point."""
     rng = np.random.default_rng(0)
     weights: list = []
-    names = list(inspect.signature(p.function).parameters)
 
     def loss(*arrays):
         args = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in p.args.items() if k not in p.active}
         args.update(zip(p.active, arrays, strict=True))
-        returned = p.function(*[args[k] for k in p.args]) if len(names) == len(p.args) else p.function(**args)
-        found = [args[k] for k in p.outputs if k in args]
+        returned = call(p, args)
+        found = [args[k] for k in p.outputs]
         found += list(returned) if isinstance(returned, tuple) else [] if returned is None else [returned]
         found = [y for y in found if (y.dtype.kind if hasattr(y, "dtype") else np.asarray(y).dtype.kind) in "fc"]
         if not weights:

@@ -20,7 +20,10 @@ ROOT = Path(fad.__file__).parent
 # A file may import lower layers and earlier entries of its own layer; lazy imports inside functions count.
 # An entry that ends in a dot is a folder and stands for all its files, among which only cycles are forbidden.
 LAYERS = [
-    ["config", "introspect", "introspect.frames", "introspect.places", "introspect.reachable", "errors.", "tree."],
+    [
+        "typing", "config", "introspect", "introspect.frames", "introspect.places", "introspect.reachable", "errors.",
+        "tree.",
+    ],
     ["viz."],
     ["backends."],
     [
@@ -51,13 +54,15 @@ LAYERS = [
     ],
     ["staging", "staging.may_raise", "staging.outer_state", "staging.live_constants", "staging.record"],
     [
-        "control_flow", "control_flow.loop_layout", "control_flow.subgraph", "control_flow.intervals",
+        "control_flow", "control_flow.loop_layout", "control_flow.places", "control_flow.subgraph",
+        "control_flow.intervals",
         "control_flow.slice_bounds", "control_flow.compose_views", "control_flow.traced_length",
         "control_flow.padded", "control_flow.padded_functions", "control_flow.traced_masks",
         "control_flow.traced_slices", "control_flow.split_pullback", "control_flow.interpreter",
         "control_flow.dependence",
         "control_flow.stack", "control_flow.chunks",
-        "control_flow.pullback", "control_flow.scan", "control_flow.record_loop", "control_flow.cond",
+        "control_flow.pullback", "control_flow.scan", "control_flow.counters", "control_flow.untouched_rows",
+        "control_flow.independent_steps", "control_flow.record_loop", "control_flow.cond",
         "control_flow.run_scan",
     ],
     [

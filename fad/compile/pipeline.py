@@ -27,6 +27,7 @@ from fad.compile.passes.join_common_factors import join_common_factors
 from fad.compile.passes.loop_bodies import trim
 from fad.compile.passes.reduce_before_matmul import reduce_before_matmul
 from fad.compile.passes.share_adjoint_products import share_adjoint_products
+from fad.compile.passes.simplify_masks import simplify_masks
 from fad.compile.passes.sum_before_scatter import sum_before_scatter
 from fad.control_flow.subgraph import inline_calls
 from fad.core.graph import Graph
@@ -43,6 +44,7 @@ OPTIMISE: tuple[Callable[[Graph], Graph], ...] = (
     fold_constants,  # what depends on constants alone is computed now
     simplify,  # times one, a shape already there, and arrangements that undo each other are left out
     share,  # equal expressions are computed once
+    simplify_masks,  # masks that exclude each other, or are known, and choices by them
     sum_before_scatter,  # what is added into one place is added before
     batch_unrolled_matmuls,  # isomorphic iterations of an unrolled loop: their products become one
     reduce_before_matmul,  # where a product's rows are added up, a factor's are instead

@@ -76,6 +76,8 @@ def _matmul_batch(size, batched, xs, params):
             f"matmul: Input operand {int(bool(nx))} does not have enough dimensions (has 0, gufunc core with signature "
             "(n?,k),(k,m?)->(n?,m?) requires 1)"
         )
+    if nx == ny == 1 and bx != by:
+        return x @ y if bx else y @ x
     if not by and ny == 2 and nx == 1:
         return x @ y
     if not by and ny == 2:  # one large product instead of one per batch element

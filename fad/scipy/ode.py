@@ -6,7 +6,7 @@ store is differentiated along their steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from fad.scipy.special.build import number
 from fad.transforms.check import as_value
 from fad.transforms.closures import Closure
 from fad.transforms.tape import is_inexact
+from fad.typing import ArrayLike, PyTree
 
 _METHODS = {method: name for name, method in EXPLICIT.items()} | {si.Radau: "Radau", si.BDF: "BDF", si.LSODA: "LSODA"}
 _DISCRETE = {*EXPLICIT, "Radau"}
@@ -31,9 +32,10 @@ _OF_STIFF_METHODS = {"jac", "jac_sparsity", "lband", "uband", "min_step"}
 
 
 def solve_ivp(
-    fun: Callable, t_span: Any, y0: Any, method: str = "RK45", t_eval: Any = None, dense_output: bool = False,
-    events: Any = None, vectorized: bool = False, args: tuple = (), *, adjoint: str | None = None, rtol: float = 1e-3,
-    atol: Any = 1e-6, max_step: float = np.inf, first_step: float | None = None, **options: Any,
+    fun: Callable, t_span: ArrayLike, y0: ArrayLike, method: str = "RK45", t_eval: ArrayLike | None = None,
+    dense_output: bool = False, events: Callable | Sequence[Callable] | None = None, vectorized: bool = False,
+    args: tuple = (), *, adjoint: str | None = None, rtol: float = 1e-3, atol: ArrayLike = 1e-6,
+    max_step: float = np.inf, first_step: float | None = None, **options: Any,
 ) -> Any:  # fmt: skip
     """Solve ``dy/dt = fun(t, y, *args)`` from ``y(t_span[0]) = y0``, as ``scipy.integrate.solve_ivp`` does.
 
@@ -144,9 +146,9 @@ def solve_ivp(
 
 
 def odeint(
-    func: Callable, y0: Any, t: Any, args: tuple = (), *, tfirst: bool = False, rtol: float = 1.49012e-8,
+    func: Callable, y0: PyTree, t: ArrayLike, args: tuple = (), *, tfirst: bool = False, rtol: float = 1.49012e-8,
     atol: float = 1.49012e-8, adjoint: str = "continuous",
-) -> Any:  # fmt: skip
+) -> PyTree:  # fmt: skip
     """Solve ``dy/dt = func(y, t, *args)`` and return y at the times `t`, as ``scipy.integrate.odeint`` does.
 
     Parameters

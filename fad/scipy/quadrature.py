@@ -17,11 +17,12 @@ from fad.transforms.closures import Closure
 from fad.transforms.jvp import jvp
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import vjp
+from fad.typing import ArrayLike
 
 
 def quad(
-    func: Callable, a: Any, b: Any, args: tuple = (), *, epsabs: float = 1.49e-8, epsrel: float = 1.49e-8,
-    limit: int = 50, points: Any = None,
+    func: Callable, a: ArrayLike, b: ArrayLike, args: tuple = (), *, epsabs: float = 1.49e-8, epsrel: float = 1.49e-8,
+    limit: int = 50, points: ArrayLike | None = None,
 ) -> tuple:  # fmt: skip
     """Integrate a function of one number from `a` to `b` by ``scipy.integrate.quad``.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -265,7 +265,9 @@ class _Adapter:
         return t if t.dtype == x.dtype else t.astype(x.dtype)
 
 
-def custom_jvp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = ()) -> CustomFunction:
+def custom_jvp(
+    fun: Callable, nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
+) -> CustomFunction:
     """Give a function a forward derivative rule of your own; reverse mode and batching are derived from it.
 
     The rule speaks of the arguments alone: where they are traced, a traced value that the function takes from
@@ -305,7 +307,9 @@ def custom_jvp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any =
     return CustomFunction(fun, nondiff_argnums, nondiff_argnames, made_by="custom_jvp")
 
 
-def custom_vjp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = ()) -> CustomFunction:
+def custom_vjp(
+    fun: Callable, nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
+) -> CustomFunction:
     """Give a function a reverse derivative rule of your own; forward mode and batching are derived from it.
 
     Parameters as in :func:`custom_jvp`.

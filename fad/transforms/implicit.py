@@ -26,11 +26,12 @@ from fad.transforms.jvp import jvp
 from fad.transforms.linearize import linear_transpose, linearize
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import vjp
+from fad.typing import PyTree
 
 
 def custom_root(
-    f: Callable, initial_guess: Any, solve: Callable, tangent_solve: Callable, has_aux: bool = False
-) -> Any:
+    f: Callable, initial_guess: PyTree, solve: Callable, tangent_solve: Callable, has_aux: bool = False
+) -> PyTree:
     """Return a root of `f` as found by `solve`, differentiable by the implicit function theorem.
 
     The derivative is taken with respect to every traced value that `f` uses, from its closure or otherwise;
@@ -111,8 +112,8 @@ def implicit_root(f: Callable, solution: Any, tangent_solve: Callable) -> Any:
 
 
 def custom_linear_solve(
-    matvec: Callable, b: Any, solve: Callable, transpose_solve: Callable | None = None, symmetric: bool = False
-) -> Any:
+    matvec: Callable, b: PyTree, solve: Callable, transpose_solve: Callable | None = None, symmetric: bool = False
+) -> PyTree:
     """Return the solution x of ``matvec(x) = b`` as found by `solve`, differentiable with respect to `b` and `matvec`.
 
     Forward derivatives solve the same system with another right-hand side, reverse ones its transpose;

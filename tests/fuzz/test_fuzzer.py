@@ -121,3 +121,11 @@ def test_a_program_that_overwrites_its_argument_meets_an_infinite_partial():
 def test_a_statement_that_stands_alone_is_not_put_into_itself():
     source = "def f(x):\n    c = x\n    for k in range(2):\n        c = c * x\n    return c\n"
     assert list(inlined_names(program_with(source, "1.5")))
+
+
+def test_an_inverse_that_consists_of_rounding_is_known_as_such():
+    message = "the slope of reverse mode beside forward mode: 0.0 is wanted, not -10.1"
+    source = "def f(y):\n    return np.linalg.slogdet(np.linalg.outer(y, y) + {} * np.eye(3))[1]\n"
+    argument = "np.array([1.074, 0.324, -1.132], np.float32)"
+    assert known(program_with(source.format(0.0), argument), "modes", message)
+    assert not known(program_with(source.format(1.0), argument), "modes", message)

@@ -29,7 +29,7 @@ def can_combine(graph: Graph, eq: Equation) -> bool:
     if eq.prim.name not in REDUCTIONS or not eq.params["axis"]:
         return False
     x, out = graph.types[eq.ins[0]], graph.types[eq.outs[0]]
-    counts = eq.prim.name == "sum_over" and x.dtype == bool and out.dtype == np.int64
+    counts = eq.prim.combines == "add" and x.dtype == bool and out.dtype == np.int64
     return bool(x.size) and (x.dtype == out.dtype or counts)
 
 

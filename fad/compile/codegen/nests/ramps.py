@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fad.compile.codegen.llvm.builder import constant
-from fad.compile.codegen.nests.masks import Stretch, along
+from fad.compile.codegen.nests.masks import Stretch, along, is_chosen
 from fad.compile.codegen.nests.values import Computed, Mask, Stored, Value, bounds_of, element, shape_of, spread
 from fad.compile.codegen.nests.writer import Index, Number, Writer
 from fad.compile.ir.types import BOOL, I64
@@ -71,11 +71,11 @@ def kept_within(w: Writer, places: Value, size: int) -> Computed | None:
     (n,) = places.shape
     low = w.least(w.greatest(mask.mask.low, 0), n)
     high = w.least(w.greatest(mask.mask.high, low), n)
-    first = _inside(w, x, Stretch(low, w.minus(high, low), {mask: True}), size)
+    first = _inside(w, x, Stretch(low, w.minus(high, low), {mask.mask.range: True}, mask.mask.range), size)
     other = spread(Number(str(w.position(y.number, size)), I64, 0, size - 1), places.shape)
 
     def compute(w: Writer, index: tuple) -> Number:
-        known = w.assumed.get((mask, index))
+        known = is_chosen(w, mask.mask, index)
         if known is not None:
             return element(w, first if known else other, index)
         a, b = element(w, first, index), element(w, other, index)
@@ -97,8 +97,8 @@ def placed_by_ramp(w: Writer, x: Value, v: Value, places: Value) -> Computed | N
     if not isinstance(places, Computed) or not isinstance(v, Computed) or places.choice is None or v.choice is None:
         return None
     mask, chosen, _ = places.choice
-    ramp, (own, values, rest) = find_ramp(chosen), v.choice
-    within = Stretch(0, 0, {own: False}).is_zero(v) and rest is not v
+    ramp, (own, values, _) = find_ramp(chosen), v.choice
+    within = Stretch(0, 0, {own.mask.range: not own.mask.inside}).is_zero(v) if own.mask else False
     if ramp is None or mask.mask is None or own.mask != mask.mask or not mask.mask.inside or not within:
         return None
     n, (size,) = shape_of(v)[0], shape_of(x)
@@ -115,15 +115,16 @@ def placed_by_ramp(w: Writer, x: Value, v: Value, places: Value) -> Computed | N
         return w.times(w.minus(index[0], ramp.start), ramp.step)
 
     def compute(w: Writer, index: tuple) -> Number:
-        known = w.assumed.get((placed, index))
+        known = is_chosen(w, part, index)
         if known is not None:
             return element(w, values if known else zero, (source(w, index),) if known else index)
         at = w.least(w.greatest(source(w, index), 0), n - 1)
         a = element(w, values, (at,))
         return Number(w.new(f"select i1 {placed.at(w, index).name}, {a.t} {a.name}, {a.t} {constant(0, a.t)}"), a.t)
 
+    part = Mask(first, w.plus(first, count))
     placed = Computed((size,), BOOL, is_placed, [], 0)
-    placed.mask = Mask(first, w.plus(first, count))
+    placed.mask = part
     zero = spread(Number(constant(0, v.t), v.t), (size,))
     moved = Computed((size,), v.t, lambda w, index: element(w, values, (source(w, index),)), [values], 0)
     found = Computed((size,), v.t, compute, [values], 1, aligned=(placed, moved, zero))
