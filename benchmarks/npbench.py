@@ -19,6 +19,7 @@ import contextlib
 import gc
 import inspect
 import json
+import math
 import os
 import resource
 import signal
@@ -58,6 +59,8 @@ SOLVERS = {
     "cavity_flow",
 }  # fmt: skip
 TOLERANCE = 2e-5
+ILL_CONDITIONED = "ill-conditioned"  # the last bit of the point decides
+TIMED = ("right", ILL_CONDITIONED)
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 HEADING = "## NPBench"
 
@@ -78,23 +81,37 @@ def program(root: Path, info: dict, preset: str) -> SimpleNamespace:
     args = {k: values[k] for k in info["input_args"]}
     active = [k for k, v in args.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fc"]
     active = ACTIVE.get(info["module_name"], active)
-    return SimpleNamespace(
-        name=name, module=name, entry=info["func_name"], folder=folder, function=function, args=args, active=active,
-        outputs=info["output_args"],
+    found = SimpleNamespace(
+        name=name, module=name, entry=info["func_name"], folder=folder, function=function, args=args, active=active
     )  # fmt: skip
+    found.outputs = sorted({*written(found), *(k for k in info["output_args"] if k in args)}, key=list(args).index)
+    return found
+
+
+def call(p: SimpleNamespace, args: dict) -> Any:
+    """Call a program with arguments by name, in its order if it takes them all."""
+    whole = len(inspect.signature(p.function).parameters) == len(p.args)
+    return p.function(*[args[k] for k in p.args]) if whole else p.function(**args)
+
+
+def written(p: SimpleNamespace) -> list[str]:
+    """Return the arguments that a program changes: of trisolv NPBench names another one."""
+    args = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in p.args.items()}
+    call(p, args)
+    arrays = [k for k, v in p.args.items() if isinstance(v, np.ndarray)]
+    return [k for k in arrays if not np.array_equal(args[k], p.args[k], equal_nan=args[k].dtype.kind in "fc")]
 
 
 def loss_of(p: SimpleNamespace) -> tuple[Callable, list]:
     """Return the loss as a function of the active arrays, and the point."""
     rng = np.random.default_rng(0)
     weights: list = []
-    names = list(inspect.signature(p.function).parameters)
 
     def loss(*arrays):
         args = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in p.args.items() if k not in p.active}
         args.update(zip(p.active, arrays, strict=True))
-        returned = p.function(*[args[k] for k in p.args]) if len(names) == len(p.args) else p.function(**args)
-        found = [args[k] for k in p.outputs if k in args]
+        returned = call(p, args)
+        found = [args[k] for k in p.outputs]
         found += list(returned) if isinstance(returned, tuple) else [] if returned is None else [returned]
         found = [y for y in found if (y.dtype.kind if hasattr(y, "dtype") else np.asarray(y).dtype.kind) in "fc"]
         if not weights:
@@ -124,8 +141,12 @@ def differences(function: Callable, point: list, direction: list) -> tuple[float
     for h in (1e-2, 2e-3) if single else (1e-3, 1e-4, 1e-5, 1e-7, 1e-9, 1e-11):
         if h < 1e-7 and any(doubt < 1e-4 * abs(value) for value, doubt in found):
             break  # the steps below are for programs that are all but chaotic
-        with contextlib.suppress(np.linalg.LinAlgError):  # too far from where the program is defined
-            found.append(estimate(h))
+        with contextlib.suppress(np.linalg.LinAlgError):
+            value, doubt = estimate(h)
+            if math.isfinite(doubt):  # or it is too far from where the program is defined
+                found.append((value, doubt))
+    if not found:
+        return math.nan, math.nan
     relative = [(doubt / (abs(value) + 1e-30), value, doubt) for value, doubt in found]
     _, value, doubt = min(relative)
     if doubt > 0.1 * abs(value):  # there is no slope but rounding
@@ -152,7 +173,20 @@ def within(seconds: float, run: Callable) -> Any:
         signal.signal(signal.SIGALRM, was)
 
 
+def is_ill_conditioned(function: Callable, point: list) -> bool:
+    """Return whether the last bit of the point decides what a function gives: chaos makes of it whatever it likes."""
+    value, rng = float(function(*[x.copy() for x in point])), np.random.default_rng(2)
+    for _ in range(3):
+        signs = [np.finfo(x.dtype).eps * rng.choice([-1.0, 1.0], x.shape) for x in point]
+        nudged = [x * (1 + s).astype(x.real.dtype) for x, s in zip(point, signs, strict=True)]
+        if abs(float(function(*nudged)) - value) > 1e-6 * abs(value):
+            return True
+    return False
+
+
 def judge(found: float, wanted: float, doubt: float) -> str:
+    if not math.isfinite(wanted):
+        return "no finite differences"
     error = abs(found - wanted)
     return "right" if error <= max(TOLERANCE * abs(wanted), 10 * doubt) else f"WRONG (by {error:.1e} of {wanted:.1e})"
 
@@ -188,21 +222,28 @@ def examine(p: SimpleNamespace, options: argparse.Namespace) -> dict:
     slack = min(1e-3, doubt / (abs(wanted) + 1e-12))
     seconds = {"numpy": timed(lambda: loss(*fresh()))}
     verdicts: dict[str, str] = {}
+    chaotic = math.isfinite(value) and is_ill_conditioned(loss, point)
+
+    def told(found: float) -> str:
+        return ILL_CONDITIONED if chaotic and math.isfinite(found) else judge(found, wanted, doubt)
 
     def reverse(of):
         found, g = of(*fresh())
-        if not np.allclose(found, value, rtol=1e-6 if slack > 1e-6 else 1e-9, atol=slack):  # terms may cancel
+        if not math.isfinite(value):
+            return "the program gives no finite value"
+        rtol = 1e-6 if slack > 1e-6 else 1e-9
+        if not chaotic and not np.allclose(found, value, rtol=rtol, atol=slack):  # terms may cancel
             return "WRONG value"
-        return judge(inner(g, direction), wanted, doubt)
+        return told(inner(g, direction))
 
     def check(name: str, run: Callable) -> None:
         verdicts[name] = attempt(run, options.limit)
 
     gradient = fad.value_and_grad(loss, argnums=tuple(range(len(point))))
     check("grad", lambda: reverse(gradient))
-    if verdicts["grad"] == "right":
+    if verdicts["grad"] in TIMED:
         seconds["fad"] = timed(lambda: gradient(*fresh()), 0.2, 3)
-    check("jvp", lambda: judge(float(fad.jvp(loss, fresh(), direction)[1]), wanted, doubt))
+    check("jvp", lambda: told(float(fad.jvp(loss, fresh(), direction)[1])))
     if options.jit:
         compiled, pushed = fad.jit(gradient), fad.jit(lambda xs, ts: fad.jvp(loss, xs, ts)[1])
         twice = lambda: [float(pushed(fresh(), direction)) for _ in range(2)][1]
@@ -212,8 +253,8 @@ def examine(p: SimpleNamespace, options: argparse.Namespace) -> dict:
         if not verdicts["jit grad"]:
             seconds["first"] = first
             check("jit grad", lambda: reverse(compiled))
-        check("jit jvp", lambda: judge(twice(), wanted, doubt))
-        if verdicts["jit grad"] == "right":
+        check("jit jvp", lambda: told(twice()))
+        if verdicts["jit grad"] in TIMED:
             seconds["jit"] = timed(lambda: compiled(*fresh()), 0.2, 3)
     if options.hvp and p.active:
         check_hessian(loss, point, direction, other, check)
@@ -235,7 +276,7 @@ def check_hessian(loss: Callable, point: list, u: list, v: list, check: Callable
             found = second(fresh())
             nudged = second([x * (1 + np.finfo(x.dtype).eps * np.sign(d.real)) for x, d in zip(point, u, strict=True)])
             if abs(found - nudged) > 1e-4 * abs(found):
-                return "ill-conditioned"  # the last bit of the point decides
+                return ILL_CONDITIONED
             if not wanted:
                 wanted.extend(differences(lambda *xs: inner(gradient(*xs), v), point, u))
             return judge(found, *wanted)

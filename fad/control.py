@@ -10,7 +10,6 @@ Without ``jit`` the steps are run one by one, here. While a program is recorded,
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,21 +19,16 @@ import numpy as np
 from fad import tree
 from fad.control_flow import cond as branches_
 from fad.control_flow import record_loop
-from fad.control_flow.chunks import KEPT, SHORT
+from fad.control_flow.run_scan import check_choice, run_scan, stack_results
 from fad.control_flow.subgraph import is_weak
 from fad.core.tracer import Tracer, youngest
 from fad.core.values import same_structure
 from fad.errors import DtypeMismatchError, ShapeMismatchError
-from fad.transforms.checkpoint import checkpoint as _checkpoint
-from fad.transforms.tape_hooks import saved_bytes
-from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace, vmap
-
-_SAMPLE = 9  # steps after which it is known how much memory one takes
-_CHOICES = ("sqrt", "binomial", "none")
+from fad.typing import ArrayLike, PyTree
 
 
-def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:
+def cond(pred: ArrayLike, true_fun: Callable, false_fun: Callable, *operands: PyTree) -> PyTree:
     """Return ``true_fun(*operands)`` if `pred` holds, else ``false_fun(*operands)``; only one of them is run.
 
     Returns
@@ -67,7 +61,7 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> 
     return true_fun(*operands) if pred else false_fun(*operands)
 
 
-def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
+def switch(index: ArrayLike, branches: Sequence[Callable], *operands: PyTree) -> PyTree:
     """Return ``branches[index](*operands)``, the index clamped to those there are.
 
     Raises ValueError without branches.
@@ -103,7 +97,7 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
     return branches[min(max(operator.index(index), 0), len(branches) - 1)](*operands)
 
 
-def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
+def while_loop(cond_fun: Callable, body_fun: Callable, init: PyTree) -> PyTree:
     """Return the state after ``while cond_fun(state): state = body_fun(state)``.
 
     Parameters
@@ -189,7 +183,9 @@ def _check(new: Any, old: Any, what: str) -> Any:
     return new
 
 
-def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any, *, checkpoint: str = "sqrt") -> Any:
+def fori_loop(
+    lower: ArrayLike, upper: ArrayLike, body_fun: Callable, init: PyTree, *, checkpoint: str = "sqrt"
+) -> PyTree:
     """Return the state after ``for i in range(lower, upper): state = body_fun(i, state)``.
 
     Returns
@@ -218,7 +214,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any, *, checkpoi
     >>> fori_loop(0, 4, lambda i, x: x + i, 0)
     6
     """
-    _check_choice(checkpoint)
+    check_choice(checkpoint)
 
     def step(state, i):
         return _check(body_fun(start + i, state), state, "the body of fori_loop"), None
@@ -232,13 +228,13 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any, *, checkpoi
     start, stop = operator.index(lower), operator.index(upper)
     n = max(0, stop - start)
     recorded = record_loop.scan(step, init, None, n, False, checkpoint, index=True)
-    return recorded[0] if recorded is not None else _scan(step, init, None, n, False, checkpoint)[0]
+    return recorded[0] if recorded is not None else run_scan(step, init, None, n, False, checkpoint)[0]
 
 
 def scan(
     f: Callable,
-    init: Any,
-    xs: Any = None,
+    init: PyTree,
+    xs: PyTree | None = None,
     length: int | None = None,
     reverse: bool = False,
     *,
@@ -300,115 +296,15 @@ def scan(
 
     counted = xs is not None
     n = lengths.pop()
-    _check_choice(checkpoint)
+    check_choice(checkpoint)
     recorded = record_loop.scan(step, init, xs, n, reverse, checkpoint, index=False)
     if recorded is not None:
         return recorded
-    carry, ys = _scan(step if counted else lambda c, i: step(c, None), init, xs, n, reverse, checkpoint)
-    return carry, _stack(ys)
+    carry, ys = run_scan(step if counted else lambda c, i: step(c, None), init, xs, n, reverse, checkpoint)
+    return carry, stack_results(ys)
 
 
-def _check_choice(checkpoint: str) -> None:
-    if checkpoint not in _CHOICES:
-        raise ValueError(f"checkpoint of a loop must be one of {_CHOICES}, not {checkpoint!r}")
-
-
-def _item_of(xs: Any) -> Callable:
-    """Return the function from the number of a step to its x, which is the number itself where there are no xs."""
-    if xs is None:
-        return lambda i: i
-    arrays, structure = tree.flatten(xs)
-    if arrays and arrays[0] is xs:
-        return lambda i: xs[i]
-    return lambda i: tree.unflatten(structure, [x[i] for x in arrays])
-
-
-def _scan(step: Callable, init: Any, xs: Any, n: int, reverse: bool, checkpoint: str) -> tuple[Any, list]:
-    """Run the steps; return the last carry and the list of y in the order of the x. Without xs, x is the number."""
-
-    item = _item_of(xs)
-
-    def steps(carry: Any, start: int, stop: int) -> tuple[Any, list]:
-        ys = []
-        for k in range(start, stop):
-            carry, y = step(carry, item(n - 1 - k if reverse else k))
-            ys.append(y)
-        return carry, ys
-
-    tapes = _find_tapes(step, init, xs) if n > SHORT and checkpoint != "none" else []
-    if not tapes:
-        carry, ys = steps(init, 0, n)
-    else:
-        start = [len(tape) for tape in tapes]
-        carry, ys = steps(init, 0, 1)
-        first = sum(saved_bytes(tape[a:]) for tape, a in zip(tapes, start, strict=True))
-        carry, more = steps(carry, 1, _SAMPLE)
-        ys += more
-        later = sum(saved_bytes(tape[a:]) for tape, a in zip(tapes, start, strict=True)) - first
-        if n * later <= (_SAMPLE - 1) * KEPT:  # what all steps share is in the first
-            carry, more = steps(carry, _SAMPLE, n)
-        elif checkpoint == "sqrt":
-            carry, more = _by_square_roots(steps, carry, _SAMPLE, n)
-        else:
-            carry, more = _by_halves(steps, carry, _SAMPLE, n)
-        ys += more
-    return carry, ys[::-1] if reverse else ys
-
-
-def _by_square_roots(steps: Callable, carry: Any, start: int, stop: int) -> tuple[Any, list]:
-    size = math.isqrt(stop - start)
-    ys = []
-    for a in range(start, stop, size):
-        carry, some = _checkpoint(lambda c, a=a: steps(c, a, min(a + size, stop)))(carry)
-        ys += some
-    return carry, ys
-
-
-def _by_halves(steps: Callable, carry: Any, start: int, stop: int) -> tuple[Any, list]:
-    """Keep the state in the middle, and treat both halves alike: memory grows with the logarithm of the length."""
-    if stop - start <= SHORT:
-        return steps(carry, start, stop)
-    middle = (start + stop) // 2
-    carry, first = _checkpoint(lambda c: _by_halves(steps, c, start, middle))(carry)
-    carry, second = _checkpoint(lambda c: _by_halves(steps, c, middle, stop))(carry)
-    return carry, first + second
-
-
-def _find_tapes(step: Callable, init: Any, xs: Any) -> list:
-    """Return the tapes of reverse mode that trace a value of the loop, or one that its body takes from outside."""
-    traces: dict = {}
-    seen = [*tree.leaves((init, xs)), *_find_closed_over(step)]
-    while seen:
-        x = seen.pop()
-        if type(x) is Tracer:
-            traces[x.owner] = isinstance(x.owner, VJPTrace) and not x.owner.dead
-            seen.append(x.value)
-    return [trace.tape for trace, records in traces.items() if records]
-
-
-def _find_closed_over(f: Callable, depth: int = 4) -> list:
-    found: list = []
-    for cell in getattr(f, "__closure__", None) or ():
-        try:
-            value = cell.cell_contents
-        except ValueError:  # a cell that is still empty
-            continue
-        if callable(value) and depth:
-            found += _find_closed_over(value, depth - 1)
-        else:
-            found += [x for x in tree.leaves(value) if type(x) is Tracer]
-    return found
-
-
-def _stack(ys: list) -> Any:
-    if not ys:
-        return None
-    if not tree.leaves(ys[0]):
-        return ys[0]
-    return tree.map(lambda *column: np.stack(column), *ys)
-
-
-def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable, xs: PyTree, *, batch_size: int | None = None) -> PyTree:
     """Return ``f`` of each element along the leading axis, stacked: one after the other, or in batches.
 
     Returns
@@ -439,7 +335,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     return scan(lambda _, x: (None, f(x)), None, xs)[1]
 
 
-def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(fn: Callable, elems: PyTree, reverse: bool = False, axis: int = 0) -> PyTree:
     """Return all partial combinations along an axis, in about 2 log n calls of `fn` on whole arrays.
 
     Returns

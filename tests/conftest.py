@@ -45,7 +45,7 @@ def pytest_collection_finish():
 
 
 @pytest.fixture(autouse=True)
-def _loop_fallbacks_warn_anew():
+def _loop_fallbacks_warn_again():
     """Let each test see the one warning that an operation without a batching rule gives."""
     from fad.transforms import vmap
 

@@ -70,6 +70,7 @@ class Capture:
             peeled=0,
             failed=self.note_failure,
             accept=self.has_small_integers,
+            at_once=True,
         )
         self.finish(None if found is None else found[0], n)
         return None

@@ -23,8 +23,11 @@ from fad.compile.passes.dce import drop_dead
 from fad.compile.passes.expand_layers import expand_layers
 from fad.compile.passes.expand_pullbacks import expand_pullbacks
 from fad.compile.passes.hoist_loop_matmuls import hoist_loop_matmuls
+from fad.compile.passes.join_common_factors import join_common_factors
 from fad.compile.passes.loop_bodies import trim
 from fad.compile.passes.reduce_before_matmul import reduce_before_matmul
+from fad.compile.passes.share_adjoint_products import share_adjoint_products
+from fad.compile.passes.simplify_masks import simplify_masks
 from fad.compile.passes.sum_before_scatter import sum_before_scatter
 from fad.control_flow.subgraph import inline_calls
 from fad.core.graph import Graph
@@ -41,9 +44,12 @@ OPTIMISE: tuple[Callable[[Graph], Graph], ...] = (
     fold_constants,  # what depends on constants alone is computed now
     simplify,  # times one, a shape already there, and arrangements that undo each other are left out
     share,  # equal expressions are computed once
+    simplify_masks,  # masks that exclude each other, or are known, and choices by them
     sum_before_scatter,  # what is added into one place is added before
     batch_unrolled_matmuls,  # isomorphic iterations of an unrolled loop: their products become one
     reduce_before_matmul,  # where a product's rows are added up, a factor's are instead
+    join_common_factors,  # a sum of two products with a common factor is one product
+    share_adjoint_products,  # a product of which only a weighted sum is wanted is not computed beside its adjoint
     drop_dead,  # what no output, guard or check needs is dropped
 )
 
@@ -59,23 +65,26 @@ def optimise(graph: Graph) -> Graph:
 
 def legalize(graph: Graph) -> Graph:
     """Rewrite a program into operations that native code has kernels for."""
+    from fad.compile.legalize.chosen_products import expand_chosen_products
     from fad.compile.legalize.columns import multiply_by_columns
     from fad.compile.legalize.conv_layout import move_batch_innermost
     from fad.compile.legalize.decompose import decompose
     from fad.compile.legalize.gemm_accumulate import accumulate_gemm
     from fad.compile.legalize.narrow_selects import narrow_selects
-    from fad.compile.legalize.pooling import copy_transposed, expand_pools, split_sums
+    from fad.compile.legalize.pooling import expand_pools, split_sums
     from fad.compile.legalize.push_slices_up import push_slices_up
     from fad.compile.legalize.repeated import compute_repeated
     from fad.compile.legalize.scatter_to_gather import scatter_to_gather
     from fad.compile.legalize.split_complex import split_complex
     from fad.compile.legalize.struct_of_arrays import split_small_arrays
     from fad.compile.legalize.thin_products import join_thin_products
+    from fad.compile.legalize.transposed_factors import copy_transposed
     from fad.compile.legalize.unmerged_rows import unmerge_rows
     from fad.compile.passes.cse import share_copies
 
     for rewrite in (
         decompose,  # norms, variances, einsum, distances: by simpler operations
+        expand_chosen_products,  # products with what a mask chooses of a matrix
         multiply_by_columns,  # a matrix that is joined of columns is multiplied with vectors column by column
         join_thin_products,  # one matrix times many thin ones is one product
         unmerge_rows,  # where the rows of a product are merged from axes in another order, it is a batch
@@ -86,7 +95,7 @@ def legalize(graph: Graph) -> Graph:
         push_slices_up,  # what is computed only for slices is computed on the slices
         move_batch_innermost,  # convolutions, and what lies between them, have the batch innermost in memory
         split_sums,  # sums over axes apart are sums over one after the other
-        copy_transposed,  # a transposed matrix that many products read is copied once
+        copy_transposed,  # a transposed matrix that many products read, or those of a loop, is copied once
         scatter_to_gather,  # large scatters of neighbouring slices are loops over their result
         split_complex,  # complex numbers are pairs of real ones
         share_copies,  # copies of one transposed array are views of the first

@@ -24,6 +24,7 @@ from fad.errors import MemoryLimitError
 
 SHORT = 64  # steps up to which reverse mode keeps everything
 KEPT = 1 << 25  # bytes up to which a longer loop does so, too: computing again would cost more
+_GAIN = {"sqrt": 2, "binomial": 1}  # a loop is cut to take less memory by this factor at least: its steps run again
 _SHARE = 2  # one loop keeps at most this part of the limit, if it can: there may be others
 _MOST_LEVELS = 12
 
@@ -43,7 +44,9 @@ def chunk_sizes(steps: int, save: Any, state: int, kept: int, fixed: int = 0, be
         return _within(bytes_of(limit), steps, state, kept, fixed, beside)
     if save == "none" or steps <= SHORT or kept * steps <= KEPT:
         return ()
-    return (math.isqrt(steps),) if save == "sqrt" else _halves(steps, kept)
+    sizes = (math.isqrt(steps),) if save == "sqrt" else _halves(steps, kept)
+    pays = _GAIN[save] * bytes_kept(steps, sizes, state, kept, beside) <= steps * kept
+    return sizes if pays else ()
 
 
 def _halves(steps: int, kept: int) -> tuple[int, ...]:
@@ -110,14 +113,14 @@ def run_in_chunks(scan: Primitive, args: Any, params: dict, sizes: tuple[int, ..
     inner = {**params, "length": size, "save": sizes[1:]}
     reverse = params["reverse"]
 
-    def numbered(xs, a, b):
+    def with_numbers(xs, a, b):
         return [*([np.arange(a, b)] if params["index"] else []), *[x[a:b] for x in xs]]
 
     body = _indexed_by_xs(params["body"], params) if params["index"] else params["body"]
     inner.update(body=body, index=False)
     first = (steps - whole, steps) if reverse else (0, whole)
     rest = (0, steps - whole) if reverse else (whole, steps)
-    blocks = [x.reshape((chunks, size, *x.shape[1:])) for x in numbered(operands.xs, *first)]
+    blocks = [x.reshape((chunks, size, *x.shape[1:])) for x in with_numbers(operands.xs, *first)]
 
     def block(*flat: Any) -> list:
         return list(bind(scan, *flat, **inner))
@@ -129,7 +132,7 @@ def run_in_chunks(scan: Primitive, args: Any, params: dict, sizes: tuple[int, ..
     ys = [y.reshape((whole, *y.shape[2:])) for y in ys]
     if steps > whole:
         tail = {**inner, "length": steps - whole}
-        given = operands._replace(carry=state, xs=numbered(operands.xs, *rest))
+        given = operands._replace(carry=state, xs=with_numbers(operands.xs, *rest))
         state, more, _ = Results.split(bind(scan, *given.join(), **tail), tail)
         ys = [np.concatenate([b, a] if reverse else [a, b]) for a, b in zip(ys, more, strict=True)]
     return [*state, *ys]

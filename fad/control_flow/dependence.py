@@ -13,7 +13,7 @@ from fad.core.graph import Equation, Graph
 
 
 def find_dependent(graph: Graph, inputs: list[bool], derivative: bool = True) -> list[bool]:
-    """Tell which outputs depend on the inputs that are marked; as far as derivatives go, or at all."""
+    """Return which outputs depend on the inputs that are marked; as far as derivatives go, or at all."""
     alive = {i for i, mark in zip(graph.inputs, inputs, strict=True) if mark}
     for eq in graph.equations:
         if any(i in alive for i in eq.ins) and not (derivative and eq.prim.flat):
@@ -27,7 +27,7 @@ def find_dependent(graph: Graph, inputs: list[bool], derivative: bool = True) ->
 
 
 def _find_results(eq: Equation, marks: list[bool]) -> list[bool]:
-    """Tell of which results of an operation the marked operands have a derivative."""
+    """Return of which results of an operation the marked operands have a derivative."""
     if eq.prim.name in ("scan", "while_loop"):
         return [*find_active(marks, eq.params)[1], False][: len(eq.outs)]  # the number of steps is an integer
     if eq.prim.name == "cond":
@@ -36,7 +36,7 @@ def _find_results(eq: Equation, marks: list[bool]) -> list[bool]:
 
 
 def find_chosen(branches: Any, marks: list[bool]) -> list[bool]:
-    """Tell of which results of a branch the marked operands have a derivative, whichever is chosen."""
+    """Return of which results of a branch the marked operands have a derivative, whichever is chosen."""
     found = [find_dependent(g, marks) for g in branches]
     return [any(column) for column in zip(*found, strict=True)]
 

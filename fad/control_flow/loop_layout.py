@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 from fad.core.graph import Equation
 
+GUESSED_STEPS = 32  # of a loop whose number of steps is not known, where its cost is estimated
+
 
 class Operands(NamedTuple):
     """The operands of a loop."""

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fad.control_flow.intervals import form_of
+from fad.control_flow.places import places
 from fad.control_flow.slice_bounds import (
     Axis,
     at_least,
@@ -29,7 +30,6 @@ from fad.control_flow.slice_bounds import (
     counted_from_the_end,
     fixed_integer,
     is_index,
-    places,
     refuse,
     same,
 )

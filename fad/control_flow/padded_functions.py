@@ -45,12 +45,12 @@ def _reduce_part(function: Callable, neutral: Callable) -> Callable:
 def _of_some(reduce: Callable) -> Callable:
     """Return a reduction that NumPy refuses for an array without elements."""
 
-    def checked(x: PaddedArray, axis: Any = None, *, keepdims: bool = False) -> Any:
+    def reduce_checked(x: PaddedArray, axis: Any = None, *, keepdims: bool = False) -> Any:
         if any(type(a) is Axis and a.may_be_empty for k, a in enumerate(x.axes) if k in _axes(x, axis)):
             x.refuse("it takes the largest or smallest element, and there may be none,")
         return reduce(x, axis, keepdims=keepdims)
 
-    return checked
+    return reduce_checked
 
 
 def _lowest(dtype: np.dtype) -> Any:

@@ -18,6 +18,7 @@ from fad import tree
 from fad.backends import is_on_device
 from fad.control_flow import traced_slices  # noqa: F401  answers slices with bounds of a body
 from fad.control_flow.compose_views import compose_views, reshape_carries
+from fad.control_flow.independent_steps import run_at_once
 from fad.control_flow.intervals import assume, interval, interval_of
 from fad.control_flow.loop_layout import Inputs, Operands, Outputs, Results, select_marked
 from fad.control_flow.scan import scan_p, while_p
@@ -32,12 +33,13 @@ from fad.control_flow.subgraph import (
     record_body,
     to_number_p,
 )
+from fad.control_flow.untouched_rows import read_from_the_start
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type, hashable, place_constant, type_of
 from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
 from fad.core.tracer import Trace, Tracer, bind
 from fad.errors import LoopFallbackWarning
-from fad.staging.may_raise import unread_in_body, unread_refusals
+from fad.staging.may_raise import find_unread_in_body, find_unread_raising
 from fad.staging.record import is_recording, to_scalar_p
 from fad.transforms.check import as_value
 
@@ -85,11 +87,12 @@ def scan(
     peeled: int = _PEELED,
     failed: Callable | None = None,
     accept: Callable | None = None,
+    at_once: bool = False,
 ) -> tuple | None:
     """Record a loop over xs, or of n steps, whose function is ``step(carry, x or number) -> (carry, y)``.
 
     `bound` is the most that a traced n can be, if that is known; `peeled` how many first steps may be written out.
-    ``accept(operands, params)`` may still refuse.
+    ``accept(operands, params)`` may still refuse. With `at_once`, independent steps need not be a loop.
     """
     if not is_recording():
         return None
@@ -106,10 +109,10 @@ def scan(
         assume(at, 0, n)
         return step(tree.unflatten(in_tree, carry), tree.unflatten(xs_tree, x) if items else at)
 
-    return _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, peeled, failed, accept)
+    return _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, peeled, failed, accept, at_once)
 
 
-def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, failed, accept) -> tuple | None:
+def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, failed, accept, at_once) -> tuple | None:
     heads: list = []
     dynamic = type(n) is Tracer
     for peeled in range(most + 1):
@@ -117,11 +120,11 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
         left = n if dynamic else n - peeled
         number = [at] if index else []
         shown = Inputs([], number, [*map(example, leaves)], [example(x)[at] for x in items])
-        settled = attempt(lambda: _settle_types(flat, leaves, shown), 0 if dynamic else n, failed)  # noqa: B023
-        if settled is None:
+        recorded = attempt(lambda: _settle_types(flat, leaves, shown), 0 if dynamic else n, failed)  # noqa: B023
+        if recorded is None:
             return None
-        if settled:
-            body, leaves = settled
+        if recorded:
+            body, leaves = recorded
             compose_views(body, rows=index)
             break
         if dynamic or left < 2 or peeled == most:
@@ -146,7 +149,12 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
     operands = Operands(body.captured, [n] if dynamic else [], leaves, items)
     if accept is not None and not accept(operands.join(), params):
         return None
-    found = _bind(scan_p, operands, params)
+    found = None
+    if at_once:
+        operands, params = read_from_the_start(operands, params)
+        found = run_at_once(operands, params)
+    if found is None:
+        found = _bind(scan_p, operands, params)
     carry, y = tree.unflatten(body.out_tree, found)
     return tree.unflatten(in_tree, tree.leaves(carry)), _with_heads(heads, y, reverse)
 
@@ -213,6 +221,7 @@ def _rows(body: Body, carries: int, n: int) -> list:
     graph, inputs = body.graph, _inputs(body, carries, True)
     captured = dict(zip(inputs.consts, body.captured, strict=True))
     number = dict.fromkeys(inputs.number, 0)  # value -> what it is more than the number of the step
+    rows: dict[tuple, int] = {}  # of arrays from which rows are taken: the input that a row is
     work, types, items = Rewriting(graph), graph.types, []
     for eq in graph.equations:
         if eq.prim.symbol == "+" and eq.prim.array_form is not None:
@@ -220,29 +229,41 @@ def _rows(body: Body, carries: int, n: int) -> list:
                 if i in number and type(graph.constants.get(j)) is int:
                     number[eq.outs[0]] = number[i] + graph.constants[j]
         template = eq.params.get("template", ())
-        found = eq.prim.name == "getitem" and len(eq.ins) == 2 and eq.ins[0] in captured and eq.ins[1] in number
+        found = eq.prim.name == "getitem" and len(eq.ins) > 1 and eq.ins[0] in captured and eq.ins[1] in number
         if found and template[0] == "array" and not any(type(part) is str for part in template[1:]):
             x, start = captured[eq.ins[0]], number[eq.ins[1]]
-            rows = np.shape(x)[0]
-            if start >= 0 and start + n <= rows:
-                items.append(x if n == rows else x[start : start + n])
+            size = np.shape(x)[0]
+            if start >= 0 and start + n <= size:
+                items.append(x if n == size else x[start : start + n])
                 if len(template) == 1:
                     inputs.xs.append(eq.outs[0])
+                    rows.setdefault((eq.ins[0], start), eq.outs[0])
                     continue
                 shape = types[eq.ins[0]].shape[1:]
                 row = work.add_value(Type(shape, types[eq.ins[0]].dtype, ARRAY if shape else SCALAR))
                 inputs.xs.append(row)
+                rows.setdefault((eq.ins[0], start), row)
                 eq = Equation(eq.prim, (row,), {"template": template[1:]}, eq.outs, eq.place)
         work.equations.append(eq)
+    work.equations = [_of_row(eq, rows, number) for eq in work.equations]
     if items:
         read = work.finish()
-        equations = find_needed(read.equations, [*graph.outputs, *unread_in_body(read, graph.outputs)])
+        equations = find_needed(read.equations, [*graph.outputs, *find_unread_in_body(read, graph.outputs)])
         used = {*graph.outputs, *(i for eq in equations for i in eq.ins)}
         kept = [i in used for i in inputs.consts]
         body.captured = select_marked(body.captured, kept)
         inputs = inputs._replace(consts=select_marked(inputs.consts, kept))
         body.graph = read.replace(inputs=inputs.join(), equations=equations)
     return items
+
+
+def _of_row(eq: Equation, rows: dict[tuple, int], number: dict[int, int]) -> Equation:
+    """Let an element that stands in a row which a body takes be read from that row."""
+    template = eq.params.get("template", ())
+    if eq.prim.name != "getitem" or len(eq.ins) < 3 or eq.ins[1] not in number or template[0] != "array":
+        return eq
+    row = rows.get((eq.ins[0], number[eq.ins[1]]))
+    return eq if row is None else Equation(eq.prim, (row, *eq.ins[2:]), {"template": template[1:]}, eq.outs, eq.place)
 
 
 def _settle_types(flat: Callable, leaves: list, shown: Inputs) -> tuple:
@@ -279,7 +300,7 @@ def _refuse_unread_places(body: Body) -> None:
     graph = body.graph
     if any(eq.prim.archetype == "branch" for eq in graph.equations):
         return
-    found = unread_refusals(graph, graph.outputs, lambda eq: not _is_in_range(body, eq))
+    found = find_unread_raising(graph, graph.outputs, lambda eq: not _is_in_range(body, eq))
     if found:
         raise Unrecordable(body.trace, "it reads an element that may not be there, and does not use it")
 
@@ -389,10 +410,10 @@ def _while(go, flat, leaves, in_tree, bound, failed, accept) -> Any:
     if type(start) is not Tracer and not start:
         return [tree.unflatten(in_tree, leaves)]
     shown = Inputs([], [], [*map(example, leaves)], [])
-    settled = attempt(lambda: _settle_types(flat, leaves, shown), failed=failed)
-    if not settled:
+    recorded = attempt(lambda: _settle_types(flat, leaves, shown), failed=failed)
+    if not recorded:
         return None
-    body, leaves = settled
+    body, leaves = recorded
     compose_views(body)
     graph = body.graph
     if len(graph.outputs) != len(leaves) + 1:

@@ -12,6 +12,7 @@ How operands and results are laid out says `fad.control_flow.loop_layout`. Param
              "cond": when the first of the carry, a bool, is false
 ``save``     what reverse mode keeps of a long loop: "sqrt", "binomial", "none", "carry" (the state alone), or the
              lengths of the loops that it is cut into
+``adjoint``  of a loop that runs backward: all numbers that it carries are cotangents, or what is derived from them
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like
+from fad.config import memory_limit
 from fad.control_flow.chunks import chunk_sizes, run_in_chunks
 from fad.control_flow.dependence import find_active
 from fad.control_flow.interpreter import example_step, first_step, run, step_by_step
@@ -163,7 +165,7 @@ def _bytes(cut: Any, values: list, inputs: list[bool], params: dict) -> list[int
     state = sum(types[i].nbytes for i in own.carry)
     sums = sum(types[i].nbytes for i in select_marked(own.consts, marks.consts))
     operands = sum(type_of(example(v)).nbytes for v in values)
-    return [n * _lanes(values) for n in (state, cut.nbytes, operands + 2 * state, 3 * state + 2 * sums)]
+    return [n * _count_elements(values) for n in (state, cut.nbytes, operands + 2 * state, 3 * state + 2 * sums)]
 
 
 def _reverse_unbounded(trace: VJPTrace, values, parents, inputs, outputs, cut, params: dict) -> list:
@@ -192,7 +194,8 @@ def _cut(values: list, inputs: list[bool], outputs: list[bool], params: dict) ->
     cts = [t.zeros() for t in select_marked(types, outputs)]
     joint = record_pullback(body, inputs, outputs, [*shown, *cts])
     own = Inputs.split(joint.inputs[: len(body.inputs)], params)
-    return halves(joint, own, len(body.outputs), params["save"] != "carry")
+    steps = params["length"] if memory_limit.get() is None else None
+    return halves(joint, own, len(body.outputs), params["save"] != "carry", steps)
 
 
 class _Pullback:
@@ -225,7 +228,7 @@ class _Pullback:
         inputs = Inputs(own.consts, own.number, [*sums, *own.cts[:k]], [*own.xs, *own.kept, *own.cts[k:]])
         new = {
             **params, "body": graph.replace(inputs=inputs.join()), **inputs.layout(), "reverse": not params["reverse"],
-            "stop": "length" if params["stop"] == "length" else "count",
+            "stop": "length" if params["stop"] == "length" else "count", "adjoint": True,
         }  # fmt: skip
         zeros = [zeros_like(as_value(x)) for x in consts]
         xs = [*operands.xs, *self.kept, *stacked]
@@ -235,7 +238,7 @@ class _Pullback:
         return grads.at_operands([None for _ in operands.steps]).join()
 
 
-def _lanes(values: list) -> int:
+def _count_elements(values: list) -> int:
     """Return how many examples the values hold, if they are batched below."""
     return max((np.size(unwrap(v)) // max(1, np.size(example(v))) for v in values), default=1)
 
@@ -315,7 +318,7 @@ def _until_all_stop(size: int, step: Callable, operands: Operands, params: dict)
         wide = operands._replace(consts=[*operands.consts, counts], steps=[np.max(counts)])
     new = {**params, "consts": len(wide.consts), "carries": len(wide.carry), "index": True}
 
-    def masked(*flat: Any) -> list:
+    def step_masked(*flat: Any) -> list:
         given = Inputs.split(flat, new)
         first, consts, old = [], given.consts, given.carry
         if params["stop"] == "cond":
@@ -333,7 +336,7 @@ def _until_all_stop(size: int, step: Callable, operands: Operands, params: dict)
             ys = [np.where(_beside(live, y), y, np.zeros_like(y)) for y in ys]
         return [*first, *state, *ys]
 
-    new["body"] = record_flat(masked, first_step(wide, new).join())
+    new["body"] = record_flat(step_masked, first_step(wide, new).join())
     found = Results.split(bind(_operation(params), *wide.join(), **new), new)
     ys = [np.moveaxis(y, 1, 0) for y in found.ys]
     if params["stop"] == "cond":

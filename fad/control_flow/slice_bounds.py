@@ -6,13 +6,13 @@ that ``x[:k]`` within a loop over ``range(n)`` costs no operation at all.
 
 from __future__ import annotations
 
-import functools
 import operator
 from typing import Any, NoReturn
 
 import numpy as np
 
 from fad.control_flow.intervals import form_of
+from fad.control_flow.places import places
 from fad.control_flow.subgraph import BodyTrace, Unrecordable
 from fad.core.tracer import Tracer
 
@@ -42,14 +42,6 @@ class Axis:
     def may_be_empty(self) -> bool:
         least = form_of(self.length).least
         return least is None or least < 1
-
-
-@functools.lru_cache(256)
-def places(size: int, step: int = 1) -> np.ndarray:
-    """Return 0, 1, ..., size - 1 times a step: always the same array, so that a body has it once."""
-    found = np.arange(size) * step
-    found.flags.writeable = False
-    return found
 
 
 def fixed_integer(x: Any) -> int | None:

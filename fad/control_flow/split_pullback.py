@@ -12,10 +12,11 @@ from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Resul
 from fad.control_flow.subgraph import record_flat, to_number_p
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.rewriter import Rewriting
-from fad.staging.may_raise import unread_in_body
+from fad.staging.may_raise import find_unread_in_body
 from fad.transforms.check import zeros_like
 from fad.transforms.vjp import vjp
 
+_NEAR = 1 << 21  # bytes that a loop keeps, which stay in the cache until its backward pass
 _PIECES = 8  # a piece of the state is kept if it is so many times smaller: then the state need not be
 
 
@@ -63,24 +64,33 @@ def record_pullback(body: Graph, active: list[bool], seeds: list[bool], examples
     return record_flat(fun, examples)
 
 
-def _is_kept(eq: Equation, graph: Graph, everything: bool, moving: set[int]) -> bool:
+def _is_kept(eq: Equation, graph: Graph, near: bool, moving: set[int]) -> bool:
     """Return whether a value is kept for the backward pass; `moving` are those that depend on the state."""
-    if not everything:
-        return False
     if eq.prim.name == "getitem" and not any(i in moving for i in eq.ins):
         return False  # it is read again where it is
     if eq.prim.name == "getitem" and len(eq.ins) == 1 and eq.ins[0] in moving:  # or the array would have to be kept
         return graph.types[eq.outs[0]].size * _PIECES <= graph.types[eq.ins[0]].size
     index_of_slices = eq.prim.name == "getitem" and len(eq.ins) == 1
     numbers = all(graph.types[o].kind == NUMBER for o in eq.outs)
-    return not (eq.prim.cheap or index_of_slices or numbers)  # what is cheap is computed again
+    cheap = not near if eq.prim.cheap == "far" else eq.prim.cheap  # and computed again
+    return not (cheap or index_of_slices or numbers)
 
 
-def halves(joint: Graph, own: Inputs, outputs: int, everything: bool) -> Halves:
+def halves(joint: Graph, own: Inputs, outputs: int, everything: bool, steps: int | None) -> Halves:
     """Cut what :func:`record_pullback` recorded in two. Its first inputs are the body's `own`, then come cotangents.
 
-    With `everything` costly results are kept, too, and otherwise the state alone.
+    With `everything` costly results are kept, too, and otherwise the state alone. More is costly where `steps` is
+    given, and all that so many keep stays in the cache.
     """
+    if everything and steps is not None:
+        found = _halves(joint, own, outputs, lambda eq, moving: _is_kept(eq, joint, True, moving))
+        if found.nbytes * steps <= _NEAR:
+            return found
+    is_costly = lambda eq, moving: everything and _is_kept(eq, joint, False, moving)
+    return _halves(joint, own, outputs, is_costly)
+
+
+def _halves(joint: Graph, own: Inputs, outputs: int, is_costly: Callable) -> Halves:
     joint = _with_constant_zeros(joint)
     grads = joint.outputs[outputs:]
     inputs = len(own.join())
@@ -98,7 +108,7 @@ def halves(joint: Graph, own: Inputs, outputs: int, everything: bool) -> Halves:
 
     def is_kept(v: int) -> bool:
         made_early = v in producer and v not in late
-        return v in state or (made_early and _is_kept(producer[v], joint, everything, moving))
+        return v in state or (made_early and is_costly(producer[v], moving))
 
     kept, seen, chosen = _trace_back(grads, producer, is_kept)
     masked = _find_masked(kept, [eq for eq in joint.equations if id(eq) in chosen], joint, state | late)
@@ -107,7 +117,7 @@ def halves(joint: Graph, own: Inputs, outputs: int, everything: bool) -> Halves:
     again = _read_again(kept, producer, seen)
     chosen.update([id(producer[v]) for v in again])
     kept = sorted(v for v in kept if v not in again)
-    unread = [o for o in unread_in_body(joint, joint.outputs) if o not in late]
+    unread = [o for o in find_unread_in_body(joint, joint.outputs) if o not in late]
     forward = joint.replace(
         inputs=joint.inputs[:inputs],
         outputs=[*joint.outputs[:outputs], *kept],

@@ -15,6 +15,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_numpy_array, is_on_device, made_like
+from fad.control_flow.places import is_places
 from fad.core import effects
 from fad.core.buffers import PLAIN, PlainTrace
 from fad.core.graph import Equation, Graph
@@ -82,6 +83,9 @@ class BodyTrace(RecordTrace):
         return tracer(np.asarray(value)[()] if number in self.weak else value, self, number)
 
     def constant(self, x: Any) -> int:
+        if is_places(x):
+            number = self.seen.get(("id", id(x)))
+            return self._constant(("id", id(x)), x) if number is None else number
         # Arrays are inputs, too: whoever records around this body watches them for changes.
         if type(x) is np.ndarray and id(x) not in self._numbers:
             copy = self.snapshots.take(x)

@@ -15,7 +15,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fad.control_flow.slice_bounds import places, refuse
+from fad.control_flow.places import places
+from fad.control_flow.slice_bounds import refuse
 from fad.control_flow.traced_length import ArrayOfTracedLength
 from fad.core.graph import Equation
 from fad.core.tracer import Tracer, stop, up_to_date

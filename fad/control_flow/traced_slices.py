@@ -13,7 +13,8 @@ import numpy as np
 from fad.control_flow import padded_functions as _functions  # noqa: F401  fills the table of functions
 from fad.control_flow import traced_masks
 from fad.control_flow.padded import PaddedArray, bring_parts, fresh, reverse
-from fad.control_flow.slice_bounds import Axis, at_least, bounds, by_axis, fixed_integer, is_index, places, refuse
+from fad.control_flow.places import places
+from fad.control_flow.slice_bounds import Axis, at_least, bounds, by_axis, fixed_integer, is_index, refuse
 from fad.core.memory import version_of
 from fad.core.tracer import Tracer
 from fad.ops.index_layout import ARRAY, index_layout

@@ -145,7 +145,9 @@ def _lay_out(z: Any, order: str, xs: tuple) -> Any:
     if type(z) is tuple:
         return tuple(_lay_out(y, order, ()) for y in z)
     plain = layout(z)
-    return z.copy(order) if type(plain) is np.ndarray and not plain.flags[f"{order}_CONTIGUOUS"] else z
+    if type(plain) is not np.ndarray:
+        return z
+    return z if (plain.flags.c_contiguous if order == "C" else plain.flags.f_contiguous) else z.copy(order)
 
 
 # Products of matrices and vectors, which take ``axes=``.
@@ -157,7 +159,9 @@ def along_axes(ufunc: np.ufunc, product: Any, xs: tuple, axes: Any) -> Any:
     if type(axes) is not list:
         raise TypeError("axes should be a list.")
     x, y = (v if hasattr(v, "ndim") else np.asarray(v) for v in xs)
-    least = [part.count(",") + 1 for part in ufunc.signature.split("->")[0].split("),(")]
+    signature = ufunc.signature
+    assert signature is not None  # these are the products of WITH_AXES
+    least = [part.count(",") + 1 for part in signature.split("->")[0].split("),(")]
     ranks = [1 if ufunc is np.matmul and v.ndim == 1 else n for n, v in zip(least, (x, y), strict=True)]
     ranks.append(sum(ranks) - 2)
     axes = [*axes, ()] if len(axes) == 2 and not ranks[2] else axes

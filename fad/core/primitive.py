@@ -148,11 +148,13 @@ class Primitive(Operation):
     ``computes_in``
         of which dtype kernels compute it: the "result"'s, the common one of the "operands", or "booleans".
     ``cheap``
-        whether it costs less to compute again than to keep its result.
+        whether it costs less to compute again than to keep its result; "far" if only where that leaves the cache.
     ``shape_only``
         whether it reads no more of its operand than the shape.
     ``indexed``
         of an operation that takes index arrays, the number of operands before them.
+    ``combines``
+        of a reduction, the operation on two elements by which it combines them all, if there is one: "add".
     ``positions``
         whether its results are positions along an axis, and so valid indices.
     ``symbol``
@@ -196,9 +198,10 @@ class Primitive(Operation):
     lower: str | None = None
     lower_for: dict[str, str] = field(default_factory=dict)
     computes_in: str = "result"
-    cheap: bool = False
+    cheap: bool | str = False
     shape_only: bool = False
     indexed: int | None = None
+    combines: str = ""
     positions: bool = False
     symbol: str | None = None
     array_form: Primitive | None = None

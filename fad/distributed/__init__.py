@@ -3,7 +3,6 @@
 from fad.distributed.checking import check
 from fad.distributed.checkpoints import Shard, load, save
 from fad.distributed.collectives import (
-    Handle,
     all_gather,
     all_reduce,
     all_to_all,
@@ -17,16 +16,19 @@ from fad.distributed.collectives import (
     scatter,
     send,
     shift,
-    start_all_gather,
-    start_all_reduce,
-    start_all_to_all,
-    start_permute,
-    start_reduce_scatter,
     varying,
 )
 from fad.distributed.communicator import Communicator
 from fad.distributed.derivatives import grad, value_and_grad
 from fad.distributed.errors import DistributedError, MismatchError, RankTypeError
+from fad.distributed.handles import (
+    Handle,
+    start_all_gather,
+    start_all_reduce,
+    start_all_to_all,
+    start_permute,
+    start_reduce_scatter,
+)
 from fad.distributed.parts import halo, jacobian, map, own_dropout, rank_key
 from fad.distributed.ranks import is_replicated, spmd
 from fad.distributed.solve import cg

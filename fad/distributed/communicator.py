@@ -144,7 +144,7 @@ class Communicator:
             self.sequence.compare(name, x, {**params, **dict(says)})
         if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype.isnative:
             return getattr(self, METHODS[name])(x, **params)
-        return self._found(getattr(self, METHODS[name])(contiguous(x), **params), x)
+        return self._as_given(getattr(self, METHODS[name])(contiguous(x), **params), x)
 
     def start(self, name: str, x: Any, says: tuple = (), **params: Any) -> Any:
         """Begin a collective and return a request; `x` may be overwritten at once."""
@@ -156,7 +156,7 @@ class Communicator:
             self.sequence.compare(name, x, {**params, **dict(says)})
         begin = getattr(self, f"_start_{name}", None)
         if begin is None or (self.deterministic and name in ("all_reduce", "reduce_scatter")):
-            return Done(self._found(getattr(self, f"_{name}")(contiguous(x), **params), x))
+            return Done(self._as_given(getattr(self, f"_{name}")(contiguous(x), **params), x))
         return begin(np.array(contiguous(x), order="C"), **params)
 
     def end_left(self) -> None:
@@ -173,7 +173,7 @@ class Communicator:
         return np.empty(size, dtype)
 
     @staticmethod
-    def _found(y: Any, x: Any) -> Any:
+    def _as_given(y: Any, x: Any) -> Any:
         return y[()] if type(y) is np.ndarray and not y.ndim and isinstance(x, np.generic) else y
 
     # --- what all engines can do with the others' help ------------------------------------------------------------

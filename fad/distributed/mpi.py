@@ -96,7 +96,7 @@ class _Message(_Request):
         MPI.Request.Waitall(self.requests[1:])
 
 
-def _explained(comm: MPIRank, name: str, x: Any, error: Any) -> DistributedError:
+def _explain_error(comm: MPIRank, name: str, x: Any, error: Any) -> DistributedError:
     """Return what an error of MPI's means for a program: mostly that ranks gave arrays of different sizes."""
     what = error.Get_error_string().partition(",")[0].partition("\n")[0]
     return (MismatchError if error.Get_error_class() == MPI.ERR_TRUNCATE else DistributedError)(
@@ -153,9 +153,9 @@ class MPIRank(Communicator):
         try:
             if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype.isnative:
                 return getattr(self, METHODS[name])(x, **params)
-            return self._found(getattr(self, METHODS[name])(contiguous(x), **params), x)
+            return self._as_given(getattr(self, METHODS[name])(contiguous(x), **params), x)
         except MPI.Exception as error:
-            raise _explained(self, name, x, error) from error
+            raise _explain_error(self, name, x, error) from error
         finally:
             self.since = 0.0
 

@@ -114,7 +114,7 @@ def _finish(x: Any, *, comm: Any, does: str, ticket: tuple, params: tuple) -> An
             raise DistributedError(
                 f"what waits for {does} finds none under way: begin it and wait for it in one function of jit"
             )
-        return comm._found(begun.wait(), x)
+        return comm._as_given(begun.wait(), x)
 
     return once(run)
 

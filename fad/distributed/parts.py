@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from fad import random, tree
-from fad.distributed.collectives import all_gather, start_permute, varying
+from fad.distributed.collectives import all_gather, varying
 from fad.distributed.communicator import Communicator
+from fad.distributed.handles import start_permute
 from fad.distributed.worlds import world
 from fad.errors import ShapeMismatchError
 from fad.transforms.jvp import jvp

@@ -99,7 +99,7 @@ def _example(does: str, x: Any, comm: Any) -> Any:
     return np.zeros_like(x, shape=()) if does == "send" else x * 1
 
 
-def _needed(params: dict) -> dict:
+def _drop_description(params: dict) -> dict:
     """Return the parameters that the rules need: all but what is only there to be compared, see `Communicator.run`."""
     return {k: v for k, v in params.items() if k != "says"}
 
@@ -112,11 +112,11 @@ def pair(
     full = f"distributed.{name}"  # there are other operations called permute, broadcast and gather
 
     def push(ts: Any, y: Any, xs: Any, params: dict) -> Any:
-        return jvp(trace_like(ts[0], xs[0]), y, *xs, **_needed(params))
+        return jvp(trace_like(ts[0], xs[0]), y, *xs, **_drop_description(params))
 
     def pull(ct: Any, y: Any, x: Any, **params: Any) -> Any:
         assert vjp is not None
-        return vjp(ct, y, x, **_needed(params))
+        return vjp(ct, y, x, **_drop_description(params))
 
     typed = Primitive(
         full, forward, jvp=push, vjp=(vjp and pull,), saves=saves, archetype=EFFECT, swept=sweep_like, needs_trace=True,

@@ -35,7 +35,7 @@ class Sequence:
         self._tell((name, shape, str(x.dtype), tuple(sorted(params.items()))), user_line())
 
     def announce(self, x: Any, dest: int, tag: int) -> None:
-        """Tell a rank what the message is that this one sends it next, and where."""
+        """Let a rank know what the message is that this one sends it next, and where."""
         self.messages.send((str(x.dtype), x.shape, user_line()), dest, tag)
 
     def hear(self, source: int, tag: int) -> tuple:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import any_of
-from fad.distributed.collectives import all_reduce, call
+from fad.distributed.collective_calls import call
+from fad.distributed.collectives import all_reduce
 from fad.distributed.communicator import Communicator
 from fad.distributed.primitives import joint
 from fad.distributed.ranks import run_untyped, spmd

@@ -134,7 +134,7 @@ class ThreadRank(Communicator):
         given = tuple(sorted({**params, **dict(says)}.items()))
         call = (name, () if name == "barrier" else x.shape, str(x.dtype), given)
         meeting = self.meet(call, np.array(x))
-        return _Request(lambda: self._found(self.take(name, meeting.collect(), params), x), meeting.is_done)
+        return _Request(lambda: self._as_given(self.take(name, meeting.collect(), params), x), meeting.is_done)
 
     def take(self, name: str, xs: list, params: dict) -> Any:
         """Return this rank's result of a collective, of what all ranks posted."""

@@ -33,7 +33,7 @@ from fad.jitting.programs import (
 )
 from fad.staging.may_raise import Refused
 from fad.staging.outer_state import OuterState
-from fad.staging.record import Foreign, record
+from fad.staging.record import OuterTracer, record
 from fad.transforms.handles import closes_over_tracer
 from fad.transforms.mutation import overlaps
 from fad.transforms.undo_writes import outside
@@ -141,7 +141,7 @@ class JittedCall:
         try:
             with effects.compiling(), reporting() as loops:
                 recording = record(self.fun, self.in_tree, self.leaves, self.traced, outer=outer)
-        except (Foreign, Refused) as why:
+        except (OuterTracer, Refused) as why:
             if isinstance(why, Refused) and not why.trace.dead:  # of a recording around this one
                 raise
             before.undo()

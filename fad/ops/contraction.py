@@ -32,6 +32,8 @@ def _matmul_left(ct, z, x, y):
     if y.ndim == 1:  # ct has the shape of x without its last axis
         return fit(ct[..., None] * y, x.shape, ct.dtype) if x.ndim > 1 else ct * y
     if x.ndim == 1:
+        if y.ndim == 2:
+            return ct @ y.T
         ct = ct[..., None, :]
         return fit((ct @ _t(y))[..., 0, :], x.shape, ct.dtype)
     return fit(ct @ _t(y), x.shape, ct.dtype)
@@ -43,6 +45,8 @@ def _matmul_right(ct, z, x, y):
     if x.ndim == 1:
         return fit(x[:, None] * ct[..., None, :], y.shape, ct.dtype) if y.ndim > 1 else x * ct
     if y.ndim == 1:
+        if x.ndim == 2:
+            return x.T @ ct
         return fit((_t(x) @ ct[..., None])[..., 0], y.shape, ct.dtype)
     if y.ndim == 2 and x.size and ct.size:  # one large product instead of a sum of many
         return _rows(x).T @ _rows(ct)
@@ -72,6 +76,8 @@ def _matmul_batch(size, batched, xs, params):
             f"matmul: Input operand {int(bool(nx))} does not have enough dimensions (has 0, gufunc core with signature "
             "(n?,k),(k,m?)->(n?,m?) requires 1)"
         )
+    if nx == ny == 1 and bx != by:
+        return x @ y if bx else y @ x
     if not by and ny == 2 and nx == 1:
         return x @ y
     if not by and ny == 2:  # one large product instead of one per batch element

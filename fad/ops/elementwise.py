@@ -42,7 +42,7 @@ def _inverse(_z, _x, y):
 
 divide = elementwise(
     "divide", _inverse, lambda z, _x, y: -z / y,
-    operator="/", lower="({0} / {1})", domain=((-2.0, 2.0), (0.5, 2.0)), complex=True, cheap=True,
+    operator="/", lower="({0} / {1})", domain=((-2.0, 2.0), (0.5, 2.0)), complex=True, cheap="far",
 )  # fmt: skip
 negative = elementwise("negative", lambda _z, _x: -1.0, operator="neg", lower="(-{0})", complex=True, cheap=True)
 positive = elementwise("positive", lambda _z, _x: 1.0, operator="pos", lower="({0})", complex=True, cheap=True)

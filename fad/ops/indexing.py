@@ -152,7 +152,7 @@ def _add_batch_axis(a, batched, size, rank):
     return a.reshape((size if batched else 1,) + (1,) * (rank - len(shape)) + shape)
 
 
-def _lane_index(trace, template, arrays, flags, ndim):
+def _index_in_batch(trace, template, arrays, flags, ndim):
     """Index with a leading batch axis: batch element i of the result takes from batch element i of the operand.
 
     Returns ``(template, arrays, rank, position)``: NumPy puts the `rank` axes of the index arrays after the batch axis,
@@ -189,7 +189,7 @@ def _getitem_batch(trace, batched, xs, params):
         wide = [_add_batch_axis(a, b, trace.size, rank) for a, b in zip(arrays, flags, strict=True)]
         y = bind(getitem_p, x, *wide, template=template)
         return np.moveaxis(y, position, 0) if position else y
-    template, arrays, rank, position = _lane_index(trace, template, arrays, flags, x.ndim - 1)
+    template, arrays, rank, position = _index_in_batch(trace, template, arrays, flags, x.ndim - 1)
     return _move_axes(bind(getitem_p, x, *arrays, template=template), rank, 1, 1 + position)
 
 
@@ -387,7 +387,7 @@ def _update_batch(prim):
             rank, _, separated = index_layout(template, arrays, x.ndim - 1)
             v = np.moveaxis(v, 0, rank) if separated else v
             return bind(prim, x, v, *arrays, template=(slice(None), *template))
-        template, arrays, rank, position = _lane_index(trace, template, arrays, flags, x.ndim - 1)
+        template, arrays, rank, position = _index_in_batch(trace, template, arrays, flags, x.ndim - 1)
         return bind(prim, x, _move_axes(v, rank, 1 + position, 1), *arrays, template=template)
 
     return batch

@@ -283,7 +283,7 @@ def _windows(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
 
 def _sparse_product(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     data, x = xs
-    pattern = params["pattern"].turned() if params["transposed"] else params["pattern"]
+    pattern = params["pattern"].transpose() if params["transposed"] else params["pattern"]
     columns_of_x, parts = np.arange(x.shape[1]), []
     rows = (pattern.rows[:, None] * columns_of_x.size + columns_of_x).reshape(-1)
     if sets[0] is not None:

@@ -75,18 +75,18 @@ def _harmless(x: Any) -> Any:
 # --- what stays in a program though nothing reads it -----------------------------------------------------------------
 
 
-def unread(graph: Graph, outputs: Iterable[int], which: Callable[[Equation], bool] | None = None) -> list[int]:
+def find_unread(graph: Graph, outputs: Iterable[int], which: Callable[[Equation], bool] | None = None) -> list[int]:
     """Return values that no output or guard needs, of operations that must run all the same: they may refuse.
 
     What refuses as another operation does that runs is not among them; `which` tells of which equations there are any.
     Operations with effects run always.
     """
     effects = [eq.outs[0] for eq in graph.equations if has_effects(eq)]
-    found = unread_refusals(graph, {*outputs, *effects}, which)
+    found = find_unread_raising(graph, {*outputs, *effects}, which)
     return [*effects, *found]
 
 
-def unread_refusals(graph: Graph, outputs: Iterable[int], which: Callable[[Equation], bool] | None) -> list[int]:
+def find_unread_raising(graph: Graph, outputs: Iterable[int], which: Callable[[Equation], bool] | None) -> list[int]:
     """Return the same without operations that have effects."""
     made = {o: eq for eq in graph.equations for o in eq.outs}
     refusing = [eq for eq in graph.equations if eq.outs and (which is None or which(eq))]
@@ -101,13 +101,13 @@ def unread_refusals(graph: Graph, outputs: Iterable[int], which: Callable[[Equat
     return list({key: eq.outs[0] for eq, key in keys if key not in known}.values())
 
 
-def unread_in_body(body: Graph, outputs: Iterable[int]) -> list[int]:
+def find_unread_in_body(body: Graph, outputs: Iterable[int]) -> list[int]:
     """Return the same of a body, for factors and solutions alone.
 
     Most indices there are its own number of steps. A loop with an unread index that nothing proves to be in range is
     not captured: see `record_loop`.
     """
-    return unread(body, outputs, _factors)
+    return find_unread(body, outputs, _factors)
 
 
 def _factors(eq: Equation) -> bool:

@@ -50,7 +50,7 @@ recorder: ContextVar[RecordTrace | None] = ContextVar("recorder", default=None)
 """The trace that writes down what the running function does, the innermost one."""
 
 
-class Foreign(BaseException):
+class OuterTracer(BaseException):
     """A traced value from outside met the recording: its value is not a constant, so nothing can be recorded."""
 
 
@@ -120,11 +120,11 @@ class RecordTrace(Trace):
 
     def foreign(self, x: Tracer) -> int:
         """Return the number of a traced value from outside."""
-        raise Foreign
+        raise OuterTracer
 
     def example(self, number: int) -> Any:
         """Return the plain value of a value from outside."""
-        raise Foreign
+        raise OuterTracer
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
@@ -216,7 +216,7 @@ class RecordTrace(Trace):
 
     def concrete(self, x: Tracer, convert: Callable) -> Any:
         try:
-            answer = convert(x.value)
+            answer = convert(number(self.lower(x)))
         except (ValueError, OverflowError) as error:
             if x.size != 1:
                 raise

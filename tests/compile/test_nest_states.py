@@ -114,11 +114,12 @@ def test_sums_and_dot_products_of_any_length_add_every_element_once(n, rng):
 
 def test_what_is_written_where_a_mask_leaves_it_is_no_write(rng):
     def f(c, a):
-        y = c * 1.0
+        y, s = c * 1.0, 0.0
         for i in range(1, 40):
             for j in range(5):
                 y[:i, j] += a[i, j] * a[i, :i]
-        return np.sum(y * y * a[:, :5])
+                s = 0.5 * s + a[j, i]  # or all steps are done at once
+        return np.sum(y * y * a[:, :5]) + s
 
     c, a = rng.normal(size=(40, 5)), rng.normal(size=(40, 40))
     check(f, c, a)

@@ -87,6 +87,25 @@ def test_an_update_that_reads_what_it_overwrites_reads_the_old_values(rng, n):
     assert_same(lambda u: fad.fori_loop(0, 4, shift, u), rng.normal(size=n))
 
 
+MOVED = {
+    "backwards": lambda part: part[::-1],
+    "rows backwards": lambda part: part[::-1, :],
+    "transposed": lambda part: part.T,
+    "looked up": lambda part: part[np.arange(18)[::-1].copy()],
+}
+
+
+@pytest.mark.parametrize("of", [lambda part: 2.0 * part, lambda part: part], ids=["computed", "stored"])
+@pytest.mark.parametrize("moved", MOVED)
+def test_what_an_update_reads_at_other_places_is_read_before_they_are_overwritten(rng, moved, of):
+    def step(t, u):
+        u = u.copy()
+        u[1:-1, 1:-1] += 0.3 * MOVED[moved](of(u[1:-1, 1:-1]))
+        return u
+
+    assert_same(lambda u: fad.fori_loop(0, 6, step, u), rng.normal(size=(20, 20)))
+
+
 @pytest.mark.parametrize("n", [4, 500])
 @pytest.mark.parametrize("steps", [0, 1, 2, 5])
 def test_arrays_may_be_exchanged_in_each_step(rng, n, steps):

@@ -24,6 +24,12 @@ def chain_between(x, y, w, v):
     return np.tanh(np.sin(u * v) * x) + u @ w
 
 
+def two_of_one_between(x, y, w, v):
+    u = x - y
+    p = u * v
+    return np.where(p < 0.0, np.tanh(p), 1.0) * (u @ w) + np.sin(p)  # what waits is made of one value
+
+
 def read_twice(x, y, w, v):
     u = x - y
     p = u * v
@@ -48,7 +54,7 @@ def reads_much(x, y, w, v):
     return u + (x * y) @ np.cos(w)
 
 
-MOVES = [product_between, chain_between]
+MOVES = [product_between, chain_between, two_of_one_between]
 STAYS = [read_twice, result]
 PROGRAMS = [*MOVES, *STAYS, needs_what_is_not_stored, reads_much]
 

@@ -55,6 +55,17 @@ def test_a_step_keeps_its_state_and_what_is_costly():
     assert kept_in_a_step(network, w) == 2 * 16 * 8
 
 
+@pytest.mark.parametrize(("steps", "kept"), [(20, 3), (10_000, 2)])
+def test_quotients_are_computed_again_where_they_would_leave_the_cache(steps, kept):
+    def gated(x):
+        return np.sum(control.fori_loop(0, steps, lambda i, s: s / (1.0 + np.exp(-s)), x))
+
+    assert kept_in_a_step(gated, X[:20]) == kept * 20 * 8
+    with config.use(memory_limit="100MB"):
+        assert kept_in_a_step(gated, X[:20]) == 2 * 20 * 8
+    np.testing.assert_allclose(fad.jit(fad.grad(gated))(X[:20]), fad.grad(gated)(X[:20]), rtol=1e-12, atol=1e-300)
+
+
 # --- the choice -----------------------------------------------------------------------------------------
 
 
@@ -84,6 +95,14 @@ def test_without_a_limit_the_argument_checkpoint_chooses():
     assert chunk_sizes(10**6, "sqrt", 8000, 8000, 0) == (1000,)
     assert chunk_sizes(10**6, "sqrt", 8, 8, 0) == ()
     assert chunk_sizes(10**6, "binomial", 8000, 8000, 0)[:2] == (500_000, 250_000)
+
+
+def test_a_loop_is_not_cut_where_its_states_take_what_its_steps_keep():
+    assert chunk_sizes(10_000, "sqrt", 10**6, 8000, 0) == ()
+    assert chunk_sizes(10_000, "sqrt", 10**5, 8000, 0) == (100,)
+    assert chunk_sizes(100_000, "binomial", 10**9, 8000, 0) == ()
+    with config.use(memory_limit="50MB"):
+        assert chunk_sizes(10_000, "sqrt", 10**5, 8000, 0) != ()
 
 
 @pytest.mark.parametrize("limit", ["100MB", "5MB", "400kB"])

@@ -1,4 +1,4 @@
-"""The eight traps: what libraries differ in, settled once."""
+"""The eight traps: what libraries differ in, decided once."""
 
 import numpy as np
 import pytest

@@ -29,7 +29,7 @@ class Case:
         self.diff = [k for k, x in enumerate(self.values) if floating(x)]
 
     def begin(self, program, check):
-        """Let a check begin, with code that fad has not seen, and with draws that hang on no other check."""
+        """Let a check begin, with code that fad has not seen, and with draws that depend on no other check."""
         self.program, self.r = program.renewed(), np.random.default_rng([self.seed, *check.encode()])
 
     @cached_property

@@ -125,7 +125,7 @@ def test_jitted_functions_are_copied_and_pickled():
     assert pickle.loads(pickle.dumps(known_by_its_name)) is known_by_its_name
 
 
-def made_anew(n):
+def make_lambda(n):
     return lambda x: x * n
 
 
@@ -135,7 +135,7 @@ def test_functions_made_again_for_each_call_do_not_pile_up_and_are_warned_of_onc
     fast = fad.jit(lambda x, f: f(x), **options)
     with warnings.catch_warnings(record=True, action="always") as seen:
         for n in range(3 * MAX_SIGNATURES):
-            f = made_anew(float(n))
+            f = make_lambda(float(n))
             kept.append(weakref.ref(f))
             assert fast(2.0, f) == 2.0 * n
             del f
@@ -145,7 +145,7 @@ def test_functions_made_again_for_each_call_do_not_pile_up_and_are_warned_of_onc
     (warning,) = seen
     assert warning.category is PathLimitWarning
     assert warning.filename == __file__
-    assert "made_anew.<locals>.<lambda>" in str(warning.message)
+    assert "make_lambda.<locals>.<lambda>" in str(warning.message)
 
 
 def test_signatures_in_use_stay_when_others_are_forgotten():
@@ -168,7 +168,7 @@ def test_transforms_of_calls_with_functions_made_again_do_not_pile_up():
     fast = fad.jit(lambda x, f: f(x), static_argnums=1)
     with warnings.catch_warnings(record=True):
         for n in range(2 * MAX_SIGNATURES):
-            assert fad.grad(fast)(2.0, made_anew(float(n))) == n
+            assert fad.grad(fast)(2.0, make_lambda(float(n))) == n
     assert len(fast._inner) <= MAX_SIGNATURES
 
 

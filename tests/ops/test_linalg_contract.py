@@ -101,3 +101,47 @@ def test_derivatives_over_an_empty_batch_are_empty(name):
 
     none = np.zeros((0, 3, 3))
     assert fad.vmap(pushed)(none).shape == OF_NO_LANES[name](none).shape
+
+
+# --- large Cholesky factors, which are pulled back in blocks ----------------------------------------------------------
+
+
+def pulled_back(factor, ct):
+    """Return the cotangent of a matrix for that of its factor, by the formula."""
+    t = lambda x: np.swapaxes(x, -1, -2)
+    p = np.tril(t(factor) @ ct)
+    p = p - 0.5 * np.eye(p.shape[-1]) * p
+    c = t(np.linalg.solve(h(factor), t(np.linalg.solve(t(factor), p))))
+    return 0.5 * (c + h(c))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
+@pytest.mark.parametrize("shape", [(97, 97), (192, 192), (250, 250), (2, 1, 100, 100)])
+def test_large_factors_are_pulled_back_in_blocks(shape, dtype):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=shape) + (1j * rng.normal(size=shape) if dtype is np.complex128 else 0)
+    a = (definite(x) + shape[-1] * np.eye(shape[-1])).astype(dtype)
+    factor, pullback = fad.vjp(np.linalg.cholesky, a)
+    ct = rng.normal(size=shape).astype(dtype)
+    (found,) = pullback(ct)
+    assert found.dtype == dtype
+    wanted = pulled_back(factor.astype(np.result_type(dtype, float)), ct)
+    within = 1e-4 if dtype is np.float32 else 1e-12
+    np.testing.assert_allclose(found, wanted, rtol=within, atol=within * np.abs(wanted).max())
+
+
+def test_blocks_have_derivatives_of_all_orders(monkeypatch):
+    from fad.ops.linalg import decompositions
+
+    monkeypatch.setattr(decompositions, "_BLOCK", 2)
+    f = lambda x: np.linalg.cholesky(definite(x))
+    contract(f, samples=lambda s: [call(s.real(5, 5)), call(s.real(2, 3, 3))])
+
+
+def test_one_factor_takes_a_batch_of_cotangents():
+    rng = np.random.default_rng(0)
+    a = definite(rng.normal(size=(100, 100))) + 100 * np.eye(100)
+    factor, pullback = fad.vjp(np.linalg.cholesky, a)
+    cts = rng.normal(size=(3, 100, 100))
+    found = fad.vmap(lambda ct: pullback(ct)[0])(cts)
+    np.testing.assert_allclose(found, pulled_back(factor, cts), rtol=1e-10, atol=1e-12)

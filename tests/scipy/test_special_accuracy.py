@@ -71,16 +71,18 @@ CASES = {
     "gammaln": (mp.loggamma, [(x,) for x in (0.02, 0.7, 2.4, 40.0, 1e6)]),
     "rgamma": (mp.rgamma, [(x,) for x in (-3.0, -2.4, -1.0, 0.0, 0.4, 2.3, 9.0)]),
     "digamma": (mp.digamma, [(x,) for x in (-1.7, 0.02, 0.7, 2.4, 40.0)]),
-    "beta": (mp.beta, grid(POSITIVE, ORDER)),
-    "betaln": (lambda a, b: mp.log(mp.beta(a, b)), grid(POSITIVE, ORDER)),
-    "poch": (mp.rf, grid(POSITIVE, ORDER)),
-    "binom": (mp.binomial, [(5.3, 2.1), (8.0, 3.0), (3.0, 5.0), (2.5, 4.5)]),
+    "beta": (mp.beta, [*grid(POSITIVE, ORDER), (1e8, 1.0), (1e12, 0.5), (1.5, 1e9), (25.0, 21.0)]),
+    "betaln": (lambda a, b: mp.log(mp.beta(a, b)), [*grid(POSITIVE, ORDER), (1e8, 1.0), (1e12, 0.5), (3e5, 2e7)]),
+    "poch": (mp.rf, [*grid(POSITIVE, ORDER), (1e8, 1.0), (1e12, -2.5), (80.0, 0.3)]),
+    "binom": (mp.binomial, [(5.3, 2.1), (8.0, 3.0), (3.0, 5.0), (2.5, 4.5), (1e8, 1.0), (1e12, 2.0)]),
     "gammainc": (
-        gammainc, grid((0.05, 0.6, 1.8, 9.3, 60.0), (0.01, 0.4, 2.5, 9.0, 60.0)) + grid((0.01, 0.4), (1e-60, 1e-15, 1e-7))
+        gammainc,
+        grid((0.05, 0.6, 1.8, 9.3, 60.0), (0.01, 0.4, 2.5, 9.0, 60.0)) + grid((0.01, 0.4), (1e-60, 1e-15, 1e-7)),
     ),
     "gammaincc": (gammaincc, grid((0.05, 0.6, 1.8, 9.3, 60.0), (0.01, 0.4, 2.5, 9.0, 60.0))),
     "betainc": (
-        betainc, grid((0.1, 0.6, 2.3, 30.0), (0.1, 0.8, 5.0, 30.0), UNIT) + grid((0.02, 3.0), (0.3, 9.0), (1e-30, 1e-14))
+        betainc,
+        grid((0.1, 0.6, 2.3, 30.0), (0.1, 0.8, 5.0, 30.0), UNIT) + grid((0.02, 3.0), (0.3, 9.0), (1e-30, 1e-14)),
     ),
     "erf": (mp.erf, [(x,) for x in SMALL]),
     "erfc": (mp.erfc, [(x,) for x in (*SMALL, 12.0)]),

@@ -16,7 +16,6 @@ from fad.compile.schedule.split_reductions import in_stages
 from fad.compile.schedule.steps import node_facts
 
 _SHORT_ROW, _LONG_ROW = 16, 64  # elements of a row that is slow to begin, and of one that is not
-_HOW = {"sum_over": "", "max_over": " maximum", "min_over": " minimum"}
 
 
 def add_loop(program: Program, step: Step) -> Callable | None:
@@ -91,12 +90,13 @@ def add_sum(program: Program, step: Step) -> Callable | None:
         else:
             summed = [k for k in summed if k < len(extents) - 1 or extents[k] > 1]
         if len(extents) <= MOST_AXES and summed:
-            how = ("inner" if inner else f"axis{summed[-1]}") + _HOW[eq.prim.name]
+            combines = "" if eq.prim.combines == "add" else f" {eq.prim.combines}"
+            how = ("inner" if inner else f"axis{summed[-1]}") + combines
             targets, steps, rest = in_stages(program.memory, outs, extents, strides, summed)
             everything = [*stored, *targets]
             program.table.add_loop(nodes, types, operands, everything, values, extents, steps, how, len(stored))
             for part, o, lengths, moves, k in rest:
-                how = ("inner" if inner else f"axis{k}") + _HOW[eq.prim.name]
+                how = ("inner" if inner else f"axis{k}") + combines
                 program.table.add_loop((), (), [part], [o], [0], lengths, moves, how)
             return None
     return one_by_one(program, step)

@@ -12,6 +12,7 @@ import numpy as np
 
 from fad.compile.codegen.llvm import matmul_kernels, packed_matmul
 from fad.compile.codegen.program import Program
+from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import F32, F64, LLVM_TYPE
 from fad.compile.machine import blas
 from fad.compile.machine.cpu import SMALL_GATHERED, is_small, register_bytes
@@ -98,26 +99,42 @@ def _even(shape: tuple, strides: tuple) -> list[tuple[int, tuple]]:
 
 
 def add_product(program: Program, eq: Equation) -> bool:
-    """Add a product to a program's table, `matmul` or `ADDED_PRODUCT`; return false if NumPy must do it."""
+    """Add a product to a program's table, whole or in blocks; return false if NumPy must do it."""
     x, y, *base = eq.ins
-    factor = eq.params.get("factor")
-    arrays = [program.memory.at[i] for i in (x, y, eq.outs[0])]
-    key = ("product", arrays[0].dtype, factor, *[(a.shape, a.strides) for a in arrays])
-    if key not in program.table.layouts:  # unrolled steps have the same products over and over
-        program.table.layouts[key] = _plan_product(arrays[0], arrays[1], arrays[2], factor)
-    found = program.table.layouts[key]
-    if found is None or (base and not program.table.copy((program.memory.at[base[0]], base[0]), eq.outs[0])):
+    at = program.memory.at
+    arrays, factor = [at[i] for i in (x, y, eq.outs[0])], eq.params.get("factor")
+    pieces = [_block(arrays, b, eq.params["of"]) for b in eq.params["blocks"]] if "blocks" in eq.params else [arrays]
+    plans = [_find_plan(program, piece, factor) for piece in pieces]
+    if None in plans or (base and not program.table.copy((at[base[0]], base[0]), eq.outs[0])):
         return False
-    name, text, swapped, parts = found
-    if len(parts) == 1:
-        program.table.begin_row(name, text)
-    else:
-        program.table.in_parts(name, text, len(parts), 3 + len(parts[0][1]))
-    for offsets, words in parts:
-        for i, offset in zip((y, x, eq.outs[0]) if swapped else (x, y, eq.outs[0]), offsets, strict=True):
-            program.table.point_to(i, offset)
-        program.table.words += words
+    for piece, (name, text, swapped, parts) in zip(pieces, plans, strict=True):  # type: ignore[misc]
+        starts = [data_address(some) - data_address(a) if a.size else 0 for some, a in zip(piece, arrays, strict=True)]
+        operands = [*zip((x, y, eq.outs[0]), starts, strict=True)]
+        operands[:2] = operands[1::-1] if swapped else operands[:2]
+        if len(parts) == 1:
+            program.table.begin_row(name, text)
+        else:
+            program.table.in_parts(name, text, len(parts), 3 + len(parts[0][1]))
+        for offsets, words in parts:
+            for (i, start), offset in zip(operands, offsets, strict=True):
+                program.table.point_to(i, start + offset)
+            program.table.words += words
     return True
+
+
+def _block(arrays: list[np.ndarray], block: tuple, of: str) -> list[np.ndarray]:
+    """Return the parts of the factors and of the result that a block of a product stands for."""
+    (x, y, out), (a, b, c, d) = arrays, block
+    return [x[a:b, c:d], y[c:d], out[a:b]] if of == "terms" else [x[a:b], y[:, c:d], out[a:b, c:d]]
+
+
+def _find_plan(program: Program, arrays: list[np.ndarray], factor: float | None) -> tuple | None:
+    key = ("product", arrays[0].dtype, factor, *[(a.shape, a.strides) for a in arrays])
+    layouts = program.table.layouts
+    if key not in layouts:  # unrolled steps have the same products over and over
+        x, y, out = arrays
+        layouts[key] = _plan_product(x, y, out, factor)
+    return layouts[key]
 
 
 def _plan_product(x: np.ndarray, y: np.ndarray, out: np.ndarray, factor: float | None = None) -> tuple | None:

@@ -25,7 +25,7 @@ from fad.compile.codegen.slices import add_slices
 from fad.compile.codegen.special_functions import add_special, is_special
 from fad.compile.codegen.stacks import add_pop, add_push
 from fad.compile.ir.expressions import template
-from fad.compile.ir.lowered_ops import ADDED_PRODUCT, COMPLEX, PIECES, REDUCTIONS, VIEWS
+from fad.compile.ir.lowered_ops import ADDED_PRODUCT, BLOCK_PRODUCT, COMPLEX, PIECES, REDUCTIONS, VIEWS
 from fad.compile.ir.slice_writes import left_out
 from fad.compile.ir.types import LLVM_TYPE
 from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
@@ -86,7 +86,7 @@ def _is_sum(graph: Graph, eq: Equation) -> bool:
 
 def _is_matmul(graph: Graph, eq: Equation) -> bool:
     out = graph.types[eq.outs[0]].dtype
-    if eq.prim is ADDED_PRODUCT:
+    if eq.prim in (ADDED_PRODUCT, BLOCK_PRODUCT):
         return out in _REAL
     return eq.prim.name == "matmul" and out in _REAL and all(graph.types[i].dtype == out for i in eq.ins)
 

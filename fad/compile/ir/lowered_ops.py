@@ -8,11 +8,12 @@ import numpy as np
 
 from fad.core.primitive import Primitive
 from fad.ops.conv import conv_input_p, conv_kernel_p, conv_p
+from fad.ops.reduction import max_p, min_p, sum_p
 
 # --- sets of operations that several stages know ----------------------------------------------------------------------
 
 PIECES = frozenset({"scatter", "join", "index_set", "index_add"})
-REDUCTIONS = frozenset({"sum_over", "max_over", "min_over"})
+REDUCTIONS = {p.name: p.combines for p in (sum_p, max_p, min_p)}  # those that are loops, and how these combine elements
 VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem", "real_part", "imag_part"})
 
 # --- copies, sums and parts -------------------------------------------------------------------------------------------
@@ -27,6 +28,25 @@ ADDED_PRODUCT = Primitive(
     "added_product", lambda x, y, base, factor: base + np.asarray(factor, base.dtype) * (x @ y), flat=True,
     archetype="product",
 )  # fmt: skip
+
+
+
+# ``x @ y``, of which not all is wanted: a block is ``(first row, end, first, end)``, and stands for columns of the
+# result that are wanted in these rows (`of` is "results"), or for columns of x beside which it is zero ("terms").
+BLOCK_PRODUCT = Primitive("block_product", lambda x, y, *, blocks, of: x @ y, flat=True, archetype="product")
+
+
+def _multiply_chosen(x: np.ndarray, mask: np.ndarray, y: np.ndarray, blocks: tuple | None) -> np.ndarray:
+    z = np.where(mask, x, 0) @ y
+    if not np.isfinite(z).all():  # zero times infinity
+        for row, some, to in zip(x, mask, z, strict=True):
+            to[...] = row[some] @ y[some]
+    return z
+
+
+# ``where(mask, x, 0) @ y``, but that nothing of y is read that the mask does not choose: it may be infinite. Blocks say
+# where the mask is true at all.
+CHOSEN_PRODUCT = Primitive("chosen_product", _multiply_chosen, flat=True, archetype="product")
 
 # Slices that are written into an array, or added to it, one after the other: in one pass where they overlap.
 WRITE_PIECES = Primitive("write_pieces", lambda x, *pieces, **params: _write_pieces(x, pieces, **params))

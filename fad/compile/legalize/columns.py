@@ -61,7 +61,7 @@ class _Rewriter(Rewriting):
         alias: dict[int, int] = {}
         for old in self.graph.equations:
             eq = rename(old, alias)
-            found = self.rewritten(eq)
+            found = self.rewrite(eq)
             if found is not None and self.types[found] == self.types[eq.outs[0]]:
                 alias[eq.outs[0]] = found
                 continue
@@ -74,7 +74,7 @@ class _Rewriter(Rewriting):
         outputs = [alias.get(i, i) for i in self.graph.outputs]
         return self.finish().replace(outputs=outputs)
 
-    def rewritten(self, eq: Equation) -> int | None:
+    def rewrite(self, eq: Equation) -> int | None:
         """Return a vector that has the elements of an equation's result, if there is one."""
         name = eq.prim.name
         if name in ("reshape_to", "getitem"):

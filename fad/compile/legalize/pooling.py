@@ -1,4 +1,4 @@
-"""Pooling, sums over axes apart, and transposed matrices that many products read, rewritten for native code.
+"""Pooling and sums over axes apart, rewritten for native code.
 
 Maxima and sums of windows become those of slices, which are fused like any other elementwise operation; a sum over axes
 that are not neighbours becomes one sum after the other.
@@ -12,13 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.machine.cpu import SMALL_GATHERED, is_small
 from fad.core.graph import Equation, Graph
 from fad.core.rewriter import Rewriting
 from fad.ops.windows import taps
 
-FEWEST_USES, LARGEST_TURNED = 4, 1 << 14  # of a transposed matrix that is copied, and its elements
-FEWEST_ROWS = 16, 256  # of a left factor, from which on it pays to copy the right one: else gathered, else by BLAS
 MOST_PLACES = 9  # in a window; each is an operand of the loop
 _REAL = (np.dtype(float), np.dtype(np.float32))
 
@@ -34,43 +31,6 @@ def expand_pools(graph: Graph) -> Graph:
         else:
             work.equations.append(eq)
     return work.finish()
-
-
-def copy_transposed(graph: Graph) -> Graph:
-    """Copy a small transposed matrix once where many small products or rows read it: gathering its columns costs more.
-
-    So the weights of a recurrent network are turned once in an unrolled reverse pass, and not in each step.
-    """
-    types = graph.types
-    turned = {eq.outs[0] for eq in graph.equations if eq.prim.name == "permute" and _turns(eq.params["axes"])}
-    uses: dict[int, int] = {}
-    chosen: set[int] = set()
-    for eq in graph.equations:
-        if eq.prim.name == "matmul" and eq.ins[1] in turned and types[eq.ins[1]].dtype in _REAL:
-            i, left = eq.ins[1], types[eq.ins[0]].shape
-            uses[i] = uses.get(i, 0) + 1
-            size = (left[-2] if len(left) > 1 else 1, *types[i].shape[-2:])
-            fewest = FEWEST_ROWS[math.prod(size) > SMALL_GATHERED]
-            if size[0] >= fewest and is_small(*size):
-                chosen.add(i)
-    chosen |= {i for i, n in uses.items() if n >= FEWEST_USES and types[i].size <= LARGEST_TURNED}
-    if not chosen:
-        return graph
-    work = Rewriting(graph)
-    copies: dict[int, int] = {}
-    for eq in graph.equations:
-        if eq.prim.name == "matmul" and eq.ins[1] in copies:
-            eq = Equation(eq.prim, (eq.ins[0], copies[eq.ins[1]]), eq.params, eq.outs, eq.place)
-        work.equations.append(eq)
-        if eq.outs and eq.outs[0] in chosen:
-            t = types[eq.outs[0]]
-            copies[eq.outs[0]] = work.apply("convert", (eq.outs[0],), {"dtype": t.dtype}, t)
-    return work.finish()
-
-
-def _turns(axes: tuple) -> bool:
-    """Return whether what ran along rows runs along columns then."""
-    return len(axes) > 1 and axes[-2] == len(axes) - 1
 
 
 def split_sums(graph: Graph) -> Graph:

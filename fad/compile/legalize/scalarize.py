@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import is_heavy, template
-from fad.compile.ir.lowered_ops import VIEWS
+from fad.compile.ir.lowered_ops import REDUCTIONS, VIEWS
 from fad.compile.ir.slice_writes import view_of
 from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
 from fad.core.cotangent import is_basic
@@ -23,15 +23,13 @@ MOST_OPERATIONS = 300  # of single numbers in one step
 MOST_HEAVY = 9  # functions that vectors compute much faster
 MOST_OF_BRANCH = 128  # operations of a branch that is computed whether it is taken or not
 
-_COMBINE = {"sum_over": "add", "max_over": "maximum", "min_over": "minimum"}
-
 
 def can_combine(graph: Graph, eq: Equation) -> bool:
     """Return whether an operation adds up elements one after the other, of booleans their number, or is an extreme."""
-    if eq.prim.name not in _COMBINE or not eq.params["axis"]:
+    if eq.prim.name not in REDUCTIONS or not eq.params["axis"]:
         return False
     x, out = graph.types[eq.ins[0]], graph.types[eq.outs[0]]
-    counts = eq.prim.name == "sum_over" and x.dtype == bool and out.dtype == np.int64
+    counts = eq.prim.combines == "add" and x.dtype == bool and out.dtype == np.int64
     return bool(x.size) and (x.dtype == out.dtype or counts)
 
 
@@ -94,7 +92,7 @@ class Expansion(Rewriting):
         if eq.prim in (NATIVE_PUSH, NATIVE_POP):
             return self.on_a_stack(eq)
         if eq.prim.archetype == "branch":
-            return self.chosen(eq)
+            return self.choose(eq)
         if len(eq.outs) != 1:
             return False
         o, t = eq.outs[0], graph.types[eq.outs[0]]
@@ -133,7 +131,7 @@ class Expansion(Rewriting):
         self.equations.append(Equation(eq.prim, tuple(ins), eq.params, flat))
         return True
 
-    def chosen(self, eq: Equation) -> bool:
+    def choose(self, eq: Equation) -> bool:
         """Compute both branches of an ``if``, and choose between their results."""
         index, *given = eq.ins
         branches, types = eq.params["branches"], [self.source.types[o] for o in eq.outs]
@@ -144,7 +142,7 @@ class Expansion(Rewriting):
             if len(branch.equations) > MOST_OF_BRANCH or any(x.size > MOST_ELEMENTS for x in branch.types):
                 return False
             before = len(self.equations)
-            found = self.inlined(branch, [self.numbers[i] for i in given])
+            found = self.inline(branch, [self.numbers[i] for i in given])
             if found is None or len(self.equations) - before > MOST_OF_BRANCH or self.heavy > heavy:
                 return False
             if [branch.types[o].dtype for o in branch.outputs] != [t.dtype for t in types]:
@@ -157,7 +155,7 @@ class Expansion(Rewriting):
             self.numbers[o] = np.array(made, np.int64).reshape(t.shape)
         return True
 
-    def inlined(self, graph: Graph, given: list[np.ndarray]) -> list[np.ndarray] | None:
+    def inline(self, graph: Graph, given: list[np.ndarray]) -> list[np.ndarray] | None:
         """Expand a program with these operands, and return the numbers of its results; None if that cannot be done."""
         outer = self.source, self.numbers
         self.source, self.numbers = graph, dict(zip(graph.inputs, given, strict=True))
@@ -180,7 +178,7 @@ class Expansion(Rewriting):
             convert = lambda i: self.compute("convert", (i,), {"dtype": t.dtype}, t)
             x = np.array(list(map(convert, x.flat)), np.int64).reshape(x.shape)
         rows = x.transpose(*kept, *axis).reshape(t.size, -1)
-        return np.array([self.chain(_COMBINE[eq.prim.name], list(row), t) for row in rows], np.int64).reshape(t.shape)
+        return np.array([self.chain(eq.prim.combines, list(row), t) for row in rows], np.int64).reshape(t.shape)
 
     def product(self, x: np.ndarray, y: np.ndarray, t: Type) -> np.ndarray:
         a, b = np.atleast_2d(x), y if y.ndim == 2 else y[:, None]

@@ -174,6 +174,6 @@ _REDUCTIONS = (
 _ALGEBRA: dict[str, Callable] = {
     "multiply": _times, "divide": _over, "add": _plus, "subtract": _minus, "negative": _negative, "power": _power,
     "square": _square, "reshape_to": _reshape, "permute": _permute, "broadcast": _same_shape, "convert": _convert,
-    "getitem": _take_all, "index_set": _set_all, **dict.fromkeys(_IDENTITIES, _identity),
+    "positive": _identity, "getitem": _take_all, "index_set": _set_all, **dict.fromkeys(_IDENTITIES, _identity),
     **dict.fromkeys(_REDUCTIONS, _reduction),
 }  # fmt: skip

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fad.core.graph import GUARD, Graph
-from fad.staging.may_raise import unread
+from fad.staging.may_raise import find_unread
 
 
 def drop_dead(graph: Graph) -> Graph:
     """Drop what no output, guard or check needs, and what raises for no values."""
-    alive = {*graph.outputs, *unread(graph, graph.outputs)}
+    alive = {*graph.outputs, *find_unread(graph, graph.outputs)}
     kept = []
     for eq in reversed(graph.equations):
         if not alive.isdisjoint(eq.outs) or eq.prim is GUARD or eq.prim.archetype == "check":

@@ -115,7 +115,7 @@ class _Expansion(Rewriting):
             outs.insert(0, self.add_value(STACK))
         new = {
             "body": body.replace(inputs=inputs.join(), outputs=outputs), **inputs.layout(), "length": None,
-            "reverse": not params["reverse"], "stop": "count", "save": "none",
+            "reverse": not params["reverse"], "stop": "count", "save": "none", "adjoint": True,
         }  # fmt: skip
         self.equations.append(Equation(scan_p, tuple(operands.join()), new, tuple(outs), eq.place))
 

@@ -8,17 +8,17 @@ costs memory for the stacks, which is bounded here.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
-from fad.control_flow.loop_layout import Loop, select_marked
+from fad.compile.passes.loop_stacks import LoopStacks, Matrix
+from fad.control_flow.loop_layout import select_marked
 from fad.control_flow.split_pullback import find_needed
-from fad.core.graph import ARRAY, Equation, Graph, Type
+from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
 from fad.core.rewriter import Rewriting
-from fad.staging.may_raise import unread_in_body
+from fad.staging.may_raise import find_unread_in_body
 
 FEWEST = 8  # steps below which nothing is gained
-MOST = 1 << 26  # bytes of the stacks that one loop may get
 
 
 def hoist_loop_matmuls(graph: Graph) -> Graph:
@@ -35,79 +35,45 @@ def hoist_loop_matmuls(graph: Graph) -> Graph:
     return work.finish()
 
 
-class _Rewriter:
-    """One loop that is being rewritten; what it writes into the program stands before or behind the loop."""
-
-    def __init__(self, work: Rewriting, eq: Equation):
-        self.work = work
-        self.types = work.types
-        self.eq = eq
-        self.loop = Loop(eq)
-        self.body = self.loop.body
-        self.made = {o: e for e in self.body.equations for o in e.outs}
-        self.uses: dict[int, int] = dict.fromkeys(self.body.outputs, 0)
-        for i in (*self.body.outputs, *(i for e in self.body.equations for i in e.ins)):
-            self.uses[i] = self.uses.get(i, 0) + 1
-        self.budget = MOST
-
-    def do(self, name: str, ins: tuple, extents: tuple, **params: Any) -> int:
-        return self.work.new(name, ins, params, extents, self.types[ins[0]].dtype)
-
-    def takes(self, *values: int) -> bool:
-        """Return whether stacks of these values of the body fit the budget, and charge it."""
-        nbytes = self.loop.length * sum(self.body.types[v].nbytes for v in values)
-        if nbytes > self.budget:
-            return False
-        self.budget -= nbytes
-        return True
-
-    def as_rows(self, stack: int, matrix: bool) -> int:
-        """Return a stack of rows, or of matrices, as one matrix."""
-        if not matrix:
-            return stack
-        shape = self.types[stack].shape
-        whole = (shape[0] * shape[1], shape[2])
-        return self.do("reshape_to", (stack,), whole, shape=whole)
-
-
-class _Inputs(_Rewriter):
+class _Inputs(LoopStacks):
     """Products of an x with what is loop-invariant, and conversions of integers."""
 
     def find(self) -> None:
         self.replaced: dict[int, int] = {}  # value of the body -> its stack
-        self.fixed: dict[int, int] = {}  # value of the body that is loop-invariant -> what it is
-        self.xs = dict(zip(self.loop.x_inputs, self.loop.xs, strict=True))
-        consts = dict(zip(self.loop.const_inputs, self.loop.consts, strict=True))
+        self.constant: dict[int, int] = {}  # value of the body that is loop-invariant -> what it is
         for e in self.body.equations:
             if e.prim.name == "convert_to_integer" and self.body.types[e.ins[0]].dtype.kind in "iu":
                 if e.ins[0] in self.xs:
                     self._convert(e, self.xs[e.ins[0]], self.replaced)
-                elif e.ins[0] in consts and self.body.types[e.ins[0]].kind == ARRAY:
-                    self._convert(e, consts[e.ins[0]], self.fixed)
-            if e.prim.name != "matmul":
-                continue
-            t = [self.body.types[i] for i in e.ins]
-            if t[0].dtype != t[1].dtype or self.body.types[e.outs[0]].kind != ARRAY:
-                continue
-            ranks = [len(x.shape) for x in t]
-            if e.ins[0] in self.xs and e.ins[1] in consts and ranks in ([1, 2], [2, 2]):
-                self._all(e, self.xs[e.ins[0]], consts[e.ins[1]], ranks[0] == 2)
-            elif e.ins[1] in self.xs and e.ins[0] in consts and ranks == [2, 1]:
-                w = consts[e.ins[0]]
-                rows, columns = self.types[w].shape
-                flipped = self.do("permute", (w,), (columns, rows), axes=(1, 0))
-                self._all(e, self.xs[e.ins[1]], flipped, False)
+                elif e.ins[0] in self.consts and self.body.types[e.ins[0]].kind == ARRAY:
+                    self._convert(e, self.consts[e.ins[0]], self.constant)
+            if e.prim.name == "matmul" and self.body.types[e.ins[0]].dtype == self.body.types[e.ins[1]].dtype:
+                self._multiply(e)
 
-    def _all(self, e: Equation, stack: int, w: int, matrix: bool) -> None:
-        if not self.takes(e.outs[0]):
-            return
-        x = self.as_rows(stack, matrix)
-        shape = (self.types[x].shape[0], self.types[w].shape[1])
-        y = self.do("matmul", (x, w), shape)
-        if matrix:
-            whole = (self.loop.length, *self.body.types[e.outs[0]].shape)
-            y = self.do("reshape_to", (y,), whole, shape=whole)
-        self.replaced[e.outs[0]] = y
+    def _multiply(self, e: Equation) -> None:
+        """Do a product for all steps, if one factor is known for all and the other one is fixed."""
+        (x, y), (o,) = e.ins, e.outs
+        ranks = [len(self.body.types[i].shape) for i in e.ins]
+        if ranks == [2, 2] and x in self.xs and self.is_fixed(y):
+            if self.takes(o):
+                whole = (self.loop.length, *self.body.types[o].shape)
+                product = self.times(self.as_rows(self.xs[x], True), self.find_outside(y))
+                self.replaced[o] = self.do("reshape_to", (product,), whole, shape=whole)
+        elif ranks in ([1, 2], [2, 1]):
+            vector, matrix = (x, self.matrix(y)) if ranks == [1, 2] else (y, self.matrix(x))
+            if matrix is None or not self.is_known(vector):
+                return
+            free, mask = int(ranks == [1, 2]), matrix.mask
+            if mask is not None and not (matrix.axis == free and self.is_read_only_where(o, mask)):
+                return
+            if self.takes(o):
+                wanted = None if mask is None else self.known_mask(mask)
+                self.replaced[o] = self.times(self.rows(vector), self.orient(matrix, not free), wanted)
+        elif ranks == [1, 1] and self.body.types[o].kind != NUMBER:
+            for vector, other in ((x, y), (y, x)):
+                if self.is_known(vector) and self.is_fixed(other) and self.takes(o):
+                    self.replaced[o] = self.times(self.rows(vector), self.find_outside(other))
+                    return
 
     def _convert(self, e: Equation, source: int, into: dict) -> None:
         dtype, shape = e.params["dtype"], self.types[source].shape
@@ -118,13 +84,14 @@ class _Inputs(_Rewriter):
     def rewrite(self) -> Equation:
         """Write the products and conversions, and return the loop that reads them."""
         self.find()
-        if not self.replaced and not self.fixed:
+        if not self.replaced and not self.constant:
             return self.eq
-        equations = [e for e in self.body.equations if e.outs[0] not in self.replaced and e.outs[0] not in self.fixed]
-        equations = find_needed(equations, [*self.body.outputs, *unread_in_body(self.body, self.body.outputs)])
+        done = {*self.replaced, *self.constant}
+        equations = [e for e in self.body.equations if e.outs[0] not in done]
+        equations = find_needed(equations, [*self.body.outputs, *find_unread_in_body(self.body, self.body.outputs)])
         used = {i for e in equations for i in e.ins} | set(self.body.outputs)
         loop = self.loop
-        consts = {i: x for i, x in zip(loop.const_inputs, loop.consts, strict=True) if i in used} | self.fixed
+        consts = {i: x for i, x in zip(loop.const_inputs, loop.consts, strict=True) if i in used} | self.constant
         xs = {i: x for i, x in self.xs.items() if i in used} | self.replaced
         inputs = loop.inputs._replace(consts=list(consts), xs=list(xs))
         operands = loop.operands._replace(consts=list(consts.values()), xs=list(xs.values()))
@@ -133,59 +100,125 @@ class _Inputs(_Rewriter):
         return Equation(self.eq.prim, tuple(operands.join()), params, self.eq.outs, self.eq.place)
 
 
-class _Sums(_Rewriter):
+class _Outer(NamedTuple):
+    """A sum of outer products of vectors, or of products ``p.T @ q`` of matrices; a mask chooses elements of one."""
+
+    p: int
+    q: int
+    matrix: bool
+    mask: int | None
+    of: int  # 1 for a mask of q, 2 for one of p
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        return self.p, self.q
+
+
+class _Rows(NamedTuple):
+    """Products of a vector with a fixed matrix, each added to an array at its own place along an axis."""
+
+    vector: int
+    matrix: Matrix
+    left: bool  # whether the matrix comes first
+    axis: int
+    first: int
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        return (self.vector,)
+
+    @property
+    def mask(self) -> int | None:
+        return self.matrix.mask
+
+
+class _Sums(LoopStacks):
     """Parts of the state to which each step only adds a product."""
 
     def find(self) -> None:
-        self.factors: dict[int, tuple] = {}  # part of the state -> (p, q, whether they are matrices)
-        for k, v in enumerate(self.loop.carry_outputs):
-            found = self._product(self.loop.carry_inputs[k], v)
-            if found is not None and self.takes(*found[:2]):
-                self.factors[k] = found
+        self.sums: dict[int, _Outer | _Rows] = {}  # by the part of the state
+        for k, (i, o) in enumerate(zip(self.loop.carry_inputs, self.loop.carry_outputs, strict=True)):
+            if self.uses.get(i) != 1 or self.uses[o] != 1 or o not in self.made:
+                continue
+            found = self._outer(i, o) or self._rows(i, o)
+            if found is not None and self.takes(*self.to_stack(found)):
+                self.sums[k] = found
 
-    def _product(self, total: int, v: int) -> tuple | None:
-        e = self.made.get(v)
-        if e is None or e.prim.name != "add" or total not in e.ins or self.uses.get(total) != 1 or self.uses[v] != 1:
+    def to_stack(self, found: _Outer | _Rows) -> list[int]:
+        """Return the values of the body that a sum needs of all steps, but for those that are known."""
+        masks = [] if found.mask is None or self.known_mask(found.mask) is not None else [found.mask]
+        return [v for v in found.factors if not self.is_known(v)] + masks
+
+    def _outer(self, total: int, v: int) -> _Outer | None:
+        e = self.made[v]
+        if e.prim.name != "add" or total not in e.ins:
             return None
-        term = e.ins[1] if e.ins[0] == total else e.ins[0]
-        t, e = self.body.types[term], self.made.get(term)
-        if e is None or self.uses[term] != 1 or t != self.body.types[v]:
-            return None
-        if e.prim.name == "matmul":
-            p = self.made.get(e.ins[0])
-            if p is not None and p.prim.name == "permute" and p.params["axes"] == (1, 0):
-                found = (p.ins[0], e.ins[1], True)
-                return found if self._fit(found, t, 2) else None
-        if e.prim.name == "multiply":
-            for column, row in (e.ins, e.ins[::-1]):
-                g = self.made.get(column)
-                if g is not None and g.prim.name == "getitem" and g.params["template"] == (Ellipsis, None):
-                    found = (g.ins[0], row, False)
-                    return found if self._fit(found, t, 1) else None
+        term, t = e.ins[1] if e.ins[0] == total else e.ins[0], self.body.types[v]
+        mask: tuple | None = None
+        transposed = False
+        while term in self.made and self.uses[term] == 1 and len(self.body.types[term].shape) == 2:
+            e = self.made[term]
+            chosen = self.mask_of(e)
+            if e.prim.name == "permute":
+                transposed = not transposed
+            elif mask is None and chosen and self.number(e.ins[2]) == 0:
+                mask = chosen[0], 3 - chosen[1] if transposed else chosen[1]
+            else:
+                return self._factors(e, t, transposed, mask)
+            term = e.ins[1 if e.prim.name == "where_select" else 0]
         return None
 
-    def _fit(self, found: tuple, t: Type, rank: int) -> bool:
-        kinds = [self.body.types[i] for i in found[:2]]
+    def _factors(self, e: Equation, t: Type, transposed: bool, mask: tuple | None) -> _Outer | None:
+        """Return the factors of an outer product of a type, or of its transpose."""
+        if e.prim.name == "matmul" and mask is None and not transposed:
+            p = self.made.get(e.ins[0])
+            if p is not None and p.prim.name == "permute" and p.params["axes"] == (1, 0):
+                return self._fit(_Outer(p.ins[0], e.ins[1], True, None, 0), t)
+        if e.prim.name == "multiply":
+            for column, row in (e.ins, e.ins[::-1]):
+                if self.body.types[column].shape == (self.body.types[e.outs[0]].shape[0], 1):
+                    p, q = (row, column) if transposed else (column, row)
+                    return self._fit(_Outer(self.vector(p), self.vector(q), False, *(mask or (None, 0))), t)
+        return None
+
+    def _fit(self, found: _Outer, t: Type) -> _Outer | None:
+        p, q = self.body.types[found.p], self.body.types[found.q]
         fixed = {*self.loop.const_inputs, *self.body.constants}
-        return (
-            all(len(x.shape) == rank and x.dtype == t.dtype for x in kinds)
-            and (kinds[0].shape[-1], kinds[1].shape[-1]) == t.shape
-            and not fixed.intersection(found[:2])
-        )
+        same = all(len(x.shape) == 1 + found.matrix and x.dtype == t.dtype for x in (p, q))
+        fits = same and (p.shape[-1], q.shape[-1]) == t.shape
+        return found if fits and fixed.isdisjoint(found.factors) else None
+
+    def _rows(self, total: int, v: int) -> _Rows | None:
+        e, t = self.made[v], self.body.types[v]
+        if e.prim.name != "index_add" or e.ins[0] != total or len(t.shape) != 2:
+            return None
+        place, product = self.place_of(e, 2, t.shape), self.made.get(e.ins[1])
+        if place is None or product is None or product.prim.name != "matmul" or self.uses[e.ins[1]] != 1:
+            return None
+        left = len(self.body.types[product.ins[0]].shape) == 2
+        vector, other = product.ins[::-1] if left else product.ins
+        matrix = self.matrix(other)
+        if matrix is None or len(self.body.types[vector].shape) != 1 or vector in self.consts:
+            return None
+        if any(self.body.types[i].dtype != t.dtype for i in product.ins) or vector in self.body.constants:
+            return None
+        if matrix.mask is not None and (matrix.axis != int(left) or not self.is_zero_outside(vector, matrix.mask)):
+            return None
+        return _Rows(vector, matrix, left, *place)
 
     def rewrite(self) -> None:
         """Write the loop without these parts of its state, and the products that they are behind it."""
         self.find()
-        if not self.factors:
+        if not self.sums:
             self.work.equations.append(self.eq)
             return
         loop, eq = self.loop, self.eq
-        kept = [k not in self.factors for k in range(len(loop.carry))]
-        stacks = dict(zip(loop.x_inputs, loop.xs, strict=True))
+        kept = [k not in self.sums for k in range(len(loop.carry))]
         ys, outs = list(loop.ys), list(loop.results.ys)
-        stacks.update(zip(ys, outs, strict=True))
-        for p, q, _ in self.factors.values():
-            for v in (p, q):
+        stacks = dict(zip(ys, outs, strict=True))
+        for found in self.sums.values():
+            stacks.update({v: self.rows(v) for v in found.factors if self.is_known(v)})
+            for v in self.to_stack(found):
                 if v not in stacks:
                     t = self.body.types[v]
                     stacks[v] = self.work.add_value(Type((loop.length, *t.shape), t.dtype, ARRAY))
@@ -194,16 +227,35 @@ class _Sums(_Rewriter):
         outputs = [*select_marked(loop.carry_outputs, kept), *ys]
         inputs = loop.inputs._replace(carry=select_marked(loop.carry_inputs, kept))
         operands = loop.operands._replace(carry=select_marked(loop.carry, kept))
-        equations = find_needed(self.body.equations, [*outputs, *unread_in_body(self.body, outputs)])
+        equations = find_needed(self.body.equations, [*outputs, *find_unread_in_body(self.body, outputs)])
         body = self.body.replace(inputs=inputs.join(), outputs=outputs, equations=equations)
         params = {**eq.params, "body": body, **inputs.layout()}
         outs = (*select_marked(loop.results.carry, kept), *outs)
         self.work.equations.append(Equation(eq.prim, tuple(operands.join()), params, outs, eq.place))
-        for k, (p, q, matrix) in self.factors.items():
-            left, right = (self.as_rows(stacks[v], matrix) for v in (p, q))
-            n, a = self.types[left].shape
-            flipped = self.do("permute", (left,), (a, n), axes=(1, 0))
-            shape = self.types[eq.outs[k]].shape
-            product = self.do("matmul", (flipped, right), shape)
-            add = Equation(REGISTRY["add"], (loop.carry[k], product), {}, (eq.outs[k],), eq.place)
-            self.work.equations.append(add)
+        for k, found in self.sums.items():
+            write = self._write_outer if isinstance(found, _Outer) else self._write_rows
+            write(found, stacks, loop.carry[k], eq.outs[k])  # type: ignore[arg-type]
+
+    def _write_outer(self, found: _Outer, stacks: dict, before: int, o: int) -> None:
+        left, right = (self.as_rows(stacks[v], found.matrix) for v in (found.p, found.q))
+        if found.mask is None:
+            product = self.times(self.transpose(left), right)
+        else:
+            mask = self.mask_stack(found.mask, stacks, transposed=True)
+            chosen, other = (left, right) if found.of == 2 else (right, left)
+            product = self.times_chosen(self.transpose(chosen), mask, other)
+            product = product if found.of == 2 else self.transpose(product)
+        self.work.equations.append(Equation(REGISTRY["add"], (before, product), {}, (o,), self.eq.place))
+
+    def _write_rows(self, found: _Rows, stacks: dict, before: int, o: int) -> None:
+        left, right, mask = stacks[found.vector], self.orient(found.matrix, found.left), found.mask
+        if mask is None:
+            product = self.times(left, right)
+        else:
+            product = self.times_chosen(left, self.mask_stack(mask, stacks, transposed=False), right)
+        product = self.transpose(product) if found.axis else product
+        prim, params = "add", {}
+        if self.types[product].shape != self.types[o].shape:
+            part = slice(found.first, found.first + self.loop.length)
+            prim, params = "index_add", {"template": (*(slice(None),) * found.axis, part)}
+        self.work.equations.append(Equation(REGISTRY[prim], (before, product), params, (o,), self.eq.place))

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.passes.tidy_cotangents import tidy_cotangents
 from fad.control_flow.loop_layout import Inputs, Loop, Outputs, Results
 from fad.control_flow.pullback import pullback_p
 from fad.control_flow.scan import scan_p, while_p
 from fad.control_flow.split_pullback import find_needed
 from fad.core.graph import ARRAY, GUARD, SCALAR, Equation, Graph, Type, type_of
 from fad.core.primitive import Primitive
-from fad.staging.may_raise import unread, unread_in_body
+from fad.staging.may_raise import find_unread, find_unread_in_body
 
 _SMALL = 64  # elements up to which a constant goes into the body
 
@@ -49,7 +50,7 @@ def trim(graph: Graph, optimise: Callable) -> Graph:
     """Optimise the bodies of all loops and branches, after dropping what no result needs."""
     if not any(map(is_control, graph.equations)):
         return graph
-    alive = {*graph.outputs, *unread(graph, graph.outputs)}
+    alive = {*graph.outputs, *find_unread(graph, graph.outputs)}
     kept: list[Equation] = []
     alias: dict[int, int] = {}
     for eq in reversed(graph.equations):
@@ -102,7 +103,7 @@ def _trim_loop(graph: Graph, eq: Equation, alive: set, alias: dict, optimise: Ca
         wanted.carry[0] = True
     while True:
         left = outputs.select(wanted).join()
-        equations = find_needed(body.equations, [*left, *unread_in_body(body, left)])
+        equations = find_needed(body.equations, [*left, *find_unread_in_body(body, left)])
         used = {i for e in equations for i in e.ins} | set(left)
         more = [w or i in used for w, i in zip(wanted.carry, inputs.carry, strict=True)]
         if more == wanted.carry:
@@ -118,6 +119,9 @@ def _trim_loop(graph: Graph, eq: Equation, alive: set, alias: dict, optimise: Ca
     inputs, operands = inputs.select(reads), operands.select(reads)
     params = {**eq.params, **inputs.layout()}
     body = optimise(body.replace(inputs=inputs.join()))
+    if params.get("adjoint"):
+        carried = Inputs.split(body.inputs, params).carry
+        body = tidy_cotangents(body, {i for i in carried if body.types[i].dtype.kind in "fc"})
     outputs, results = _stack_once(Outputs.split(body.outputs, params), loop.results.select(wanted), alias)
     params["body"] = body.replace(outputs=outputs.join())
     return Equation(eq.prim, tuple(operands.join()), params, tuple(results.join()), eq.place)
@@ -174,7 +178,7 @@ def _trim_branches(graph: Graph, eq: Equation, alive: set, optimise: Callable) -
     keep = [k for k, o in enumerate(eq.outs) if o in alive]
     graphs = [g.replace(outputs=[g.outputs[k] for k in keep]) for g in eq.params["branches"]]
     graphs = [
-        g.replace(equations=find_needed(g.equations, [*g.outputs, *unread_in_body(g, g.outputs)])) for g in graphs
+        g.replace(equations=find_needed(g.equations, [*g.outputs, *find_unread_in_body(g, g.outputs)])) for g in graphs
     ]
     operands = eq.ins[1:]
     graphs = [g.replace(constants=dict(g.constants)) for g in graphs]

@@ -137,27 +137,27 @@ class _Table:
         elif read is sample and type(held) is list and len(value) == len(held):
             self._add_with(list(map(id, value)), rows.LIST, held, len(value), [place])
         elif read is entry:
-            self._known(held).note(place, key, value)
+            self._find_dictionary(held).note(place, key, value)
         elif read is size:
-            known = self._known(held)
+            known = self._find_dictionary(held)
             known.size = value
             known.sized.append(place)
         elif read is look_up and look_up(held, key) is not ABSENT:
             for dictionary in held:
                 found = key in dictionary
-                self._known(dictionary).note(place, key, value if found else ABSENT)
+                self._find_dictionary(dictionary).note(place, key, value if found else ABSENT)
                 if found:
                     break
         elif read is has_any:
             for dictionary in held:
-                known = self._known(dictionary)
+                known = self._find_dictionary(dictionary)
                 for name in key:
                     known.note(place, name, ABSENT)
         else:
             return False
         return True
 
-    def _known(self, held: Any) -> _Dictionary:
+    def _find_dictionary(self, held: Any) -> _Dictionary:
         if type(held) is types.MappingProxyType:
             (held,) = gc.get_referents(held)
         return self.dictionaries.setdefault(id(held), _Dictionary(held))

@@ -35,17 +35,21 @@ def schedule_updates(
     kind_of: Callable[[Graph, Equation], str],
     carried: Iterable[tuple[int, int]] = (),
     free: frozenset = frozenset(),
+    choices: bool = False,
 ) -> tuple[Graph, Updates]:
     """Return a program in an order that lets updates be in place, and which of them are.
 
     ``kind_of(graph, eq)`` says what an operation becomes. `carried` are the inputs that this program
     may overwrite, each with the output that must then be in its memory, unless the input is among the `free`.
+    With `choices`, ``where(mask, y, x)`` is an update of x, too.
     """
-    if not any(eq.prim.name in UPDATES or eq.prim.archetype == "loop" for eq in graph.equations):
+    inputs = {i for i, _ in carried}
+    names = {*UPDATES, "where_select"} if choices and inputs else UPDATES
+    if not any(eq.prim.name in names or eq.prim.archetype == "loop" for eq in graph.equations):
         return graph, Updates({}, {})
-    work = _Schedule(graph, kind_of)
+    work = _Schedule(graph, kind_of, inputs if choices else set())
     work.order()
-    work.choose({i for i, _ in carried})
+    work.choose(inputs)
     work.keep_apart(carried, free)
     return work.finish().replace(outputs=work.outputs), work.found
 
@@ -56,13 +60,15 @@ def _is_view(eq: Equation) -> bool:
 
 
 class _Schedule(Rewriting):
-    def __init__(self, graph: Graph, kind_of: Callable[[Graph, Equation], str]):
+    def __init__(self, graph: Graph, kind_of: Callable[[Graph, Equation], str], changing: set[int]):
         super().__init__(graph)
         self.kind_of = kind_of
         self.outputs = list(graph.outputs)
         self.version: dict[int, int] = {}
         self.spread: set[int] = set()  # views that show an element more than once
         self.sources: dict[int, frozenset] = {}  # the arrays that a value is computed from, element by element
+        self.changing = set(changing)  # what choices may update: some inputs, and what updates make of them
+        self.made = {o: eq for eq in graph.equations for o in eq.outs}
         self.found = Updates({}, self.version)
 
     def order(self) -> None:
@@ -101,13 +107,48 @@ class _Schedule(Rewriting):
 
         take_views([*self.graph.inputs, *self.graph.constants])
         for eq in rest:
-            if eq.prim.name in UPDATES:
+            target = self.target(eq)
+            if target is not None:
                 waiting[eq.outs[0]] = eq
+                if target in self.changing:
+                    self.changing.add(eq.outs[0])
             else:
                 run(eq)
                 self._note_sources(eq)
         while waiting:
             run(waiting.pop(self._next(waiting)))
+
+    def target(self, eq: Equation) -> int | None:
+        """Return the operand that an operation updates; None if it is no update."""
+        if eq.prim.name in UPDATES:
+            return eq.ins[0]
+        if eq.prim.name != "where_select" or len(eq.ins) != 3 or not self.changing:
+            return None
+        mask, y, x = eq.ins
+        same = x in self.changing and x != y and self.types[x] == self.types[eq.outs[0]]
+        return x if same and all(self._reads_in_step(v, x, mask) for v in (mask, y)) else None
+
+    def _reads_in_step(self, v: int, x: int, mask: int) -> bool:
+        """Return whether a value, where a mask chooses it, is computed from elements of x at their own places alone."""
+        waiting, seen = [(v, True)], set()
+        while waiting:
+            v, aligned = waiting.pop()
+            if (v, aligned) in seen:
+                continue
+            seen.add((v, aligned))
+            eq = self.made.get(v)
+            if v == x or self.version.get(v, v) == self.version.get(x, x):
+                if v != x or not aligned:
+                    return False
+            elif eq is None:
+                continue
+            elif eq.prim.name == "where_select" and eq.ins[0] == mask:
+                waiting += [(eq.ins[1], aligned), (mask, aligned)]
+            elif eq.prim.archetype == "elementwise" or eq.prim.name in ("where_select", "to_number", "convert"):
+                waiting += [(i, aligned and self.types[i].shape == self.types[x].shape) for i in eq.ins]
+            elif eq.prim.name in VIEWS or eq.prim.name == "getitem":
+                waiting += [(i, False) for i in eq.ins]
+        return True
 
     def _note_sources(self, eq: Equation) -> None:
         if eq.prim.archetype == "elementwise":
@@ -118,8 +159,10 @@ class _Schedule(Rewriting):
     def _next(self, waiting: dict[int, Equation]) -> int:
         """Return an update that overwrites nothing from which what another one writes may still be computed."""
         for o, eq in waiting.items():
-            x = self.version.get(eq.ins[0], eq.ins[0])
-            others = [i for other in waiting.values() if other is not eq for i in other.ins[1:]]
+            target = self.target(eq)
+            assert target is not None
+            x = self.version.get(target, target)
+            others = [i for other in waiting.values() if other is not eq for i in other.ins if i != self.target(other)]
             if all(x not in self.sources.get(self.version.get(i, i), ()) for i in others):
                 return o
         return next(iter(waiting))
@@ -160,8 +203,9 @@ class _Schedule(Rewriting):
 
     def pairs(self, eq: Equation) -> list[tuple[int, int]]:
         """Return the operands that an operation may overwrite, each with the result that is then in its memory."""
-        if eq.prim.name in UPDATES:
-            return [(eq.ins[0], eq.outs[0])] if self.kind_of(self.graph, eq) in ("pieces", "lookup") else []
+        target = self.target(eq)
+        if target is not None:
+            return [(target, eq.outs[0])] if self.kind_of(self.graph, eq) in ("pieces", "lookup") else []
         if eq.prim.archetype != "loop":
             return []
         loop = Loop(eq)

@@ -33,9 +33,15 @@ def compute_where_used(
     users = _users(graph, steps)
     stays = {*stays, *(o for step in loops for o in _comparisons(graph, step) if keep_comparisons)}
     for step in reversed(loops):
+        tried: set[int] = set()  # loops to which all that they alone read could not move together
         for eq in reversed(step.equations[:]):
-            later = _later(step, eq, users) if eq.outs[0] not in stays else None
-            moving = later and _find_made_of(step, eq, users, stays)
+            later = _later(step, eq, users) if eq.outs[0] not in stays and group[eq.outs[0]] is step else None
+            if later is None:
+                continue
+            moving = _find_made_of(step, [eq], users, stays)
+            if not moving and id(later) not in tried:
+                tried.add(id(later))
+                moving = _find_made_of(step, _read_by(step, later, users, stays), users, stays)
             if moving and _pays(graph, step, later, moving, most_operands, most_weight):
                 for one in moving:
                     _move(step, one, later, users, group)
@@ -74,18 +80,23 @@ def _is_wide(t: Any, size: int) -> bool:
     return t.size == size and t.dtype.itemsize > 1
 
 
-def _find_made_of(step: Any, last: Any, users: dict, stays: set) -> list:
-    """Return an operation and what of its loop is computed for it alone, the last first, without what stays.
+def _read_by(step: Any, later: Any, users: dict, stays: set) -> list:
+    """Return the operations of a loop whose results a later one alone reads."""
+    return [eq for eq in step.equations if eq.outs[0] not in stays and _later(step, eq, users) is later]
 
-    None of them, if that needs a value that the loop computes, and would have to store for it.
+
+def _find_made_of(step: Any, lasts: list, users: dict, stays: set) -> list:
+    """Return operations and what of their loop is computed for them alone, the last first, without what stays.
+
+    None of them, if that needs a value that the loop computes, and would have to store for them.
     """
     moving: list = []
-    needed: dict[int, int] = {last.outs[0]: 1}  # and by how many of those that move
+    needed: dict[int, int] = {last.outs[0]: 1 for last in lasts}  # and by how many of those that move
     for eq in reversed(step.equations):
         (o,) = eq.outs
         if o not in needed or o in stays:
             continue
-        if eq is last or users[o] == {step: needed[o]}:
+        if eq in lasts or users[o] == {step: needed[o]}:
             moving.append(eq)
             for i in eq.ins:
                 needed[i] = needed.get(i, 0) + 1

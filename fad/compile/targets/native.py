@@ -21,7 +21,7 @@ from fad.compile.pipeline import compile_native
 from fad.compile.runtime.entry_point import Shut, builtin, gate, in_turn
 from fad.compile.runtime.failures import EQUATIONS, FILE
 from fad.compile.schedule.donation import find_reused
-from fad.compile.targets.numpy_program import NumPyProgram
+from fad.compile.targets.numpy_program import NumPyProgram, Writer
 from fad.core.errstate import calm, is_strict, state
 from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask, has_effects
 from fad.core.journal import from_the_start, with_journal
@@ -52,7 +52,7 @@ class NativeProgram:
 
     def __init__(self, graph: Graph, donated: tuple = ()):
         self.graph = graph
-        program = compile_native(graph, NumPyProgram)
+        program = compile_native(graph, lambda loop: NumPyProgram(loop, Writer(lends=True)))
         self.kinds = program.counts
         self.fallbacks = program.fallbacks
         self.arena = program.memory.arena

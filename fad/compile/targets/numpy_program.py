@@ -54,9 +54,13 @@ class NumPyProgram:
 
 
 class Writer:
-    """Writes the function; a body's values have names with a number of its own in front."""
+    """Writes the function; a body's values have names with a number of its own in front.
 
-    def __init__(self) -> None:
+    With `lends`, results may lie in memory of operands, constants or each other: whoever calls it copies them at once.
+    """
+
+    def __init__(self, lends: bool = False) -> None:
+        self.lends = lends
         self.space: dict[str, Any] = {
             "check": _check,
             "empty": np.empty,
@@ -82,7 +86,7 @@ class Writer:
 
     def results(self, graph: Graph, names: dict[int, str]) -> list[str]:
         """Return what is handed out."""
-        copied = _copy_shared(graph)
+        copied = () if self.lends else _copy_shared(graph)
         return [names[i] + (".copy()" if i in copied else "") for i in graph.outputs]
 
     def equations(self, text: str) -> dict[int, Equation]:

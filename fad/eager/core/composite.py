@@ -44,12 +44,12 @@ def composite(name: str, fun: Callable, *operands: Any, linear: bool = False) ->
     def plain(g, rec):
         return _spread(pull(_fill(g, y)), tracked, len(values))
 
-    def traced(g, rec, lifted):
+    def pull_traced(g, rec, lifted):
         _, again = vjp(of_tracked, *[lifted(values[i], nodes[i]) for i in tracked])
         return _spread(again(_fill(g, y)), tracked, len(values))
 
     saved = () if linear else tuple(values)
-    rec = call_record(name, nodes, Pullback(plain, traced, saved, len(y) if several else 1), several)
+    rec = call_record(name, nodes, Pullback(plain, pull_traced, saved, len(y) if several else 1), several)
     if not several:
         return Tensor(y, rec)
     return tuple(Tensor(v, output(rec, i)) for i, v in enumerate(y))

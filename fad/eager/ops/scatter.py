@@ -43,7 +43,7 @@ def scatter_reduce(
     hit = np.zeros(tuple(input.shape), int)
     np.add.at(hit, tuple(np.ogrid[inside][:dim]) + (i,) + tuple(np.ogrid[inside][dim + 1 :]), 1)
 
-    def reduced(x, v):
+    def reduce_into(x, v):
         v = v[inside]
         neutral = 1.0 if reduce == "prod" else 0.0
         start = x if include_self else np.where(hit > 0, neutral, x).astype(x.dtype)
@@ -55,7 +55,7 @@ def scatter_reduce(
             return y if reduce == "sum" else y / np.where(hit > 0, counts, 1).astype(x.dtype)
         return _extremes(x, v, i, dim, hit, where, np.maximum if reduce == "amax" else np.minimum, include_self)
 
-    return composite("ScatterReduceBackward0", reduced, input, src)
+    return composite("ScatterReduceBackward0", reduce_into, input, src)
 
 
 def _products(y: Any, v: Any, i: np.ndarray, dim: int) -> Any:

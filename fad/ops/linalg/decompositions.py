@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends.counterparts import definite
+from fad.core.archetypes import align
 from fad.core.primitive import Primitive, public
 from fad.core.samples import call
 from fad.core.tracer import bind
@@ -44,12 +45,72 @@ def _cholesky_jvp(tangents, y, xs, params):
     return y @ _lower_half(h(np.linalg.solve(y, h(left))))
 
 
+_BLOCK = 96  # columns of a factor that its pullback takes at a time
+
+
+def _pull_back_half(ct, y):
+    """Return the transpose of the jvp, for the cotangent ct of a factor y: the pullback is its Hermitian part."""
+    left = np.linalg.solve(t(y), _lower_half(t(y) @ ct))
+    return t(np.linalg.solve(h(y), t(left)))
+
+
+def _pull_back(ct, y):
+    """Return the cotangent of a Hermitian matrix for that of its factor y."""
+    if y.dtype.kind == "c" or y.shape[-1] <= _BLOCK:
+        c = _pull_back_half(ct, y)
+        return 0.5 * (c + h(c))
+    if ct.ndim > 2 or y.ndim > 2:
+        return np.stack([_pull_back(*pair) for pair in zip(*np.broadcast_arrays(ct, y), strict=True)])
+    return _pull_back_in_blocks(np.tril(ct), y)
+
+
+def _pull_back_in_blocks(f, y):
+    """Return the same for a large real factor: products of blocks from the last one on, as in Murray 2016.
+
+    Each block of columns of the factor is pulled back to what lies left of it; `f` becomes the lower triangle.
+    """
+    n = len(y)
+    for start in reversed(range(0, n, _BLOCK)):
+        end = min(start + _BLOCK, n)
+        inverse, before = np.linalg.inv(y[start:end, start:end]), y[start:end, :start]
+        below = f[end:, start:end] @ inverse
+        f[end:, start:end] = below
+        f[end:, :start] -= below @ before
+        here = f[start:end, start:end] - np.tril(below.T @ y[end:, start:end])
+        c = inverse.T @ _lower_half(y[start:end, start:end].T @ here) @ inverse
+        c = c + c.T
+        f[start:end, :start] -= below.T @ y[end:, :start] + c @ before
+        f[start:end, start:end] = _lower_half(c)
+    return 0.5 * (f + f.T)
+
+
+def _pull_back_jvp(tangents, z, xs, params):
+    (ct, y), (dct, dy) = xs, tangents
+    s, dp = _pull_back_half(ct, y), 0.0
+    if dct is not None:
+        dp = dp + t(y) @ dct
+    if dy is not None:
+        dp = dp + t(dy) @ ct
+    right = _lower_half(dp)
+    if dy is not None:
+        right = right - t(dy) @ s @ conj(y)
+    d = t(np.linalg.solve(h(y), t(np.linalg.solve(t(y), right))))
+    if dy is not None:
+        d = d - t(np.linalg.solve(h(y), t(s @ conj(dy))))
+    return 0.5 * (d + h(d))
+
+
+_pull_back_p = Primitive(
+    "cholesky_pullback",
+    _pull_back,
+    jvp=_pull_back_jvp,
+    batch=lambda size, batched, xs, params: bind(_pull_back_p, *align(batched, xs)),
+    mixes=2,
+)
+
+
 def _cholesky_vjp(ct, y, a):
-    # The transpose of the jvp, made Hermitian.
-    p = _lower_half(t(y) @ ct)
-    left = np.linalg.solve(t(y), p)
-    c = t(np.linalg.solve(h(y), t(left)))
-    return 0.5 * (c + h(c))
+    return bind(_pull_back_p, ct, y)
 
 
 _cholesky_rule_p = Primitive(

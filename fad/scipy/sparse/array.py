@@ -111,7 +111,7 @@ class SparseArray:
     @property
     def T(self) -> SparseArray:
         """The transposed matrix."""
-        return SparseArray(self.data, self.pattern.turned())
+        return SparseArray(self.data, self.pattern.transpose())
 
     def conj(self) -> SparseArray:
         """Return the complex conjugate."""

@@ -33,7 +33,7 @@ class Pattern:
             indptr = np.concatenate([[0], np.cumsum(counts)])
         self.indptr = indptr
 
-    def turned(self) -> Pattern:
+    def transpose(self) -> Pattern:
         """Return the places of the transposed matrix."""
         return Pattern(self.columns, self.rows, self.shape[::-1])
 

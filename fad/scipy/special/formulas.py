@@ -225,7 +225,7 @@ def _of_order(name: str, sign: float, first: Callable, second: Callable, scaled:
     lacking = scipy_function(f"special.{name}")
 
     @in_double
-    def found(x, *, n):
+    def of_order(x, *, n):
         if n < 2:
             return second(x) if n else first(x)
         end, terms = (max(n, 2.0), 30) if sign < 0 else (_FAR, 64)
@@ -245,7 +245,7 @@ def _of_order(name: str, sign: float, first: Callable, second: Callable, scaled:
     def function(v, x):
         if hasattr(v, "dtype") or int(v) != v or abs(v) > _HIGHEST or x.dtype.kind == "c":
             return lacking(v, x)  # which says so
-        y = found(x, n=abs(int(v)))
+        y = of_order(x, n=abs(int(v)))
         return -y if sign < 0 and v < 0 and int(v) % 2 else y
 
     return function

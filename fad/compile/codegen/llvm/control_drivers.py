@@ -207,8 +207,8 @@ bring:
   call void @copies(ptr %carries, i64 %turning, ptr %A, i64 1, i64 2)
   br label %tell
 tell:
-  %told = icmp ne ptr %done, null
-  br i1 %told, label %say, label %out
+  %counts = icmp ne ptr %done, null
+  br i1 %counts, label %say, label %out
 say:
   store i64 %t, ptr %done
   br label %out

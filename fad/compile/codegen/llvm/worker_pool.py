@@ -118,7 +118,7 @@ def quiet_call(call: list[str]) -> list[str]:
     to use as many again as before.
     """
 
-    def locked(tag: str, count: str, edge: str, told: list[str]) -> list[str]:
+    def lock(tag: str, count: str, edge: str, then: list[str]) -> list[str]:
         return [
             f"  br label %lock{tag}", f"lock{tag}:", f"  %x{tag} = cmpxchg ptr %hush, i64 0, i64 1 seq_cst monotonic",
             f"  %got{tag} = extractvalue {{i64, i1}} %x{tag}, 1",
@@ -126,7 +126,7 @@ def quiet_call(call: list[str]) -> list[str]:
             f"  br label %lock{tag}", f"in{tag}:",
             f"  %old{tag} = load i64, ptr %callers", f"  %new{tag} = add i64 %old{tag}, {count}",
             f"  store i64 %new{tag}, ptr %callers", f"  %edge{tag} = icmp eq i64 {edge}, 0",
-            f"  br i1 %edge{tag}, label %tell{tag}, label %free{tag}", f"tell{tag}:", *told,
+            f"  br i1 %edge{tag}, label %tell{tag}, label %free{tag}", f"tell{tag}:", *then,
             f"  br label %free{tag}", f"free{tag}:", "  store atomic i64 0, ptr %hush seq_cst, align 8",
         ]  # fmt: skip
 
@@ -136,8 +136,8 @@ def quiet_call(call: list[str]) -> list[str]:
     return [
         "  %tellable = icmp ne ptr %S, null", "  br i1 %tellable, label %still, label %plain",
         "plain:", *call, "  ret void", "still:", *words, *_function("get_threads", "get_threads"),
-        *_function("set_threads", "set_threads"), *locked("a", "1", "%olda", first), *call,
-        *locked("z", "-1", "%newz", last), "  ret void",
+        *_function("set_threads", "set_threads"), *lock("a", "1", "%olda", first), *call,
+        *lock("z", "-1", "%newz", last), "  ret void",
     ]  # fmt: skip
 
 

@@ -9,12 +9,13 @@ from contextlib import ExitStack, contextmanager
 
 from fad.compile.codegen.llvm.builder import constant
 from fad.compile.codegen.llvm.expressions import emit
-from fad.compile.codegen.nests.masks import Stretch, along, stretches
-from fad.compile.codegen.nests.values import Stored, Value, element, shape_of
+from fad.compile.codegen.nests.masks import Stretch, along, stretches, whole
+from fad.compile.codegen.nests.values import Computed, Stored, Value, element, make_view, shape_of, stored_view
 from fad.compile.codegen.nests.writer import Index, Number, Writer
 from fad.compile.ir.types import BYTES, F32, F64
 
 UNROLLED = 16  # elements up to which there is no loop: LLVM keeps them in registers
+TOGETHER = 4  # rows that are added to a place at once: it is read and written as often less
 CHUNK = 1024  # elements that a sum adds up before the partial sums are added with compensation
 # An addition takes as long as four: partial sums wait for each other less. What is left over is added one by one.
 _CHAINS = ((512, 4), (64, 2))
@@ -30,6 +31,33 @@ def loops(w: Writer, shape: tuple, order: list[int] | None = None) -> Iterator[t
             if shape[axis] != 1:
                 index[axis] = stack.enter_context(w.loop(shape[axis]))
         yield tuple(index)
+
+
+def each(
+    w: Writer, shape: tuple, order: list[int], values: list, write: Callable, idle: Callable, known: dict | None = None
+) -> None:
+    """Write loops over some axes, the last of them innermost, split where masks in some values of that shape change.
+
+    ``write(index, known)`` writes what is done for an element, ``idle(stretch)`` tells where nothing is to be done.
+    """
+    index: list[Index] = [0] * len(shape)
+
+    def go(axes: list[int], known: dict) -> None:
+        if not axes:
+            write(tuple(index), known)
+            return
+        axis, *rest = axes
+        index[axis] = 0
+        if shape[axis] == 1:
+            go(rest, known)
+            return
+        for stretch in stretches(w, shape[axis], *values, axis=axis, within=known):
+            if not idle(stretch):
+                with along(w, stretch) as i:
+                    index[axis] = i
+                    go(rest, stretch.known)
+
+    go(order, known or {})
 
 
 def by_strides(place: Stored) -> list[int]:
@@ -64,15 +92,13 @@ def put(w: Writer, value: Value, place: Stored, combine: Callable | None = None)
         for index, x in zip(every, found, strict=True):
             w.write(place.t, x.name, place.address(w, index))
         return
-    if len(place.shape) > 1:
-        with loops(w, place.shape, by_strides(place)) as index:
-            w.write(place.t, new(index).name, place.address(w, index))
-        return
-    for stretch in stretches(w, size, value):
-        nothing = place.same_place(stretch.resolve(value)) if combine is None else stretch.is_zero(value)
-        if not nothing:
-            with along(w, stretch) as i:
-                w.write(place.t, new((i,)).name, place.address(w, (i,)))
+    def idle(stretch: Stretch) -> bool:
+        return place.same_place(stretch.resolve(value)) if combine is None else stretch.is_zero(value)
+
+    def write(index: tuple, known: dict) -> None:
+        w.write(place.t, new(index).name, place.address(w, index))
+
+    each(w, place.shape, by_strides(place), [value], write, idle)
 
 
 def _is_copy(value: Stored, place: Stored) -> bool:
@@ -101,8 +127,13 @@ def neutral(how: str, t: str) -> str:
     return {"add": "0", "maximum": str(-(2 ** (bits - 1))), "minimum": str(2 ** (bits - 1) - 1)}[how]
 
 
-def reduce_axes(w: Writer, how: str, t: str, value: Value, axes: tuple, at: Callable) -> Number:
-    """Return the reduction of a value over some axes; ``at(index)`` is an element, by the position along these."""
+def reduce_axes(
+    w: Writer, how: str, t: str, value: Value, axes: tuple, at: Callable, known: dict | None = None
+) -> Number:
+    """Return the reduction of a value over some axes; ``at(index)`` is an element, by the position along these.
+
+    `known` are the ranges of other axes of which it is known whether one is inside.
+    """
     shape = tuple([shape_of(value)[d] for d in axes])
     combine = combination(w, how, t, "reassoc ")
     if math.prod(shape) <= UNROLLED:
@@ -117,11 +148,14 @@ def reduce_axes(w: Writer, how: str, t: str, value: Value, axes: tuple, at: Call
     exact = how == "add" and t in (F64, F32) and math.prod(shape) > CHUNK
     if exact:
         w.do(f"store {t} {neutral(how, t)}, ptr {lost}")
-    with loops(w, shape[:-1]) as ahead:
-        n = shape[-1]
-        found = stretches(w, n, value) if len(shape_of(value)) == 1 else [Stretch(0, n, {})]
-        for stretch in found:
-            if how == "add" and stretch.is_zero(value):
+    idle = lambda stretch: how == "add" and stretch.is_zero(value)
+    *outer, last = axes
+    n = shape[-1]
+
+    def row(index: tuple, known: dict) -> None:
+        ahead = tuple([index[d] for d in outer])
+        for stretch in stretches(w, n, value, axis=last, within=known):
+            if idle(stretch):
                 continue
             if n <= CHUNK or not exact:
                 part = _row(w, t, how, combine, stretch, lambda i: at((*ahead, i)), n)
@@ -130,9 +164,11 @@ def reduce_axes(w: Writer, how: str, t: str, value: Value, axes: tuple, at: Call
             with w.loop(_over(w, w.plus(stretch.length, CHUNK - 1), CHUNK)) as chunk:
                 start = w.times(chunk, CHUNK)
                 count = w.least(w.minus(stretch.length, start), CHUNK)
-                piece = Stretch(w.plus(start, stretch.start), count, stretch.masks)
+                piece = stretch._replace(start=w.plus(start, stretch.start), length=count)
                 part = _row(w, t, how, combine, piece, lambda i: at((*ahead, i)), CHUNK)
                 _finish(w, t, total_slot, part, combination(w, how, t), lost)
+
+    each(w, shape_of(value), outer, [value], row, idle, known)
     return Number(w.fresh(f"load {t}, ptr {total_slot}"), t)
 
 
@@ -176,32 +212,92 @@ def reduce_into(w: Writer, how: str, t: str, value: Value, axes: tuple, place: S
     """Write the reduction of an array over some axes to a place of the shape that is left."""
     shape = shape_of(value)
     kept = [d for d in range(len(shape)) if d not in axes]
-
-    def full(outer: tuple, inner: tuple) -> tuple:
-        index: list = [0] * len(shape)
-        for d, i in zip((*kept, *axes), (*outer, *inner), strict=True):
-            index[d] = i
-        return tuple(index)
-
-    if kept and kept[-1] == len(shape) - 1 and math.prod(shape) > UNROLLED and shape[-1] > 3:
-        first = Number(neutral(how, t), t)
-        _fill(w, first, place)
-        with loops(w, tuple([shape[d] for d in axes])) as inner, loops(w, place.shape) as outer:
-            x = element(w, value, full(outer, inner))
-            new = combination(w, how, t)(place.at(w, outer), x)
-            w.write(t, new.name, place.address(w, outer))
+    inner = unit_axis(len(shape), value)
+    if inner in kept and math.prod(shape) > UNROLLED and shape[inner] > 3:
+        _fill(w, Number(neutral(how, t), t), place)
+        combine = combination(w, how, t)
+        step = lambda old, index: combine(old, element(w, value, index))
+        idle = lambda stretch: how == "add" and stretch.is_zero(value)
+        _accumulate(w, [value], [*axes], [*[d for d in kept if d != inner], inner], place, step, idle)
         return
 
-    def one(outer: tuple) -> None:
-        x = reduce_axes(w, how, t, value, axes, lambda inner: element(w, value, full(outer, inner)))
-        w.write(t, x.name, place.address(w, outer))
+    def one(index: tuple, known: dict) -> None:
+        full = lambda inner: _replace_along(index, axes, inner)
+        x = reduce_axes(w, how, t, value, axes, lambda inner: element(w, value, full(inner)), known)
+        w.write(t, x.name, place.address(w, tuple([index[d] for d in kept])))
 
-    if math.prod(place.shape) <= UNROLLED:
-        for outer in itertools.product(*map(range, place.shape)):
-            one(outer)
-    else:
-        with loops(w, place.shape) as outer:
-            one(outer)
+    _for_kept(w, value, kept, place, one)
+
+
+def _for_kept(w: Writer, value: Value, kept: list[int], place: Stored, one: Callable) -> None:
+    """Write what is done for each element of a place that has some axes of a value."""
+    shape = shape_of(value)
+    if math.prod(place.shape) > UNROLLED:
+        each(w, shape, kept, [value], one, lambda stretch: False)
+        return
+    for found in itertools.product(*[range(shape[d]) for d in kept]):
+        one(_replace_along((0,) * len(shape), tuple(kept), found), {})
+
+
+def _replace_along(index: tuple, axes: tuple, inner: tuple) -> tuple:
+    """Return an index with other positions along some axes."""
+    full = list(index)
+    for d, i in zip(axes, inner, strict=True):
+        full[d] = i
+    return tuple(full)
+
+
+def unit_axis(rank: int, *values: Value) -> int:
+    """Return the axis along which most of what values are read from lies together in memory, the last if none does."""
+    votes = [0] * rank
+    waiting, seen = list(values), set()
+    while waiting:
+        x = waiting.pop()
+        if id(x) in seen or len(shape_of(x)) != rank:
+            continue
+        seen.add(id(x))
+        if isinstance(x, Stored):
+            for d, (n, stride) in enumerate(zip(x.shape, x.strides, strict=True)):
+                votes[d] += n > 1 and abs(stride) == BYTES[x.t]
+        elif isinstance(x, Computed):
+            waiting += x.aligned
+    return max(range(rank), key=lambda d: (votes[d], d))
+
+
+def _accumulate(
+    w: Writer, values: list, axes: list[int], kept: list[int], place: Stored, step: Callable, idle: Callable
+) -> None:
+    """Add up over some axes in the elements of a place, those of several steps along the last axis at once."""
+    shape = shape_of(values[0])
+    *outer, last = axes
+
+    def add(index: tuple, count: int, known: dict) -> None:
+        def element_of(full: tuple, known: dict) -> None:
+            at = tuple([full[d] for d in sorted(kept)])
+            total = place.at(w, at)
+            for k in range(count):
+                added = (*[index[d] for d in outer], w.plus(index[last], k))
+                total = step(total, _replace_along(full, (*axes,), added))
+            w.write(place.t, total.name, place.address(w, at))
+
+        each(w, shape, kept, values, element_of, idle, known)
+
+    def rows(index: tuple, known: dict) -> None:
+        for stretch in stretches(w, shape[last], *values, axis=last, within=known):
+            if idle(stretch):
+                continue
+            times = _over(w, stretch.length, TOGETHER)
+            if times != 0:
+                with along(w, stretch._replace(length=times, range=None)) as k:
+                    at = w.plus(w.times(w.minus(k, stretch.start), TOGETHER), stretch.start)
+                    w.assumed = {**w.assumed, **stretch.assume(*[w.plus(at, j) for j in range(TOGETHER)])}
+                    add(_replace_along(index, (last,), (at,)), TOGETHER, stretch.known)
+            done = w.times(times, TOGETHER)
+            rest = stretch._replace(start=w.plus(stretch.start, done), length=w.minus(stretch.length, done))
+            with along(w, rest) as k:
+                add(_replace_along(index, (last,), (k,)), 1, stretch.known)
+
+    each(w, shape, outer, values, rows, idle)
 
 
 def _fill(w: Writer, number: Number, place: Stored) -> None:
@@ -214,35 +310,29 @@ def _fill(w: Writer, number: Number, place: Stored) -> None:
 
 def product_into(w: Writer, t: str, x: Value, y: Value, place: Stored | None) -> Number | None:
     """Write the product of two matrices or vectors to a place; return it if it is a number."""
+    if place is not None and len(place.shape) == 2 and 1 in place.shape:  # one of them is a vector
+        if shape_of(y)[1:] == (1,):
+            y = make_view(w, y, shape_of(y)[:1], [("axis", 0, 0, 1), ("at", 0)])
+        else:
+            x = make_view(w, x, shape_of(x)[1:], [("at", 0), ("axis", 0, 0, 1)])
+        sources: list = [("at", 0) if n == 1 else ("axis", 0, 0, 1) for n in place.shape]
+        place = stored_view(w, place, (max(place.shape),), sources)
     left, right = shape_of(x), shape_of(y)
     n = left[-1]
     rows, columns = left[:-1], right[1:]
-
-    def term(i: tuple, k: Index, j: tuple, acc: Number | None) -> Number:
-        a, b = element(w, x, (*i, k)), element(w, y, (k, *j))
-        if acc is None:
-            return Number(w.new(f"fmul {t} {a.name}, {b.name}"), t)
-        wide = "f64" if t == F64 else "f32"
-        w.needs.add(f"declare {t} @llvm.fma.{wide}({t}, {t}, {t})")
-        return Number(w.new(f"call {t} @llvm.fma.{wide}({t} {a.name}, {t} {b.name}, {t} {acc.name})"), t)
+    if place is not None and len(place.shape) == 1 and math.prod(place.shape) * n > 4 * UNROLLED:
+        _matrix_by_vector(w, t, *((x, 1, y) if rows else (y, 0, x)), place)
+        return None
 
     def dot(i: tuple, j: tuple) -> Number:
         if n <= UNROLLED:
             acc = None
             for k in range(n):
-                acc = term(i, k, j, acc)
+                acc = _times(w, t, element(w, x, (*i, k)), element(w, y, (k, *j)), acc)
             return acc or Number(constant(0, t), t)
-        slot = w.slot(t)
-        w.do(f"store {t} {constant(0, t)}, ptr {slot}")
-        for stretch in [Stretch(0, n, {})] if rows or columns else stretches(w, n, x, y):
-            if stretch.is_zero(x) or stretch.is_zero(y):
-                continue
-            with along(w, stretch, chains_of(n)) as k:
-                a, b = element(w, x, (*i, k)), element(w, y, (k, *j))
-                old = w.fresh(f"load {t}, ptr {slot}")
-                times = w.fresh(f"fmul reassoc contract {t} {a.name}, {b.name}")
-                w.do(f"store {t} {w.fresh(f'fadd reassoc contract {t} {old}, {times}')}, ptr {slot}")
-        return Number(w.fresh(f"load {t}, ptr {slot}"), t)
+        parts = [whole(n)] if rows or columns else stretches(w, n, x, y)
+        idle = lambda stretch: stretch.is_zero(x) or stretch.is_zero(y)
+        return _dot(w, t, n, parts, idle, lambda k: (element(w, x, (*i, k)), element(w, y, (k, *j))))
 
     if place is None:
         return dot((), ())
@@ -254,10 +344,54 @@ def product_into(w: Writer, t: str, x: Value, y: Value, place: Stored | None) ->
     elif columns and columns[0] > 3:
         _fill(w, Number(constant(0, t), t), place)
         with loops(w, rows) as i, w.loop(n) as k, loops(w, columns) as j:
-            new = term(i, k, j, place.at(w, (*i, *j)))
+            new = _times(w, t, element(w, x, (*i, k)), element(w, y, (k, *j)), place.at(w, (*i, *j)))
             w.write(t, new.name, place.address(w, (*i, *j)))
     else:
         with loops(w, place.shape) as index:
             number = dot(index[: len(rows)], index[len(rows) :])
             w.write(t, number.name, place.address(w, index))
     return None
+
+
+def _times(w: Writer, t: str, a: Number, b: Number, acc: Number | None) -> Number:
+    if acc is None:
+        return Number(w.new(f"fmul {t} {a.name}, {b.name}"), t)
+    wide = "f64" if t == F64 else "f32"
+    w.needs.add(f"declare {t} @llvm.fma.{wide}({t}, {t}, {t})")
+    return Number(w.new(f"call {t} @llvm.fma.{wide}({t} {a.name}, {t} {b.name}, {t} {acc.name})"), t)
+
+
+def _dot(w: Writer, t: str, n: int, parts: list[Stretch], idle: Callable, at: Callable) -> Number:
+    """Return the sum of products over the parts of an axis of up to n places."""
+    slot = w.slot(t)
+    w.do(f"store {t} {constant(0, t)}, ptr {slot}")
+    for stretch in parts:
+        if not idle(stretch):
+            with along(w, stretch, chains_of(n)) as k:
+                a, b = at(k)
+                old = w.fresh(f"load {t}, ptr {slot}")
+                times = w.fresh(f"fmul reassoc contract {t} {a.name}, {b.name}")
+                w.do(f"store {t} {w.fresh(f'fadd reassoc contract {t} {old}, {times}')}, ptr {slot}")
+    return Number(w.fresh(f"load {t}, ptr {slot}"), t)
+
+
+def _matrix_by_vector(w: Writer, t: str, matrix: Value, axis: int, vector: Value, place: Stored) -> None:
+    """Write the sum over an axis of a matrix times a vector to a place, in the order that suits the matrix."""
+    shape = shape_of(matrix)
+    other = 1 - axis
+    wide = make_view(w, vector, shape, [("axis", axis, 0, 1)])
+    idle = lambda stretch: stretch.is_zero(matrix) or stretch.is_zero(wide)
+    pair = lambda index: (element(w, matrix, index), element(w, wide, index))
+    if unit_axis(2, matrix) == other and shape[other] > 3:
+        _fill(w, Number(constant(0, t), t), place)
+        _accumulate(
+            w, [matrix, wide], [axis], [other], place, lambda old, index: _times(w, t, *pair(index), old), idle
+        )
+        return
+
+    def one(index: tuple, known: dict) -> None:
+        parts = stretches(w, shape[axis], matrix, wide, axis=axis, within=known)
+        total = _dot(w, t, shape[axis], parts, idle, lambda k: pair(_replace_along(index, (axis,), (k,))))
+        w.write(t, total.name, place.address(w, (index[other],)))
+
+    _for_kept(w, matrix, [other], place, one)

@@ -112,7 +112,7 @@ class Order:
     def __init__(self, graph: Graph, carried: list[tuple[int, int]], sums: frozenset = frozenset()):
         graph = add_into(graph, sums)
         free = frozenset([i for i, _ in carried if i not in graph.outputs])  # a state that no later step reads
-        self.graph, updates = schedule_updates(graph, lambda graph, eq: "pieces", carried, free)
+        self.graph, updates = schedule_updates(graph, lambda graph, eq: "pieces", carried, free, choices=True)
         self.sums = sums_of(self.graph, sums)
         self.over = updates.over
         self.last: dict[int, int] = {}
@@ -222,6 +222,13 @@ class Body:
             value = self.values[i] = self.stored(value)
         return value
 
+    def in_masked_memory(self, i: int) -> Value:
+        """Return the same, of which it is still known what a mask chooses."""
+        value = self.values[i]
+        if isinstance(value, Computed) and value.weight and value.choice is not None:
+            self.values[i] = still_masked(value, self.stored(value))
+        return self.in_memory(i)
+
     def operand(self, i: int, shape: tuple) -> Value:
         """Return a value broadcast to a shape; it is computed first if it would be computed for many elements again."""
         value = self.values[i]
@@ -234,9 +241,7 @@ class Body:
     def take_over(self, eq: Equation, x: int, o: int) -> Stored:
         """Return where the new version o of array x is, which holds the elements of x and is to be changed."""
         value = self.values[x]
-        mine = isinstance(value, Stored) and value.buffers <= self.owned and value.is_contiguous()
-        place = self.places.get(o)
-        if not (mine and self.order.over.get(o) == x and (place is None or place.same_place(value))):
+        if not self.owns(x, o):
             target = self.place(o)
             self.keep_readable(target, eq, x, ())
             value = self.values[x]
@@ -262,7 +267,12 @@ class Body:
 
     def _seen_by(self, eq: Equation) -> tuple:
         """Return the operands that the operation itself looks after: the values of an update."""
-        if eq.prim.name in ("index_set", "index_add"):
-            v = eq.ins[1]
-            return (v,) if self.order.last.get(v, -1) <= self.position else ()
-        return ()
+        names = ("index_set", "index_add", "where_select")
+        values = eq.ins[:2] if eq.prim.name == "where_select" else eq.ins[1:2] if eq.prim.name in names else ()
+        return tuple([v for v in values if self.order.last.get(v, -1) <= self.position])
+
+    def owns(self, x: int, o: int) -> bool:
+        """Return whether the new version o of array x may be made in the place of x."""
+        value, place = self.values[x], self.places.get(o)
+        mine = isinstance(value, Stored) and value.buffers <= self.owned and value.is_contiguous()
+        return mine and self.order.over.get(o) == x and (place is None or place.same_place(value))

@@ -16,12 +16,11 @@ from fad.compile.codegen.nests.emitters import emit_operation
 from fad.compile.codegen.nests.values import Buffer, Computed, Stored, Value, contiguous, make_view, shape_of
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.types import BOOL, BYTES, I64
-from fad.control_flow.loop_layout import Loop, Outputs
+from fad.control_flow.loop_layout import GUESSED_STEPS, Loop, Outputs
 from fad.core.graph import Equation, Graph, has_effects
 
 _QUIET = 50_000  # operations, of a nanosecond or so, between two looks at the clock
 _FOREVER = 2**62
-_GUESSED = 32  # steps of a loop within a loop whose number is not known
 
 
 def emit_any(body: Body, eq: Equation) -> None:
@@ -43,7 +42,7 @@ def work(graph: Graph) -> int:
         if eq.prim.archetype == "loop":
             inner = work(eq.params["body"])
             known = eq.params["stop"] == "length"
-            total += (eq.params["length"] if known else _GUESSED) * inner
+            total += (eq.params["length"] if known else GUESSED_STEPS) * inner
         elif eq.prim.archetype == "branch":
             total += max(map(work, eq.params["branches"]))
         else:
@@ -150,9 +149,9 @@ class _Loop:
     def _position(self, t: str, limit: Number) -> Number:
         last = None if limit.high is None else max(0, limit.high - 1)
         if not self.loop.reverse:
-            return Number(t, I64, 0, last)
+            return self.w.note(Number(t, I64, 0, last))
         top = self.w.plus(limit.index, -1)
-        return Number(self.w.new(f"sub i64 {top}, {t}"), I64, 0, last)
+        return self.w.note(Number(str(self.w.minus(top, t)), I64, 0, last))
 
     # --- the state ----------------------------------------------------------------------------------------------------
 

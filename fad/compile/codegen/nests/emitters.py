@@ -10,7 +10,7 @@ from fad.compile.codegen.llvm.expressions import emit
 from fad.compile.codegen.nests.arrays import product_into, put, reduce_axes, reduce_into
 from fad.compile.codegen.nests.body import Body
 from fad.compile.codegen.nests.lookups import lookup_of, take_many, update_many
-from fad.compile.codegen.nests.masks import choose, mask_of
+from fad.compile.codegen.nests.masks import choose_by_masks, combine_masks, decide, mask_of
 from fad.compile.codegen.nests.pieces import Piece, write_pieces
 from fad.compile.codegen.nests.ramps import as_computed, ramp_of
 from fad.compile.codegen.nests.values import (
@@ -33,6 +33,7 @@ from fad.compile.codegen.nests.values import (
 from fad.compile.codegen.nests.windows import window_of
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.expressions import is_heavy, template
+from fad.compile.ir.lowered_ops import REDUCTIONS
 from fad.compile.ir.types import BOOL, F32, F64, I64
 from fad.compile.schedule.steps import node_facts
 from fad.core.cotangent import is_basic
@@ -41,8 +42,7 @@ from fad.core.graph import Equation
 MOST_HEAVY = 9  # elements of functions that kernels compute in vectors
 MOST_TOUCHED = 1 << 18  # elements of one operation: threads share larger ones
 MOST_PRODUCT = 1 << 9  # multiplications of one product of matrices; kernels are faster for larger ones
-MOST_DOTS = 1 << 15  # those of a product of a matrix with a vector
-_COMBINE = {"sum_over": "add", "max_over": "maximum", "min_over": "minimum"}
+MOST_DOTS = 1 << 18  # those of a product of a matrix with a vector
 
 
 def emit_operation(body: Body, eq: Equation) -> None:
@@ -73,19 +73,21 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
     work, read, selects = node_facts(graph, eq, text)
     for new, old in enumerate(read):
         text = text.replace(f"{{{old}}}", f"{{{new}}}")
+    text = "{0}" if text == "({0})" else text
     if is_heavy(text) and math.prod(shape) > MOST_HEAVY:
         raise TooMuch("it computes functions of arrays, which kernels do in vectors")
     _touch(body, shape)
     operands = [body.operand(eq.ins[k], shape) for k in read]
     bounds = _bounds(eq, text, [bounds_of(x) for x in operands], t)
 
-    def compute(w: Writer, index: tuple) -> Number:
+    def compute(w: Writer, operands: list[Value], index: tuple) -> Number:
         found = [element(w, x, index) for x in operands]
         value = emit(w, text, [(x.name, x.t) for x in found], work, selects)
         return Number(w.cast(value, BOOL if t == BOOL else work, t), t, *bounds)
 
     if not shape:
-        body.values[o] = compute(body.w, ())
+        number = _position(body.w, eq, operands, bounds) if t == I64 else None
+        body.values[o] = body.w.note(number or compute(body.w, operands, ()))
         if o in body.places:
             body.put(body.values[o], body.places[o])
         return
@@ -94,26 +96,48 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
         body.give(o, as_computed(ramp, shape, bounds))
         return
     weight = 0 if text == "{0}" and work == t else 12 if is_heavy(text) else 1
-    body.give(o, _split(body, eq, Computed(shape, t, compute, operands, weight, bounds, operands), operands, work))
 
+    def make(operands: list[Value], shape: tuple) -> Computed:
+        found = Computed(shape, t, lambda w, index: compute(w, operands, index), operands, weight, bounds, operands)
+        found.remake = make
+        if t == BOOL:
+            combine_masks(body.w, eq.prim.name, found, operands)
+        elif eq.prim.name == "where_select" and len(operands) == 3 and work == t:
+            choose_by_masks(found, operands)
+        return found
 
-def _split(body: Body, eq: Equation, value: Computed, operands: list[Value], work: str) -> Computed:
-    """Note of a mask of one axis where it is true, and of a choice by such a mask between what it chooses."""
-    if len(value.shape) != 1:
-        return value
-    if value.t == BOOL:
+    if eq.prim.name == "where_select" and len(read) == 3 and body.owns(eq.ins[2], o):
+        _choose_in_place(body, eq, make)
+        return
+    value = make(operands, shape)
+    if t == BOOL and len(shape) == 1 and value.mask is None:
         value.mask = mask_of(body.w, eq, operands, [body.values[i] for i in eq.ins])
-        if value.mask is not None:
-            value.weight = 0
-    elif eq.prim.name == "where_select" and len(operands) == 3 and work == value.t:
-        mask, x, y = operands
-        if isinstance(mask, Computed) and mask.mask is not None and x.t == y.t == value.t:
-            otherwise, choice = value.compute, (mask, x, y)
-            value.choice = choice
-            if value.t == I64 and not getattr(x, "weight", 0) and not getattr(y, "weight", 0):
-                value.weight = 0  # where the mask is known it is one of the two
-            value.compute = lambda w, index: choose(w, choice, index, otherwise)
-    return value
+        value.weight = 0 if value.mask is not None else value.weight
+    body.give(o, value)
+
+
+def _choose_in_place(body: Body, eq: Equation, make: Callable) -> None:
+    """Write what a mask chooses into the array that it leaves elsewhere."""
+    (o,), shape = eq.outs, body.shape(eq.outs[0])
+    place = body.take_over(eq, eq.ins[2], o)
+    mask, y = [body.operand(i, shape) for i in eq.ins[:2]]
+    if isinstance(mask, Computed) and mask.mask is not None:
+        y = decide(y, mask.mask)
+    value = make([mask, y, place], shape)
+    if reads_elsewhere(value, place):
+        value = body.copied(value)
+    body.put(value, place)
+    body.values[o] = place
+
+
+def _position(w: Writer, eq: Equation, operands: list[Value], bounds: Bounds) -> Number | None:
+    """Return the sum or difference of two integers as a position, which is known if it is one already."""
+    name = eq.prim.name.removeprefix("python_")
+    if name not in ("add", "subtract") or any(x.t != I64 for x in operands):
+        return None
+    x, y = [element(w, x, ()).index for x in operands]
+    found = w.plus(x, y) if name == "add" else w.minus(x, y)
+    return Number(str(found), I64, *((found, found) if type(found) is int else bounds))
 
 
 def _bounds(eq: Equation, text: str, ends: list[Bounds], t: str) -> Bounds:
@@ -316,7 +340,7 @@ def _scatter(body: Body, eq: Equation) -> None:
 
 
 def _reduction(body: Body, eq: Equation) -> None:
-    (x,), (o,), how, axes = eq.ins, eq.outs, _COMBINE[eq.prim.name], eq.params["axis"]
+    (x,), (o,), how, axes = eq.ins, eq.outs, eq.prim.combines, eq.params["axis"]
     t, shape = body.type(o), body.shape(x)
     if not axes or 0 in shape or (body.type(x) != t and not (how == "add" and t == I64)) or t == BOOL:
         raise TooMuch(f"{eq.prim.name} of these operands has no machine code")
@@ -365,8 +389,9 @@ def _product(body: Body, eq: Equation) -> None:
     most = MOST_TOUCHED if ranks == (1, 1) else MOST_DOTS if min(rows, columns) == 1 else MOST_PRODUCT
     if rows * body.shape(x)[-1] * columns > most:
         raise TooMuch("a product of matrices is large enough for kernels of its own")
-    once = ranks == (1, 1)  # every element is read once: none need be in memory
-    a, b = [body.values[i] if once else body.in_memory(i) for i in (x, y)]
+    once = [ranks == (1, 1), ranks[1] == 1, ranks[0] == 1]  # whose every element is read once need not be in memory
+    a = body.values[x] if once[0] or once[1] else body.in_masked_memory(x)
+    b = body.values[y] if once[0] or once[2] else body.in_masked_memory(y)
     if not body.shape(o):
         number = product_into(body.w, t, a, b, None)
         assert number is not None
@@ -412,5 +437,5 @@ _RULES: dict[str, Callable[[Body, Equation], None]] = {
     "getitem": _take, "index_set": _update, "index_add": _update, "write_pieces": _write_pieces,
     "reshape_to": _reshape, "permute": _permute, "broadcast": _broadcast, "join": _join, "scatter": _scatter,
     "matmul": _product, "check_number": _check,
-    **dict.fromkeys(_COMBINE, _reduction),
+    **dict.fromkeys(REDUCTIONS, _reduction),
 }  # fmt: skip

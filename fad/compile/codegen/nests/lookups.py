@@ -8,7 +8,7 @@ from typing import NamedTuple
 from fad.compile.codegen.nests.arrays import loops
 from fad.compile.codegen.nests.body import Body
 from fad.compile.codegen.nests.masks import along, stretches
-from fad.compile.codegen.nests.ramps import kept_within
+from fad.compile.codegen.nests.ramps import kept_within, placed_by_ramp
 from fad.compile.codegen.nests.values import (
     Computed,
     Stored,
@@ -97,6 +97,10 @@ def update_many(body: Body, eq: Equation, lookup: Lookup) -> None:
     """Write or add elements at many places, one after the other."""
     (x, v, _), (o,), w = eq.ins, eq.outs, body.w
     adds, t = eq.prim.name == "index_add", body.type(o)
+    gathered = placed_by_ramp(w, body.values[x], body.values[v], lookup.places) if adds else None
+    if gathered is not None:
+        body.give(o, gathered)
+        return
     if (math.prod(lookup.shape) > _MOST and not w.large) or (adds and t == BOOL):
         raise TooMuch("an update of many places that kernels do")
     place = body.take_over(eq, x, o)

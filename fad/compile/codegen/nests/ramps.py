@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fad.compile.codegen.nests.masks import Stretch, along
-from fad.compile.codegen.nests.values import Computed, Stored, Value, bounds_of, element, shape_of, spread
+from fad.compile.codegen.llvm.builder import constant
+from fad.compile.codegen.nests.masks import Stretch, along, is_chosen
+from fad.compile.codegen.nests.values import Computed, Mask, Stored, Value, bounds_of, element, shape_of, spread
 from fad.compile.codegen.nests.writer import Index, Number, Writer
-from fad.compile.ir.types import I64
+from fad.compile.ir.types import BOOL, I64
 from fad.core.graph import Equation
 
 
@@ -70,11 +71,11 @@ def kept_within(w: Writer, places: Value, size: int) -> Computed | None:
     (n,) = places.shape
     low = w.least(w.greatest(mask.mask.low, 0), n)
     high = w.least(w.greatest(mask.mask.high, low), n)
-    first = _inside(w, x, Stretch(low, w.minus(high, low), {mask: True}), size)
+    first = _inside(w, x, Stretch(low, w.minus(high, low), {mask.mask.range: True}, mask.mask.range), size)
     other = spread(Number(str(w.position(y.number, size)), I64, 0, size - 1), places.shape)
 
     def compute(w: Writer, index: tuple) -> Number:
-        known = w.assumed.get((mask, index))
+        known = is_chosen(w, mask.mask, index)
         if known is not None:
             return element(w, first if known else other, index)
         a, b = element(w, first, index), element(w, other, index)
@@ -83,6 +84,51 @@ def kept_within(w: Writer, places: Value, size: int) -> Computed | None:
 
     found = Computed(places.shape, I64, compute, places.parts, 0, first.bounds, (mask, first, other))
     found.choice = (mask, first, other)
+    return found
+
+
+def placed_by_ramp(w: Writer, x: Value, v: Value, places: Value) -> Computed | None:
+    """Return what numbers chosen by a mask make of zeros where a ramp places them; None if this is something else.
+
+    No two of them have one place: each element of the result is read from where it comes from.
+    """
+    if not (isinstance(x, Computed) and x.number is not None and x.number.name == constant(0, x.t)):
+        return None
+    if not isinstance(places, Computed) or not isinstance(v, Computed) or places.choice is None or v.choice is None:
+        return None
+    mask, chosen, _ = places.choice
+    ramp, (own, values, _) = find_ramp(chosen), v.choice
+    within = Stretch(0, 0, {own.mask.range: not own.mask.inside}).is_zero(v) if own.mask else False
+    if ramp is None or mask.mask is None or own.mask != mask.mask or not mask.mask.inside or not within:
+        return None
+    n, (size,) = shape_of(v)[0], shape_of(x)
+    low = w.least(w.greatest(mask.mask.low, 0), n)
+    high = w.least(w.greatest(mask.mask.high, low), n)
+    ends = [ramp.at(w, low), ramp.at(w, w.plus(high, -1))]
+    first, last = ends[:: ramp.step]
+    count = w.minus(w.plus(last, 1), first)
+
+    def is_placed(w: Writer, index: tuple) -> Number:
+        return Number(w.new(f"icmp ult i64 {w.minus(index[0], first)}, {count}"), BOOL)
+
+    def source(w: Writer, index: tuple) -> Index:
+        return w.times(w.minus(index[0], ramp.start), ramp.step)
+
+    def compute(w: Writer, index: tuple) -> Number:
+        known = is_chosen(w, part, index)
+        if known is not None:
+            return element(w, values if known else zero, (source(w, index),) if known else index)
+        at = w.least(w.greatest(source(w, index), 0), n - 1)
+        a = element(w, values, (at,))
+        return Number(w.new(f"select i1 {placed.at(w, index).name}, {a.t} {a.name}, {a.t} {constant(0, a.t)}"), a.t)
+
+    part = Mask(first, w.plus(first, count))
+    placed = Computed((size,), BOOL, is_placed, [], 0)
+    placed.mask = part
+    zero = spread(Number(constant(0, v.t), v.t), (size,))
+    moved = Computed((size,), v.t, lambda w, index: element(w, values, (source(w, index),)), [values], 0)
+    found = Computed((size,), v.t, compute, [values], 1, aligned=(placed, moved, zero))
+    found.choice = (placed, moved, zero)
     return found
 
 

@@ -20,11 +20,16 @@ class Buffer:
 
 
 class Mask(NamedTuple):
-    """What a boolean of each place along an axis is: true from `low` to `high` alone, or false there alone."""
+    """What booleans are along an axis: true from `low` to `high` alone, or false there alone."""
 
     low: Index
     high: Index
     inside: bool = True
+    axis: int = 0
+
+    @property
+    def range(self) -> tuple[int, Index, Index]:
+        return self.axis, self.low, self.high
 
 
 class Stored:
@@ -95,9 +100,11 @@ class Computed:
         self.t = t
         self.bounds = bounds
         self.aligned = aligned  # what is read at the index of the element that is computed
-        self.mask: Mask | None = None  # of an array of one axis
+        self.mask: Mask | None = None  # where booleans that differ along one axis are true
+        self.masks: tuple = ()  # of booleans that are true where several masks are
         self.number: Number | None = None  # what every element is
         self.choice: tuple | None = None  # the mask that chooses between two values, and these
+        self.remake: Callable[[list, tuple], Computed] | None = None  # the same of other operands, of another shape
         self.ramp: Any = None  # where it rises or falls by one step: `fad.compile.codegen.nests.ramps`
         self.compute = compute
         self.parts = parts
@@ -113,7 +120,11 @@ class Computed:
 
     def reads_elsewhere(self, place: Stored) -> bool:
         """Whether an element is computed from what lies at the place of another element, or may be."""
-        return any(_reads_elsewhere(p, place) for p in self.parts)
+        aligned = set(map(id, self.aligned))
+        return any(
+            _reads_elsewhere(p, place) if id(p) in aligned else not buffers_of(p).isdisjoint(place.buffers)
+            for p in self.parts
+        )
 
 
 Value = Number | Stored | Computed
@@ -180,7 +191,13 @@ def stored_view(w: Writer, value: Stored, shape: tuple, sources: list[Source]) -
     return found
 
 
-def _computed_view(value: Computed, shape: tuple, sources: list[Source]) -> Computed:
+def _computed_view(w: Writer, value: Computed, shape: tuple, sources: list[Source]) -> Value:
+    """Return a view of an array that is computed: of what it is computed from, if that is at hand."""
+    if value.number is not None:
+        return spread(value.number, shape)
+    if value.remake is not None and value.mask is None:
+        return value.remake([make_view(w, x, shape, sources) for x in value.aligned], shape)
+
     def compute(w: Writer, index: tuple) -> Number:
         found = []
         for source in sources:
@@ -191,7 +208,13 @@ def _computed_view(value: Computed, shape: tuple, sources: list[Source]) -> Comp
                 found.append(w.plus(w.times(index[axis], step), start))
         return value.at(w, tuple(found))
 
-    return Computed(shape, value.t, compute, [value], 0, value.bounds)
+    view = Computed(shape, value.t, compute, [value], 0, value.bounds)
+    if value.mask is not None:
+        source = sources[value.mask.axis]
+        if source[0] == "axis" and source[3] == 1:
+            low, high = [w.minus(end, source[2]) for end in value.mask[:2]]
+            view.mask = Mask(low, high, value.mask.inside, source[1])
+    return view
 
 
 def make_view(w: Writer, value: Value, shape: tuple, sources: list[Source]) -> Value:
@@ -201,7 +224,9 @@ def make_view(w: Writer, value: Value, shape: tuple, sources: list[Source]) -> V
         return element(w, value, tuple([s[1] for s in sources]))
     if isinstance(value, Stored):
         return stored_view(w, value, shape, sources)
-    return _computed_view(value, shape, sources)
+    if shape == value.shape and sources == [("axis", d, 0, 1) for d in range(len(shape))]:
+        return value
+    return _computed_view(w, value, shape, sources)
 
 
 def spread(number: Number, shape: tuple) -> Value:

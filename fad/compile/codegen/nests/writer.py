@@ -6,6 +6,7 @@ written again where the first one has run for certain: in the same block, or in 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -50,6 +51,8 @@ class Writer(Emitter):
         self.fresh_names = 0
         self.loaded: dict = {}  # elements that are at hand in this run of a loop over elements
         self.assumed: dict = {}  # what masks are known to be at an index: in a stretch of a loop that they split
+        self.forms: dict[str, tuple] = {}  # positions that are sums, see `_form`
+        self.ranges: dict[str, tuple[float, float]] = {}  # the bounds of positions
         self.metadata: list[str] = []
         self.fails = False  # whether an index or a number may have no answer
 
@@ -110,29 +113,64 @@ class Writer(Emitter):
     def times(self, i: Index, factor: int) -> Index:
         if type(i) is int:
             return i * factor
-        return 0 if factor == 0 else i if factor == 1 else self.new(f"mul i64 {i}, {factor}")
+        if factor in (0, 1):
+            return i if factor else 0
+        found = self.new(f"mul i64 {i}, {factor}")
+        terms, more = self._form(i)
+        self.forms[found] = {name: count * factor for name, count in terms.items()}, more * factor
+        return found
 
     def plus(self, i: Index, j: Index) -> Index:
-        if type(i) is int and type(j) is int:
-            return i + j
-        if i == 0 or j == 0:
-            return j if i == 0 else i
-        return self.new(f"add i64 {i}, {j}" if type(i) is str else f"add i64 {j}, {i}")
+        return self._combine(i, 1, j, f"add i64 {i}, {j}" if type(i) is str else f"add i64 {j}, {i}")
+
+    def minus(self, i: Index, j: Index) -> Index:
+        return self._combine(i, -1, j, f"sub i64 {i}, {j}")
+
+    def _combine(self, i: Index, sign: int, j: Index, text: str) -> Index:
+        """Return a sum or difference of positions; one that is known, or there already, is not computed again."""
+        (some, a), (others, b) = self._form(i), self._form(j)
+        terms, more = dict(some), a + sign * b
+        for name, count in others.items():
+            terms[name] = terms.get(name, 0) + sign * count
+        terms = {name: count for name, count in terms.items() if count}
+        if not terms:
+            return more
+        ((name, count), *rest) = terms.items()
+        if not rest and count == 1:
+            if not more:
+                return name
+            text = f"add i64 {name}, {more}"
+        found = self.new(text)
+        self.forms[found] = terms, more
+        if not rest and count == 1 and name in self.ranges:
+            low, high = self.ranges[name]
+            self.ranges[found] = low + more, high + more
+        return found
+
+    def _form(self, i: Index) -> tuple[dict[str, int], int]:
+        """Return a position as a sum of some that are not sums themselves, each so many times, and a number."""
+        return ({}, i) if isinstance(i, int) else self.forms.get(i, ({i: 1}, 0))
+
+    def note(self, i: Number) -> Number:
+        """Remember between which bounds an integer lies, if they are known."""
+        if i.t == I64 and i.low is not None and i.high is not None:
+            self.ranges[i.name] = i.low, i.high
+        return i
+
+    def _range(self, i: Index) -> tuple[float, float]:
+        return (i, i) if isinstance(i, int) else self.ranges.get(i, (-math.inf, math.inf))
 
     def greatest(self, i: Index, j: Index) -> Index:
-        return max(i, j) if type(i) is int and type(j) is int else self._call("smax", i, j)
+        (a, b), (c, d) = self._range(i), self._range(j)
+        return i if a >= d else j if c >= b else self._call("smax", i, j)
 
     def least(self, i: Index, j: Index) -> Index:
-        return min(i, j) if type(i) is int and type(j) is int else self._call("smin", i, j)
+        (a, b), (c, d) = self._range(i), self._range(j)
+        return i if b <= c else j if d <= a else self._call("smin", i, j)
 
     def _call(self, name: str, i: Index, j: Index) -> Index:
         self.needs.add(f"declare i64 @llvm.{name}.i64(i64, i64)")
         return self.new(f"call i64 @llvm.{name}.i64(i64 {i}, i64 {j})")
-
-    def minus(self, i: Index, j: Index) -> Index:
-        if type(i) is int and type(j) is int:
-            return i - j
-        return i if j == 0 else self.new(f"sub i64 {i}, {j}")
 
     def position(self, i: Number, n: int) -> Index:
         """Return where a user's index points along an axis of n places; leave the function if that is nowhere."""
@@ -195,7 +233,7 @@ class Writer(Emitter):
         with self.block():
             yield t
         self.do(f"store i64 {self.fresh(f'add nuw nsw i64 {t}, 1')}, ptr {counter}")
-        self.do(f"br label %{test}{self._interleaved(chains)}")
+        self.do(f"br label %{test}{self._interleave(chains)}")
         self.begin(done)
         self.counted = t
         if stretch:
@@ -211,7 +249,7 @@ class Writer(Emitter):
             self.do(f"br i1 {quiet}, label %{far}, label %halt")
             self.begin(out)
 
-    def _interleaved(self, chains: int) -> str:
+    def _interleave(self, chains: int) -> str:
         """Return what tells LLVM to let several steps of a loop run beside each other."""
         if chains == 1:
             return ""

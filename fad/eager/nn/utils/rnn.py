@@ -76,11 +76,11 @@ def pad_packed_sequence(
     if batch_first:
         inside, places = inside.T, places.T
 
-    def padded(x):
+    def pad(x):
         mask = inside.reshape(inside.shape + (1,) * (x.ndim - 1))
         return np.where(mask, x[places], x.dtype.type(padding_value))
 
-    return composite("PadPackedSequenceBackward0", padded, sequence.data), Tensor(lengths)
+    return composite("PadPackedSequenceBackward0", pad, sequence.data), Tensor(lengths)
 
 
 def pad_sequence(

@@ -38,13 +38,27 @@ _ERFCX_SINGLE = [
 ]  # fmt: skip
 
 
-def _far(e: Emitter, a: str, more: str = "") -> str:
-    """Return erfc(a) for a >= 0.45; `more` is what a lacks of its true value."""
-    a = clamp(e, a, 0.45, 27.4)
+def _polynomial(e: Emitter, a: str) -> tuple[str, str, float]:
+    """Return ``(t, tail, first)`` with (1 + 2 a) exp(a**2) erfc(a) = first + t tail, for 0.45 <= a <= 27.4."""
     middle = c(2.0 if e.single else 4.0)
     t = e.div(e.sub(a, middle), e.add(a, middle))
     *rising, first = _ERFCX_SINGLE if e.single else _ERFCX
-    tail = e.horner(t, rising)
+    return t, e.horner(t, rising), first
+
+
+def _one_less_far(e: Emitter, a: str) -> str:
+    """Return 1 - erfc(a) for a >= 0.85, where the complement is so small that its last digits do not count."""
+    a = clamp(e, a, 0.45, 6.0)
+    t, tail, first = _polynomial(e, a)
+    q = e.div(e.fma(t, tail, c(first)), e.fma(a, c(2.0), c(1.0)))
+    n, r = reduce_exp(e, e.neg(e.mul(a, a)))
+    return e.fma(e.neg(e.fma(q, expm1_core(e, r), q)), power_of_two(e, n), c(1.0))
+
+
+def _far(e: Emitter, a: str, more: str = "") -> str:
+    """Return erfc(a) for a >= 0.45; `more` is what a lacks of its true value."""
+    a = clamp(e, a, 0.45, 27.4)
+    t, tail, first = _polynomial(e, a)
     p = e.fma(t, tail, c(first))
     p_low = e.fma(t, tail, e.sub(c(first), p))
     under = e.fma(a, c(2.0), c(1.0))
@@ -75,7 +89,7 @@ def _near(e: Emitter, x: str) -> str:
 
 def erf(e: Emitter, x: str) -> str:
     a = e.call("fabs", x)
-    far = e.call("copysign", e.sub(c(1.0), _far(e, a)), x)
+    far = e.call("copysign", _one_less_far(e, a), x)
     return e.select(e.compare(">", a, c(_NEAR)), far, _near(e, x))
 
 

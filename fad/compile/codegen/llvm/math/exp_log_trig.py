@@ -137,10 +137,10 @@ def log_core(e: Emitter, k: str, f: str) -> str:
     """Return k ln 2 + log(1 + f): twice the series of artanh in s = f / (2 + f)."""
     s = e.div(f, e.add(f, c(2.0)))
     z = e.mul(s, s)
-    series = e.mul(z, e.series(z, [2 / (2 * i + 1) for i in range(11, 0, -1)], 5))
+    series = e.series(z, [2 / (2 * i + 1) for i in range(11, 0, -1)], 5)
     half = e.mul(e.mul(f, f), c(0.5))
-    # log(1 + f) = f - (f f / 2 - s (f f / 2 + series)), in which the small terms are added first
-    low = e.fma(s, e.add(half, series), e.mul(k, c(LN2_LO)))
+    # log(1 + f) = f - (f f / 2 - s (f f / 2 + z series)), in which the small terms are added first
+    low = e.fma(s, e.fma(z, series, half), e.mul(k, c(LN2_LO)))
     rest = e.sub(e.sub(half, low), f)
     return e.fma(k, c(LN2_HI), e.neg(rest))
 

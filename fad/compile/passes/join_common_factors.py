@@ -1,0 +1,73 @@
+"""Sums of products with a common factor: ``A @ B + C @ B`` is ``(A + C) @ B``, one product in the place of two.
+
+The cotangent of A in ``A @ A.T`` is such a sum.
+"""
+
+from __future__ import annotations
+
+from fad.compile.ir.uses import use_counts
+from fad.compile.passes.dce import drop_dead
+from fad.compile.passes.matrix_keys import Key, Side, Sides, is_plain_product, turn
+from fad.core.graph import Equation, Graph
+from fad.core.rewriter import Rewriting
+
+_FEWEST = 8  # rows or columns of what is multiplied with the common factor
+
+
+def join_common_factors(graph: Graph) -> Graph:
+    """Rewrite sums and differences of two products of matrices that nothing else reads."""
+    if sum(eq.prim.name == "matmul" for eq in graph.equations) < 2:
+        return graph
+    work = _Rewriter(graph)
+    for eq in graph.equations:
+        if not work.rewrite(eq):
+            work.equations.append(eq)
+    return drop_dead(work.finish()) if len(work.types) > len(graph.types) else graph
+
+
+class _Rewriter(Rewriting):
+    def __init__(self, graph: Graph):
+        super().__init__(graph)
+        self.counts = use_counts(graph)
+        self.sides = Sides(graph)
+
+    def rewrite(self, eq: Equation) -> bool:
+        if eq.prim.name not in ("add", "subtract") or self.types[eq.ins[0]] != self.types[eq.ins[1]]:
+            return False
+        first, second = map(self.find_product, eq.ins)
+        if first is None or second is None or first == second:
+            return False
+        self.place = eq.place
+        (a, b), (c, d) = first, second
+        if b == d:
+            both = self.combine(eq, a, c)
+            return both is not None and self.end(eq, "matmul", (both, self.orient(b)), {})
+        if a == c:
+            both = self.combine(eq, b, d)
+            return both is not None and self.end(eq, "matmul", (self.orient(a), both), {})
+        return False
+
+    def find_product(self, i: int) -> Key | None:
+        """Return what a value is the product of, or the transpose of a product, if nothing else reads that."""
+        made = self.sides.made
+        eq, transposed = made.get(i), False
+        if eq is not None and eq.prim.name == "permute" and self.counts[i] == 1:
+            i, transposed = self.sides.side(i)
+            eq = made.get(i) if transposed else None
+        if eq is None or self.counts[i] != 1 or not is_plain_product(self, eq):
+            return None
+        x, y = self.sides.key(self, eq)
+        if min(*self.types[x.array].shape, *self.types[y.array].shape) < _FEWEST or len(self.types[i].shape) != 2:
+            return None
+        return (turn(y), turn(x)) if transposed else (x, y)
+
+    def combine(self, eq: Equation, a: Side, c: Side) -> int | None:
+        x, y = self.orient(a), self.orient(c)
+        t = self.types[x]
+        return self.new(eq.prim, (x, y), {}, t.shape, t.dtype) if t == self.types[y] else None
+
+    def orient(self, side: Side) -> int:
+        t = self.types[side.array]
+        if not side.transposed:
+            return side.array
+        return self.new("permute", (side.array,), {"axes": (1, 0)}, t.shape[::-1], t.dtype)

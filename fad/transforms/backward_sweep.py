@@ -1,0 +1,258 @@
+"""The backward sweep of reverse mode: from the end of the tape down, cotangents of results become ones of operands.
+
+Each record of the tape (`fad.transforms.tape` says which kinds there are) has the rule of its operation and what the
+rule needs. `fad.transforms.accumulate` adds up what one place receives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.archetypes import cast, fit, one
+from fad.core.cotangent import Indexed, Masked, densify
+from fad.core.memory import follow
+from fad.core.tracer import Tracer
+from fad.errors import ImpureFunctionError
+from fad.transforms.accumulate import accumulate
+from fad.transforms.operand_cotangents import PULL_BACK, operand_cotangents
+from fad.transforms.overwrites import VIEW, sweep_write, view_along
+from fad.transforms.tape import (
+    BOTH,
+    CALL,
+    EFFECT,
+    GENERAL,
+    INDEX,
+    MULTI,
+    ONE_OF_TWO,
+    PRODUCT,
+    RERUN,
+    SEEDS,
+    UNARY,
+    WRITE,
+)
+
+
+def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
+    """Propagate cotangents from the end of the tape down to position `stop`.
+
+    `cts` holds one entry per position and is updated in place; on return, the entries below `stop` are the result.
+    `own` holds 1 where ``cts[i]`` is an array made here, that may be added to in place.
+    With `keep` false each record is dropped as soon as it has been used.
+    """
+    ndarray = np.ndarray
+    masked = False  # whether the cotangent at hand is masked, and so NumPy's warnings are off
+    errors: Any = None
+    try:
+        for i in range(len(tape) - 1, stop - 1, -1):
+            record = tape[i]
+            if record is None:
+                continue
+            if not keep:
+                tape[i] = None
+            g: Any = cts[i]
+            kind = record[0]
+            if kind >= MULTI:
+                x = y = z = c = d = p = g = None  # what records before this one read and made is not kept while it runs
+                if masked:
+                    errors.__exit__(None, None, None)
+                    masked = False
+                if kind == WRITE:
+                    sweep_write(record, i, cts, own, keep)
+                elif kind == VIEW:
+                    _sweep_view(record, i, cts, own)
+                elif kind == RERUN:
+                    _sweep_again(record, i, tape, cts, own)
+                elif kind == EFFECT:
+                    _sweep_effect(record, i, cts, own)
+                else:
+                    _sweep_many(record, i, cts, own)
+                continue
+            if g is None:
+                continue
+            cts[i] = None
+            if masked or type(g) is not ndarray:
+                if type(g) is Indexed:
+                    g = g.gather()
+                now = type(g) is Masked and (kind < PRODUCT or (kind == GENERAL and record[2].moves))
+                if now is not masked:
+                    masked = now
+                    if now:
+                        errors = np.errstate(all="ignore")  # an infinite partial may meet what was not selected
+                        errors.__enter__()
+                    else:
+                        errors.__exit__(None, None, None)
+            if kind == BOTH:
+                _, j, k, px, py, z, x, y, to_x, to_y = record
+                if masked:
+                    c = g if px is one else g.quietly(px, (z, x, y))
+                    d = g if py is one else g.quietly(py, (z, x, y))
+                else:
+                    c = g if px is one else g * px(z, x, y)
+                    d = g if py is one else g * py(z, x, y)
+                if to_y is not None:
+                    d = fit(d, *to_y)
+                p = cts[k]
+                if p is None:
+                    cts[k] = d
+                elif type(p) is ndarray and type(d) is ndarray:
+                    if own[k]:
+                        p += d
+                    else:
+                        cts[k] = p + d
+                        own[k] = 1
+                else:
+                    accumulate(cts, own, k, d)
+                if to_x is not None:
+                    c = fit(c, *to_x)
+            elif kind == UNARY:
+                _, j, partial, z, x = record
+                c = g.quietly(partial, (z, x)) if masked else g * partial(z, x)
+            elif kind == ONE_OF_TWO:
+                _, j, partial, z, x, y, to = record
+                if masked:
+                    c = g if partial is one else g.quietly(partial, (z, x, y))
+                else:
+                    c = g if partial is one else g * partial(z, x, y)
+                if to is not None:
+                    c = fit(c, *to)
+            elif kind == INDEX:
+                j, index = record[1], record[3]
+                p = cts[j]
+                if own[j] and type(p) is ndarray and (type(g) is ndarray or issubclass(type(g), np.generic)):
+                    part = p[index]
+                    if type(part) is ndarray:
+                        part += g
+                    else:
+                        p[index] = part + g
+                else:
+                    _sweep_index(record, g, cts, own)
+                continue
+            else:
+                x = y = z = c = d = p = None
+                (_sweep_product if kind == PRODUCT else _sweep_general)(record, g, cts, own)
+                continue
+            p = cts[j]
+            if p is None:
+                cts[j] = c
+            elif type(p) is ndarray and type(c) is ndarray:
+                if own[j]:
+                    p += c
+                else:
+                    cts[j] = p + c
+                    own[j] = 1
+            else:
+                accumulate(cts, own, j, c)
+    finally:
+        if masked:
+            errors.__exit__(None, None, None)
+
+
+def _sweep_index(record: tuple, g: Any, cts: list, own: bytearray) -> None:
+    """Run the record of a slice whose array has no cotangent of the sweep's own yet: all slices of it add up in one."""
+    _, j, prim, index, shape, dtype = record
+    if cts[j] is None and (type(g) is np.ndarray or issubclass(type(g), np.generic)):
+        p = cts[j] = np.zeros(shape, dtype)
+        p[index] = g
+        own[j] = 1
+    else:
+        accumulate(cts, own, j, prim.cotangent(shape, dtype, index, densify(g)))
+
+
+def _sweep_view(record: tuple, i: int, cts: list, own: bytearray) -> None:
+    """Add the cotangent of what was read through views to that of the array they are views of."""
+    _, j, path, index, shape, dtype = record
+    g, p = densify(cts[i]), densify(cts[j])
+    cts[i] = None
+    if g is None:
+        return
+    if type(g) is Tracer or type(p) is Tracer:
+        _, pullback = PULL_BACK[0](lambda x: view_along(x, path)[index], np.zeros(shape, dtype))
+        accumulate(cts, own, j, pullback(g)[0])
+        return
+    if p is None:
+        p = np.zeros(shape, dtype)
+    elif not own[j] or type(p) is not np.ndarray or not p.flags.c_contiguous:
+        p = np.array(p, order="C")
+    cts[j] = p
+    own[j] = 1
+    follow(p, path)[index] += g
+
+
+def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray) -> None:
+    """Run the record of a product, which has a rule for each factor that is traced."""
+    _, j, k, (left, right), x, y = record
+    if type(g) is Masked:
+        g = g.dense()
+    if k >= 0:
+        d = right(g, None, x, y)
+        accumulate(cts, own, k, d if d.dtype is y.dtype else cast(d, y.dtype))
+    if j >= 0:
+        c = left(g, None, x, y)
+        accumulate(cts, own, j, c if c.dtype is x.dtype else cast(c, x.dtype))
+
+
+def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray) -> None:
+    _, parents, prim, y, xs, params = record
+    found = operand_cotangents(prim, parents, g, y, xs, params)
+    for k, parent in enumerate(parents):
+        c = found[k]
+        if c is not None:
+            accumulate(cts, own, parent, c)
+
+
+def _sweep_effect(record: tuple, i: int, cts: list, own: bytearray) -> None:
+    """Run the record of an operation that others wait for, with a cotangent of zeros where there is none."""
+    g, cts[i] = cts[i], None
+    ct = record[2].swept(None if g is None else densify(g), record[3], SEEDS.get())
+    _sweep_general(record, ct, cts, own)
+
+
+def _sweep_many(record: tuple, i: int, cts: list, own: bytearray) -> None:
+    """Run a record with several results: gather their cotangents, hand them to its rule."""
+    n = record[3] if record[0] == CALL else len(record[3])
+    gs = [densify(g) if g is not None else None for g in cts[i : i + n]]
+    if all(g is None for g in gs):
+        return
+    cts[i : i + n] = [None] * n
+    parents = record[1]
+    if record[0] == CALL:
+        results = record[2](gs)
+    else:
+        _, _, prim, ys, xs, params = record
+        if not prim.skips_unread:
+            gs = [np.zeros_like(y) if g is None else g for g, y in zip(gs, ys, strict=True)]
+        results = operand_cotangents(prim, parents, tuple(gs), ys, xs, params)
+    for parent, c in zip(parents, results, strict=True):
+        if c is not None and parent >= 0:
+            accumulate(cts, own, parent, c)
+
+
+def _sweep_again(record: tuple, i: int, tape: list, cts: list, own: bytearray) -> None:
+    """Run a checkpoint again at the end of the tape, sweep what it recorded, and drop it."""
+    _, trace, run, n = record
+    gs = cts[i : i + n]
+    cts[i : i + n] = [None] * n
+    if all(g is None for g in gs):
+        return
+    end = len(tape)
+    closed, trace.tape = trace.tape, tape
+    was, trace.dead = trace.dead, False
+    try:
+        ys = run()
+    finally:
+        trace.tape, trace.dead = closed, was
+    more = len(tape) - end
+    cts.extend([None] * more)
+    own.extend(bytes(more))
+    for y, g in zip(ys, gs, strict=True):
+        if g is not None:
+            accumulate(cts, own, y.info, g)
+    trace.sweep(tape, cts, own, end, keep=False)
+    if trace.writes and any(g is not None for g in cts[i + n : end]):
+        raise ImpureFunctionError(
+            "a function under checkpoint reads an array that was written after its call, and it runs again in the "
+            "backward pass: pass the array as an argument"
+        )
+    del tape[end:], cts[end:], own[end:]
