@@ -21,7 +21,7 @@ from fad.core.tracer import Tracer, bind, up_to_date, youngest
 from fad.core.values import depth
 from fad.errors import ItemAssignmentError
 from fad.ops.asking import example
-from fad.ops.index_layout import ARRAY
+from fad.ops.index_layout import ARRAY, with_elements
 from fad.ops.indexing import as_basic, as_full_value, join_index, set_p, split_index
 from fad.ops.structural import as_array
 from fad.ops.traced_index import TracedIndex, is_same_place, slicer
@@ -144,7 +144,8 @@ def _as_placed(v: Any, x: Tracer, template: tuple, arrays: list) -> Any:
     index = join_index(template, arrays)
     # NumPy looks at the shapes before it looks whether places exist, so other places stand in for integers.
     stand_ins = [a if a.dtype.kind == "b" else np.zeros(a.shape, np.intp) for a in arrays]
-    place = np.broadcast_to(np.empty((), x.dtype), x.shape)[join_index(template, stand_ins)]
+    shape = with_elements(x.shape, template, arrays)
+    place = np.broadcast_to(np.empty((), x.dtype), shape)[join_index(template, stand_ins)]
     is_element = type(place) is not np.ndarray
     if type(v) is np.ndarray and v.shape == place.shape and v.dtype == place.dtype:
         return v

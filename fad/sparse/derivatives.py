@@ -283,8 +283,11 @@ class Sparse(Wrapping):
 
     def _compute(self, point: Point, plan: Plan, found: bool) -> tuple[Any, str]:
         """Return the entries of the matrix, and what its places lack; `found` says that this call looked for them."""
-        make = functools.partial(point.along, plan)
-        return compute_entries(make, plan, self._check, self._chunk_size, found)
+
+        def note() -> bool:
+            return found or (recording.get() is not None and self._given is None and _has_all_places(plan, point))
+
+        return compute_entries(functools.partial(point.along, plan), plan, self._check, self._chunk_size, note)
 
 
 def _has_all_places(plan: Plan, point: Point) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from fad.backends import like
+from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
 from fad.ops.taking import at
 from fad.sparse.colouring import Plan, Terms
@@ -16,19 +17,20 @@ from fad.sparse.directions import NotByDirections
 from fad.sparse.gathers import CutChanged
 from fad.sparse.passes import OtherSize, Seeds, VectorMap, is_traced
 from fad.sparse.program import ProgramChanged, Watch
+from fad.transforms.mutation import recording
 
 _SOME = 1 << 14  # terms that are computed at once
 
 
 def compute_entries(
-    make: Callable, plan: Plan, check: bool, chunk_size: Any, note: bool, trust: bool = True
+    make: Callable, plan: Plan, check: bool, chunk_size: Any, note: Callable, trust: bool = True
 ) -> tuple[Any, str]:
     """Return the entries of the matrix at the places of a plan, and what these do not explain, in words, if anything.
 
     ``make(check)`` returns the function, or that between its gathers, as a `VectorMap`. A run that does what is known
-    of another has its places; else they are compared with a product with a vector drawn at random. `note` says that
-    the places were found at these arguments, so that this run will be known. Of traced entries the answer is a question
-    to the transform: `jit` records it as a guard.
+    of another has its places; else they are compared with a product with a vector drawn at random. ``note()`` says
+    that the places were found at these arguments, so that this run will be known. Of traced entries the answer is a
+    question to the transform: `jit` records it as a guard, where its program may have other places at other values.
     """
     some = bool(plan.pushes or plan.pulls)
     check = check or not some  # the function is run at least once
@@ -36,15 +38,16 @@ def compute_entries(
     parts, program = plan.inner or plan, plan.program
     known = check and trust and some and program.steps is not None and not is_traced(run.xs)
     drawn = parts.drawn_between if check and not known else None
-    watch = Watch(program, known, note and check)
+    records = recording.get() is not None
+    watch = Watch(program, known, check and (records or note()))
     products: list = []
     try:
         seen = _run_passes(run, parts, drawn, chunk_size, watch, products)
     except NotByDirections:
         program.loops = True
-        return compute_entries(make, plan, check, chunk_size, False, False)
+        return compute_entries(make, plan, check, chunk_size, lambda: False, False)
     except ProgramChanged:
-        return compute_entries(make, plan, check, chunk_size, False, False)
+        return compute_entries(make, plan, check, chunk_size, lambda: False, False)
     except CutChanged:
         return None, "gathers otherwise"
     except OtherSize:
@@ -53,7 +56,10 @@ def compute_entries(
     if drawn is None:
         return _read(plan, whole), ""
     data = _read(parts, whole)
-    lacking = _find_unexplained(parts, data, seen, _find_rounding(run, seen, plan.precision))
+    watch.noting = watch.noting and note()
+    settled = records and watch.noting and watch.plain
+    compared = (_look_at(data), _look_at(seen)) if settled else (data, seen)
+    lacking = _find_unexplained(parts, *compared, _find_rounding(run, seen, plan.precision))
     if not lacking:
         watch.close()
     if parts is plan:
@@ -152,6 +158,11 @@ def _add_up_origins(plan: Plan, seen: Any) -> Any:
 
 
 # --- the check --------------------------------------------------------------------------------------------------------
+
+
+def _look_at(x: Any) -> Any:
+    """Return a value that is recorded as it is now, which leaves no question in the program."""
+    return x.value if type(x) is Tracer and type(x.value) is not Tracer else x
 
 
 def _find_rounding(run: VectorMap, seen: Any, precision: Any) -> float:

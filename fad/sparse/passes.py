@@ -10,6 +10,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import like
+from fad.core.tracer import Tracer
 from fad.sparse.directions import apply, stack
 from fad.sparse.program import Watch
 from fad.transforms.check import as_value
@@ -126,8 +127,7 @@ class VectorMap:
         if bounds[-1] != seeds.length:
             raise OtherSize
         width = max(self.inputs, seeds.length)
-        alone = chunk_size == "auto" and width >= WIDE and not watch.program.loops and not is_traced(leaves)
-        if alone and (len(seeds) <= _RECORDED or recording.get() is None):
+        if chunk_size == "auto" and width >= WIDE and not watch.program.loops and _are_few(leaves, len(seeds)):
             yield from self._map_parts(side, run, seeds, leaves, watch)
             return
         watch.miss()
@@ -155,6 +155,13 @@ class VectorMap:
             if stop > 1 or not drawn:
                 yield [stack(parts, int(drawn and not start), stop - start)]
             start = stop
+
+
+def _are_few(leaves: list, count: int) -> bool:
+    """Return whether so many vectors may be multiplied with by themselves."""
+    if recording.get() is None:
+        return not is_traced(leaves)
+    return count <= _RECORDED and not any(type(x) is Tracer and type(x.value) is Tracer for x in leaves)
 
 
 def _flatten(leaves: list) -> list:

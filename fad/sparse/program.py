@@ -35,6 +35,7 @@ class Watch:
     comparing: bool
     noting: bool
     steps: dict = field(default_factory=dict)
+    plain: bool = True  # whether no traced value is among the steps, so that a program of `jit` always runs them so
 
     def meet(self, side: str, steps: list) -> None:
         """Compare the steps of a run, or note them."""
@@ -44,6 +45,7 @@ class Watch:
             self.miss()
         elif self.noting and side not in known:
             known[side] = _freeze(steps)
+            self.plain = self.plain and not _has_traced(steps)
 
     def miss(self) -> None:
         """Answer a run that cannot be compared."""
@@ -70,6 +72,15 @@ def _are_same(a: Any, b: Any) -> bool:
     if kind is np.ndarray:
         return a.dtype == b.dtype and np.array_equal(a, b)
     return bool(a == b)
+
+
+def _has_traced(x: Any) -> bool:
+    kind = type(x)
+    if kind is tuple or kind is list:
+        return any(map(_has_traced, x))
+    if kind is dict:
+        return any(map(_has_traced, x.values()))
+    return kind is Tracer
 
 
 def _freeze(x: Any) -> Any:

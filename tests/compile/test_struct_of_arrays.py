@@ -174,6 +174,20 @@ def test_sums_over_the_batch_are_in_the_loop_that_computes_what_they_add_up():
     assert [s.kind for s in steps if math.prod(s.shape) > 9] == ["sum"]
 
 
+def test_as_many_rows_as_are_split_are_one_loop_with_a_number_for_each():
+    rows, scales = np.ones((16, 10_000)), np.ones(16)
+    steps = plan_steps(_split(lambda y, c: np.min(y * c[:, None], axis=0), rows, scales)[1], kind_of)
+    assert [s.kind for s in steps if s.shape] == ["loop"]
+
+
+def test_a_loop_reads_no_more_numbers_than_there_are_registers_for():
+    graph = optimise(fad.make_graph(np.polyval)(np.ones(60), np.ones(10_000)))
+    loops = [s for s in plan_steps(graph, kind_of) if s.kind == "loop"]
+    numbers = [sum(not graph.types[i].shape for i in s.operands - s.members) for s in loops]
+    assert sum(numbers) >= 60
+    assert max(numbers) <= 24
+
+
 def test_a_result_is_stored_where_it_is_wanted():
     graph = _split(blocks, X, Y)[1]
     scattered = [eq for eq in graph.equations if eq.prim.name == "scatter"]

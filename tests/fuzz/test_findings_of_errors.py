@@ -459,3 +459,22 @@ def test_a_complex_number_of_pythons_is_no_float_under_jit():
     for f in (float, lambda x: np.zeros(2) + float(x)):
         with pytest.raises(TypeError, match="not 'complex'"):
             fad.jit(f)(1 + 2j)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        [9], [0, 0], ([9], Ellipsis), (Ellipsis, [9]), (None, [9]), (slice(None), [9]), ([9], [0]),
+        (Ellipsis, [9], None), (0, [9]), ([True], [9]), [], ([9], slice(None)), ([9, 0], None, 0),
+    ],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.parametrize("shape", [(0,), (0, 2), (2, 0), (1, 0), (0, 0), (1, 0, 2)])
+@pytest.mark.parametrize("of_value", [(0,), (1,), (2,), (1, 2), ()])
+def test_what_is_written_into_an_array_without_elements_raises_what_numpy_raises(of_value, shape, index):
+    def f(x):
+        x = x.copy()
+        x[index] = np.ones(of_value)
+        return x
+
+    check(f, np.zeros(shape))

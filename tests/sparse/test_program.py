@@ -173,6 +173,85 @@ def test_a_program_compiled_after_a_run_of_plain_numbers_sees_other_places(f):
         same(compiled, f, x)
 
 
+@pytest.mark.parametrize("mode", ["fwd", "rev"])
+def test_a_program_that_always_has_the_same_places_is_compiled_without_a_check(mode):
+    index = np.stack([I, J], axis=1)
+    functions = [
+        lambda x, index: np.exp(x[index[:, 0]]) * x[index[:, 1]],  # the index arrays alone are compared
+        lambda x, index: x[1:] ** 2 * x[:-1],
+    ]
+    for f in functions:
+        for before in (False, True):
+            plain = fad.sparse.jacobian(f, mode=mode)
+            if before:
+                same(plain, f, X, index)
+            compiled = fad.jit(plain)
+            for x, i in ((X, index), (X + 1, index), (-X, index[::-1].copy()), (X, index)):
+                same(compiled, f, x, i)
+            assert "the answer was False" not in str(compiled.explain())
+
+
+@pytest.mark.parametrize(
+    "f",
+    [ordering, branching, scattering, weighing, swapping, rolling, convolving, vanishing],
+    ids=lambda f: f.__name__,
+)
+def test_a_compiled_program_sees_other_places(f):
+    for mode in ("auto", "fwd", "rev"):
+        for before in ([], [X], [np.abs(X)]):
+            plain = fad.sparse.jacobian(f, mode=mode)
+            for x in before:
+                same(plain, f, x)
+            compiled = fad.jit(plain)
+            for x in (np.abs(X), X, np.abs(X) + 0.1, -np.abs(X), np.abs(X[::-1]), X):
+                same(compiled, f, x)
+
+
+def hiding(x):
+    """Where the first number is -1.5, places are zero by their values, which another branch lacks."""
+    return x[1:] ** 2 if x[0] > 0 else x[1:] ** 2 + (fad.stop_gradient(x[0]) + 1.5) * x[:-1]
+
+
+@pytest.mark.parametrize("mode", ["auto", "fwd", "rev"])
+def test_a_program_that_is_compiled_where_places_are_zero_sees_them_elsewhere(mode):
+    plain = fad.sparse.jacobian(hiding, mode=mode)
+    compiled = fad.jit(plain)
+    for derivative in (compiled, plain, compiled):
+        for first in (1.0, -1.5, -1.0, 2.0):
+            same(derivative, hiding, np.append(first, X))
+
+
+@pytest.mark.parametrize("mode", ["fwd", "rev"])
+def test_a_compiled_matrix_that_is_an_argument_may_have_its_zeros_elsewhere(mode):
+    f = lambda x, weights: weights @ np.sin(x)
+    compiled = fad.jit(fad.sparse.jacobian(f, mode=mode))
+    for weights in (np.eye(8), np.eye(8)[::-1], np.eye(8, k=1), np.ones((8, 8)), np.eye(8)):
+        same(compiled, f, X, weights)
+
+
+@pytest.mark.parametrize("mode", ["fwd", "rev"])
+def test_other_transforms_of_a_compiled_program_get_the_same(mode):
+    weights = np.cos(np.arange(8))
+    sparse, dense = fad.sparse.jacobian(FUNCTIONS["gathers"], mode=mode), fad.jacobian(FUNCTIONS["gathers"])
+
+    def by_sparse(x):
+        return sparse(x) @ weights
+
+    def by_dense(x):
+        return dense(x) @ weights
+
+    def slope(f):
+        return fad.jit(fad.grad(lambda z: np.sum(f(z) ** 2)))
+
+    for transform in (fad.jit, slope):
+        found = transform(by_sparse)
+        for x in (X, X + 1):
+            np.testing.assert_allclose(found(x), transform(by_dense)(x), rtol=1e-12)
+    batched = fad.jit(fad.vmap(by_sparse))
+    for x in (np.stack([X, X + 1]), np.stack([-X, X])):
+        np.testing.assert_allclose(batched(x), list(map(by_dense, x)), rtol=1e-12)
+
+
 def test_passes_in_several_runs_are_compared_too(checks, monkeypatch):
     monkeypatch.setattr(passes, "_TOGETHER", 2)
     x = RNG.normal(size=(4, 7))

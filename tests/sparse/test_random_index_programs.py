@@ -318,11 +318,16 @@ def test_the_jacobian_is_the_dense_one(seed, wide):
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT, 3))
-def test_the_compiled_jacobian_is_the_dense_one(seed):
+@pytest.mark.parametrize("wide", [0, 1 << 40], ids=["each by itself", "together"])
+def test_the_compiled_jacobian_is_the_dense_one(seed, wide):
     f = draw(seed)
-    jacobian = fad.jit(fad.sparse.jacobian(f, (0, 1)))
-    for x, y in points(seed):
-        same(jacobian(x, y), dense(f, x, y))
+    plain = fad.sparse.jacobian(f, (0, 1))
+    jacobian = fad.jit(plain)
+    with mock.patch.object(passes, "WIDE", wide), mock.patch.object(passes, "_RECORDED", 64):
+        for x, y in points(seed):
+            same(jacobian(x, y), dense(f, x, y))
+            if seed % 2:
+                same(plain(x, y), dense(f, x, y))
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT, 2))

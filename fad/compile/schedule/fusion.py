@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 from fad.core.graph import Equation, Graph
 
+_MOST_NUMBERS = 24  # operands of a loop that are numbers: each is in a register throughout
+
 
 class Step:
     """One step of a program.
@@ -52,8 +54,8 @@ def join(graph: Graph, eq: Equation, level: dict, group: dict, more: float, limi
     for i in eq.ins:
         if i not in best.members and level[i] >= best.level:
             return None
-    many = len(best.operands) + len(eq.ins) > most_operands
-    if many and count_arrays(graph, best.operands.union(eq.ins) - best.members) > most_operands:
+    many = len(best.operands) + len(eq.ins) > _MOST_NUMBERS
+    if many and not are_few(graph, best.operands.union(eq.ins) - best.members, most_operands):
         return None
     best.equations.append(eq)
     best.members.update(eq.outs)
@@ -61,16 +63,18 @@ def join(graph: Graph, eq: Equation, level: dict, group: dict, more: float, limi
     return best
 
 
-def count_arrays(graph: Graph, operands: set[int]) -> int:
-    """Count the operands of a loop, without numbers that are known beforehand."""
-    return sum(i not in graph.constants or bool(graph.types[i].shape) for i in operands)
+def are_few(graph: Graph, operands: set[int], most: int) -> bool:
+    """Return whether a loop may have these operands; numbers that are known beforehand do not count."""
+    arrays = sum(bool(graph.types[i].shape) for i in operands)
+    numbers = sum(not graph.types[i].shape and i not in graph.constants for i in operands)
+    return arrays + numbers <= most and numbers <= _MOST_NUMBERS
 
 
 def _merge(graph: Graph, best: Step, other: Step, group: dict, most_weight: float, most_operands: int) -> None:
     """Make two groups of one level and shape one: neither reads what the other computes."""
     operands = best.operands | other.operands
-    outside = count_arrays(graph, operands - best.members - other.members)
-    if best.weight + other.weight > most_weight or outside >= most_operands:
+    outside = operands - best.members - other.members
+    if best.weight + other.weight > most_weight or not are_few(graph, outside, most_operands - 1):
         return
     best.equations += other.equations
     best.templates += other.templates

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from fad.compile.schedule.fusion import Step, count_arrays
+from fad.compile.schedule.fusion import Step, are_few
 from fad.core.graph import Graph
 
 _FURTHEST = 64  # steps between two loops: looking at more of them takes time
@@ -71,7 +71,7 @@ def _written(step: Step, wholes: dict[int, int]) -> set[int]:
 def _fits(graph: Graph, earlier: Step, later: Step, limits: Callable) -> bool:
     most_weight, most_operands = limits(later.shape)
     operands = (earlier.operands | later.operands) - earlier.members - later.members
-    return earlier.weight + later.weight <= most_weight and count_arrays(graph, operands) <= most_operands
+    return earlier.weight + later.weight <= most_weight and are_few(graph, operands, most_operands)
 
 
 def _move(steps: list[Step], earlier: Step, later: Step) -> list[Step] | None:

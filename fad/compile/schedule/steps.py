@@ -16,7 +16,7 @@ from fad.core.graph import GUARD, Equation, Graph, has_effects
 # A transcendental function weighs 8. The bound keeps the time to compile a kernel short, and lets the steps of an
 # unrolled loop share kernels; for large arrays the memory that a longer kernel saves is worth more.
 _ORDERED = ("guard", "call", "control")  # what Python sees run: not before the guards that come before
-MOST_WEIGHT, MOST_WEIGHT_LARGE, LARGE_SIZE, MOST_OPERANDS = 24, 1000, 1 << 13, 24
+MOST_WEIGHT, MOST_WEIGHT_LARGE, LARGE_SIZE, MOST_OPERANDS = 24, 1000, 1 << 13, 36
 # In programs of few operations, where kernels are few, what is no function weighs little beside loads and stores.
 _FEW, _SMALL, _LIGHT = 1000, 1 << 7, 0.02
 
