@@ -228,8 +228,8 @@ class _Composition(Rewriting):
         if not is_sorted(part.order):
             axes = tuple(np.argsort(part.order).tolist())
             t = self.types[v]
-            turned = Type(tuple([t.shape[k] for k in axes]), t.dtype, home=t.home)
-            v = self.emit(transpose_p, (v,), {"axes": axes}, eq, self.add_value(turned))
+            permuted = Type(tuple([t.shape[k] for k in axes]), t.dtype, home=t.home)
+            v = self.emit(transpose_p, (v,), {"axes": axes}, eq, self.add_value(permuted))
         return self.emit(set_p, (base, v, *arrays), {"template": template}, eq, self.add_value(self.types[base]))
 
     def emit(self, prim: Any, ins: tuple, params: dict, eq: Equation, out: int) -> int:

@@ -64,7 +64,7 @@ class BodyTrace(RecordTrace):
         self._numbers: dict[int, int] = {}
         self._examples: dict[int, Any] = {}
 
-    def foreign(self, x: Any) -> int:
+    def number_of_outer(self, x: Any) -> int:
         number = self._numbers.get(id(x))
         if number is None:
             value = example(x)
@@ -78,7 +78,7 @@ class BodyTrace(RecordTrace):
 
     def lift(self, x: Tracer) -> Tracer:
         """Return a value from outside as one of this body, so that what is computed from it is computed here."""
-        number = self.foreign(x)
+        number = self.number_of_outer(x)
         value = self._examples[number]
         return tracer(np.asarray(value)[()] if number in self.weak else value, self, number)
 
@@ -90,8 +90,8 @@ class BodyTrace(RecordTrace):
         if type(x) is np.ndarray and id(x) not in self._numbers:
             copy = self.snapshots.take(x)
             self.sources.setdefault(id(copy), [x, copy])
-            return self.foreign(copy)
-        return self.foreign(x) if is_numpy_array(x) or is_on_device(x) else super().constant(x)
+            return self.number_of_outer(copy)
+        return self.number_of_outer(x) if is_numpy_array(x) or is_on_device(x) else super().constant(x)
 
     def from_outside(self) -> list:
         """Return the captured values: arrays themselves, not their copies, so that those around can watch them."""

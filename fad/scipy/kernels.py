@@ -45,8 +45,8 @@ def _by_sums(a, v, sizes, rank, mode):
     if math.prod(out) < math.prod(m for _, m in sizes):
         return _by_places(a, backwards(v, rank), sizes, rank, out)
     if rank == a.ndim == v.ndim == 1:
-        turned = v[::-1].copy()  # NumPy's loop is many times slower where it runs through memory backwards
-        return np.convolve(a, turned[::-1], "valid")
+        flipped = v[::-1].copy()  # NumPy's loop is many times slower where it runs through memory backwards
+        return np.convolve(a, flipped[::-1], "valid")
     total = None
     for place in itertools.product(*[range(m) for _, m in sizes]):
         window = tuple(slice(m - 1 - p, m - 1 - p + k) for p, k, (_, m) in zip(place, out, sizes, strict=True))
@@ -56,7 +56,7 @@ def _by_sums(a, v, sizes, rank, mode):
 
 
 def _by_places(a, v, sizes, rank, out):
-    """Convolve by a sum of products for each place of a small result; `v` is turned round."""
+    """Convolve by a sum of products for each place of a small result; `v` is reversed."""
     axes = tuple(range(-rank, 0))
     v = v.copy()  # inner products are several times slower where one runs through memory backwards
     found: list[Any] = []

@@ -1,4 +1,4 @@
-"""Refusals: operations that raise for some values of their operands, and what a program owes to those who catch it.
+"""Operations that raise for some values of their operands, and what a program owes to those who catch it.
 
 A recording in which such an operation raised says nothing about other values, whoever caught the error: the call runs
 without jit. And such an operation is part of a program even if nothing reads its result, unless another one of the

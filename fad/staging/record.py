@@ -118,7 +118,7 @@ class RecordTrace(Trace):
     def class_of(self, x: Tracer) -> type:
         return self.weak.get(x.info, x.value).__class__
 
-    def foreign(self, x: Tracer) -> int:
+    def number_of_outer(self, x: Tracer) -> int:
         """Return the number of a traced value from outside."""
         raise OuterTracer
 
@@ -138,7 +138,7 @@ class RecordTrace(Trace):
             if type(x) is Tracer and x.owner is PLAIN:
                 x = PLAIN.freeze(x)
             if type(x) is Tracer:
-                number = x.info if x.owner is self else self.foreign(x)
+                number = x.info if x.owner is self else self.number_of_outer(x)
                 if number in weak:
                     values.append(weak[number])
                 else:
@@ -415,7 +415,7 @@ def _output(trace: RecordTrace, y: Any) -> int:
     if type(y) is Tracer:
         if up_to_date(y).owner is not trace:
             y.owner.check_alive()
-            return trace.foreign(y)
+            return trace.number_of_outer(y)
         return y.info
     if type(y) is not int and not is_traceable(y) and not (hasattr(y, "dtype") and y.dtype.kind in "fcbiu"):
         raise NonArrayOutputError(

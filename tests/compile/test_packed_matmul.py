@@ -24,9 +24,9 @@ def functions(fast):
     return {name for name, _ in table.rows} | {name for _, name in table.late}
 
 
-def drawn(m, k, n, dtype, turned):
+def drawn(m, k, n, dtype, transposed):
     a = rng.normal(size=(m, k)).astype(dtype)
-    return a, rng.normal(size=(n, k)).astype(dtype) if turned else rng.normal(size=(k, n)).astype(dtype)
+    return a, rng.normal(size=(n, k)).astype(dtype) if transposed else rng.normal(size=(k, n)).astype(dtype)
 
 
 def agrees(y, a, b):
@@ -38,14 +38,14 @@ def agrees(y, a, b):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_product_by_panels_is_right_whatever_is_left_over(shape, turned, dtype):
-    a, b = drawn(*shape, dtype, turned)
-    fast = compiled((lambda a, b: a @ b.T) if turned else (lambda a, b: a @ b), a, b)
+def test_a_product_by_panels_is_right_whatever_is_left_over(shape, transposed, dtype):
+    a, b = drawn(*shape, dtype, transposed)
+    fast = compiled((lambda a, b: a @ b.T) if transposed else (lambda a, b: a @ b), a, b)
     kind = "double" if dtype is np.float64 else "float"
-    assert f"mm_panels{'_turned' * turned}_{kind}" in functions(fast)
-    agrees(fast(a, b), a, b.T if turned else b)
+    assert f"mm_panels{'_transposed' * transposed}_{kind}" in functions(fast)
+    agrees(fast(a, b), a, b.T if transposed else b)
 
 
 def test_a_product_between_others_leaves_them_alone():

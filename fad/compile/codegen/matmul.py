@@ -296,9 +296,9 @@ def _by_panels(p: Product, t: str) -> tuple | None:
     lies = p.c[1] == size and p.a[1] == size and p.a[0] < _FARTHEST and size in p.b
     if not lies or not full or m < packed_matmul.ROWS or m * k * size > _MOST_OF_ROWS:
         return None
-    turned = p.b[1] != size
+    transposed = p.b[1] != size
     words = [m, n, k, *p.a, *p.b, p.c[0], k]
-    return packed_matmul.panels_name(t, turned), lambda: packed_matmul.panels_module(t, turned), words
+    return packed_matmul.panels_name(t, transposed), lambda: packed_matmul.panels_module(t, transposed), words
 
 
 def _parts_of_panels(p: Product, t: str, batch: list, words: list) -> list[tuple]:

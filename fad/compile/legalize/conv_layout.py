@@ -45,13 +45,13 @@ class _Rewriter(Rewriting):
     def __init__(self, graph: Graph):
         super().__init__(graph)
         self.outputs = set(graph.outputs)
-        self.turned: dict[int, tuple[tuple, int]] = {}  # value -> (axes, another that permuted by these is it)
-        self.missing: set[int] = set()  # values that exist only turned
+        self.permuted: dict[int, tuple[tuple, int]] = {}  # value -> (axes, the one whose permutation by these it is)
+        self.missing: set[int] = set()  # values that exist only in permuted form
         self.known: dict[tuple, int] = {}
 
     def equation(self, eq: Equation) -> None:
         rule = _RULES.get(eq.prim.name)
-        if eq.prim.name not in _CONVOLUTIONS and not any(i in self.turned for i in eq.ins):
+        if eq.prim.name not in _CONVOLUTIONS and not any(i in self.permuted for i in eq.ins):
             rule = None
         elif rule is None and len(eq.outs) == 1 and template(self.graph, eq, self.graph.constants) is not None:
             rule = _elementwise
@@ -64,7 +64,7 @@ class _Rewriter(Rewriting):
         """Materialise a value in its original layout, and return it."""
         if i in self.missing:
             self.missing.discard(i)
-            axes, j = self.turned[i]
+            axes, j = self.permuted[i]
             t, permute = self.types[i], REGISTRY["permute"]
             if i in self.outputs:  # a result is no view
                 view = self.new(permute, (j,), {"axes": axes}, t.shape, t.dtype)
@@ -74,13 +74,13 @@ class _Rewriter(Rewriting):
         return i
 
     def result(self, eq: Equation, prim: Primitive, ins: tuple, params: dict, axes: tuple) -> bool:
-        """Compute a result turned: by `axes` it becomes what it should be."""
+        """Compute a result permuted: by `axes` it becomes what it should be."""
         (o,) = eq.outs
         if axes == tuple(range(len(axes))):
             self.equations.append(Equation(prim, ins, params, eq.outs, eq.place))
             return True
         t = self.types[o]
-        self.turned[o] = (axes, self.new(prim, ins, params, _turn(t.shape, axes), t.dtype))
+        self.permuted[o] = (axes, self.new(prim, ins, params, _turn(t.shape, axes), t.dtype))
         self.missing.add(o)
         return True
 
@@ -91,8 +91,8 @@ class _Rewriter(Rewriting):
             return i
         if axes == tuple(range(len(t.shape))):
             return self.plain(i)
-        if self.turned.get(i, (None,))[0] == axes:
-            return self.turned[i][1]
+        if self.permuted.get(i, (None,))[0] == axes:
+            return self.permuted[i][1]
         key = (i, axes)
         if key not in self.known:
             x = self.plain(i)
@@ -106,7 +106,7 @@ class _Rewriter(Rewriting):
     def even(self, i: int, axes: tuple) -> int:
         """Return the same, in that order in memory as well: copied once, lest loops read it element by element."""
         x = self.like(i, axes)
-        if i in self.graph.constants or x == i or self.turned.get(i, (None,))[0] == axes:
+        if i in self.graph.constants or x == i or self.permuted.get(i, (None,))[0] == axes:
             return x
         key = (i, axes, "even")
         if key not in self.known:
@@ -115,7 +115,7 @@ class _Rewriter(Rewriting):
         return self.known[key]
 
     def axes(self, i: int) -> tuple:
-        return self.turned[i][0]
+        return self.permuted[i][0]
 
 
 def _turn(parts: Any, axes: tuple) -> tuple:
@@ -177,7 +177,7 @@ def _is_pointwise(p: dict, kernel: tuple) -> bool:
 def _pointwise(work: _Rewriter, eq: Equation, last: tuple) -> bool:
     """Write a convolution with windows of one place as a matrix product: of all places, or for each example."""
     types, name, o = work.types, eq.prim.name, eq.outs[0]
-    together = any(i in work.turned and work.axes(i) == last for i in eq.ins)
+    together = any(i in work.permuted and work.axes(i) == last for i in eq.ins)
     axes = last if together else tuple(range(len(last)))
     if name == "convolution_kernel":
         x, c = (_matrix(work, work.like(i, axes), together) for i in eq.ins)
@@ -213,7 +213,7 @@ def _product(work: _Rewriter, x: int, y: int) -> int:
 
 
 def _pad(work: _Rewriter, i: int, axes: tuple, padding: Any = ()) -> int:
-    """Return a value turned and with zeros around its spatial axes, in memory of its own unless it is there already."""
+    """Return a permuted value with zeros around its spatial axes, in memory of its own unless it is there already."""
     key = (i, axes, tuple(map(tuple, padding)), "padded")
     if key not in work.known:
         t = work.types[i]
@@ -235,7 +235,7 @@ def _pad(work: _Rewriter, i: int, axes: tuple, padding: Any = ()) -> int:
 
 def _elementwise(work: _Rewriter, eq: Equation) -> bool:
     shape = work.types[eq.outs[0]].shape
-    axes = next((work.axes(i) for i in eq.ins if i in work.turned and work.types[i].shape == shape), None)
+    axes = next((work.axes(i) for i in eq.ins if i in work.permuted and work.types[i].shape == shape), None)
     if axes is None:
         return False
     ins = [work.even(i, axes) if work.types[i].shape == shape else work.like(i, axes) for i in eq.ins]
@@ -244,13 +244,13 @@ def _elementwise(work: _Rewriter, eq: Equation) -> bool:
 
 def _reduction(work: _Rewriter, eq: Equation) -> bool:
     axes, p = work.axes(eq.ins[0]), eq.params
-    gone = tuple(sorted(axes[d] for d in p["axis"]))
+    reduced = tuple(sorted(axes[d] for d in p["axis"]))
     ins = (work.like(eq.ins[0], axes),)
     if p["keepdims"]:
-        return work.result(eq, eq.prim, ins, {"axis": gone, "keepdims": True}, axes)
+        return work.result(eq, eq.prim, ins, {"axis": reduced, "keepdims": True}, axes)
     left = [a for d, a in enumerate(axes) if d not in p["axis"]]
     rest = tuple([sorted(left).index(a) for a in left])
-    return work.result(eq, eq.prim, ins, {"axis": gone, "keepdims": False}, rest)
+    return work.result(eq, eq.prim, ins, {"axis": reduced, "keepdims": False}, rest)
 
 
 def _getitem(work: _Rewriter, eq: Equation) -> bool:
@@ -262,7 +262,7 @@ def _getitem(work: _Rewriter, eq: Equation) -> bool:
 
 
 def _scatter(work: _Rewriter, eq: Equation) -> bool:
-    axes = next(work.axes(i) for i in eq.ins if i in work.turned)
+    axes = next(work.axes(i) for i in eq.ins if i in work.permuted)
     shape = eq.params["shape"]
     indices = [as_slices(index, len(shape)) for index in eq.params["indices"]]
     if len(axes) != len(shape) or None in indices or any(len(work.types[i].shape) != len(shape) for i in eq.ins):
@@ -272,14 +272,14 @@ def _scatter(work: _Rewriter, eq: Equation) -> bool:
 
 
 def _join(work: _Rewriter, eq: Equation) -> bool:
-    axes = next(work.axes(i) for i in eq.ins if i in work.turned)
+    axes = next(work.axes(i) for i in eq.ins if i in work.permuted)
     ins = tuple([work.like(i, axes) for i in eq.ins])
     return work.result(eq, eq.prim, ins, {"axis": axes[eq.params["axis"]]}, axes)
 
 
 def _permute(work: _Rewriter, eq: Equation) -> bool:
-    axes, j = work.turned[eq.ins[0]]
-    work.turned[eq.outs[0]] = (tuple([axes[a] for a in eq.params["axes"]]), j)
+    axes, j = work.permuted[eq.ins[0]]
+    work.permuted[eq.outs[0]] = (tuple([axes[a] for a in eq.params["axes"]]), j)
     work.missing.add(eq.outs[0])
     return True
 

@@ -172,9 +172,9 @@ def _exp(work: _Splitter, eq: Equation) -> bool:
     large = work.do("greater", (re, number(shift)), do.shape, truth)
     size = do("exp", do("where_select", large, do("subtract", re, number(shift)), re))
     factor = do("where_select", large, number(np.exp(shift)), number(1.0))
-    real, turned = (do("multiply", do("multiply", size, do(f, angle)), factor) for f in ("cos", "sin"))
+    real, imag = (do("multiply", do("multiply", size, do(f, angle)), factor) for f in ("cos", "sin"))
     is_real = work.do("equal", (im, zero), do.shape, truth)
-    return work.keep(eq, real, do("where_select", is_real, im, turned))
+    return work.keep(eq, real, do("where_select", is_real, im, imag))
 
 
 def _join(work: _Splitter, eq: Equation) -> bool:

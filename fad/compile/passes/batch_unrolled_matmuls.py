@@ -262,17 +262,17 @@ def share_stacks(graph: Graph) -> Graph:
     for k, eq in enumerate(stacks):
         for start, i in enumerate(eq.ins):
             having.setdefault(i, {}).setdefault(k, start)
-    gone: set[int] = set()
+    removed: set[int] = set()
     for k, short in enumerate(stacks):
         for n, start in having[short.ins[0]].items():  # the longest first
             long = stacks[n]
             if len(long.ins) == len(short.ins):
                 break
-            if n not in gone and long.ins[start : start + len(short.ins)] == short.ins:
+            if n not in removed and long.ins[start : start + len(short.ins)] == short.ins:
                 equations = _slice_along(graph, short, long, start)
                 if equations is not None:
                     graph = graph.replace(equations=equations)
-                    gone.add(k)
+                    removed.add(k)
                     break
     return graph
 

@@ -45,11 +45,11 @@ def share(graph: Graph) -> Graph:
 
 def share_copies(graph: Graph) -> Graph:
     """Let a transposed array be copied once for all shapes that it is wanted in: the others are views of the first."""
-    turned = {eq.outs[0] for eq in graph.equations if eq.prim.name == "permute"}
+    transposed = {eq.outs[0] for eq in graph.equations if eq.prim.name == "permute"}
     first: dict[int, int] = {}
     equations = []
     for eq in graph.equations:
-        if eq.prim.name == "reshape_to" and eq.ins[0] in turned:
+        if eq.prim.name == "reshape_to" and eq.ins[0] in transposed:
             known = first.setdefault(eq.ins[0], eq.outs[0])
             if known != eq.outs[0]:
                 eq = Equation(eq.prim, (known,), eq.params, eq.outs, eq.place)

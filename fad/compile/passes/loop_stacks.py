@@ -104,10 +104,10 @@ class LoopStacks:
     def transpose(self, i: int) -> int:
         return self.do("permute", (i,), self.types[i].shape[::-1], axes=(1, 0))
 
-    def orient(self, matrix: Matrix, turned: bool) -> int:
-        """Return a fixed matrix outside of the loop, or with `turned` its transpose."""
+    def orient(self, matrix: Matrix, transposed: bool) -> int:
+        """Return a fixed matrix outside of the loop, or with `transposed` its transpose."""
         whole = self.find_outside(matrix.array)
-        return self.transpose(whole) if matrix.transposed != turned else whole
+        return self.transpose(whole) if matrix.transposed != transposed else whole
 
     def times(self, left: int, right: int, wanted: np.ndarray | None = None) -> int:
         """Return the product of two arrays outside of the loop; a mask may say which elements of it are wanted."""

@@ -42,8 +42,8 @@ class Sides:
         for i, c in graph.constants.items():
             if type(c) is np.ndarray and c.ndim == 2:
                 start = c.__array_interface__["data"][0]
-                turned = seen.get((start, c.shape[::-1], c.strides[::-1]))
-                self.constants[i] = Side(i, False) if turned is None else Side(turned, True)
+                transposed = seen.get((start, c.shape[::-1], c.strides[::-1]))
+                self.constants[i] = Side(i, False) if transposed is None else Side(transposed, True)
                 seen.setdefault((start, c.shape, c.strides), i)
 
     def side(self, i: int) -> Side:

@@ -95,7 +95,7 @@ def _fuse_sums(graph: Graph, steps: list[Step], group: dict[int, Step]) -> list[
 
     The loop still stores what others need.
     """
-    gone: set[int] = set()
+    removed: set[int] = set()
     for step in steps:
         if step.kind != "sum":
             continue
@@ -103,11 +103,11 @@ def _fuse_sums(graph: Graph, steps: list[Step], group: dict[int, Step]) -> list[
         loop = group.get(eq.ins[0])
         if loop is None or (loop.kind == "sum" and _reduce(loop.equations[-1]) != _reduce(eq)):
             continue
-        gone.add(id(step))
+        removed.add(id(step))
         loop.kind = "sum"
         loop.equations.append(eq)
         loop.members.update(eq.outs)
-    return [s for s in steps if id(s) not in gone]
+    return [s for s in steps if id(s) not in removed]
 
 
 def _reduce(eq: Equation) -> tuple:

@@ -89,10 +89,10 @@ class _Writer(Writer):
                 found += self.step(step.number, eq, names, plan)
                 made = set(eq.outs)
             read = {i for eq in step.equations for i in eq.ins if last[i] == k}
-            gone = {names[i] for i in read | {o for o in made if o not in last}} - kept
+            dead = {names[i] for i in read | {o for o in made if o not in last}} - kept
             inside = {names[o] for eq in step.equations for o in eq.outs} - {names[o] for o in made}
-            if gone - inside:
-                found.append(f"del {', '.join(sorted(gone - inside))}")
+            if dead - inside:
+                found.append(f"del {', '.join(sorted(dead - inside))}")
         return found
 
     def launch(self, graph: Graph, step: Step, names: dict[int, str]) -> str:

@@ -118,12 +118,12 @@ def _run_loop(operands: Any, params: dict) -> tuple:
 runner.append(_run_loop)
 
 
-def _is_foreign(graph: Graph) -> bool:
+def _is_unreadable(graph: Graph) -> bool:
     """Whether native code cannot read a value: an integer of more than 64 bits, or numbers in the other byte order."""
     bodies = [
         g for eq in graph.equations if is_control(eq) for g in (eq.params.get("branches") or (eq.params["body"],))
     ]
-    return any(t.dtype.kind == "O" or not t.dtype.isnative for t in graph.types) or any(map(_is_foreign, bodies))
+    return any(t.dtype.kind == "O" or not t.dtype.isnative for t in graph.types) or any(map(_is_unreadable, bodies))
 
 
 def lower(graph: Graph, donated: tuple = ()) -> Any:
@@ -137,7 +137,7 @@ def lower(graph: Graph, donated: tuple = ()) -> Any:
         from fad.compile.targets.device import DeviceProgram
 
         return DeviceProgram(graph, home, kernels=wanted != "numpy")
-    if wanted == "numpy" or (wanted == "auto" and not has_llvm()) or _is_foreign(graph):
+    if wanted == "numpy" or (wanted == "auto" and not has_llvm()) or _is_unreadable(graph):
         return NumPyProgram(graph)
     from fad.compile.targets.native import NativeProgram
 

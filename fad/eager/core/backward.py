@@ -57,8 +57,8 @@ def run_backward(
     keep = create_graph if retain_graph is None else retain_graph
     wanted = None if inputs is None else {_find_wanted(x)[BIRTH] for x in inputs}
     sweep = Sweep(keep, wanted)
-    foreign = any(type(y.value) is Tracer for y in outputs)
-    trace = (EagerTrace() if foreign else EAGER) if create_graph else None
+    traced = any(type(y.value) is Tracer for y in outputs)
+    trace = (EagerTrace() if traced else EAGER) if create_graph else None
     given = []
     for y, gradient in zip(outputs, gradients, strict=True):
         ct = conjugate_gradient(_seed(y, gradient, trace))

@@ -87,7 +87,7 @@ def _filter_axis(x: Any, weights: Any, axes: tuple, mode: str, cval: Any, origin
 
 
 def _mirror(m: int, origin: int) -> int:
-    """Return the origin of a convolution's weights once they are turned round."""
+    """Return the origin of a convolution's weights once they are reversed."""
     return -int(origin) - (m % 2 == 0)
 
 
@@ -124,7 +124,7 @@ def correlate1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, 
 
 @register_function("convolve1d", samples=_line_samples)
 def convolve1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
-    """Convolve along one axis: `correlate1d` with the weights turned round.
+    """Convolve along one axis: `correlate1d` with the weights reversed.
 
     >>> fad.scipy.ndimage.convolve1d(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 1.0]))
     array([4., 6., 8.])

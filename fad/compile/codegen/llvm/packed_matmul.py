@@ -1,8 +1,8 @@
 """Large matrix products in vectors: blocks of rows times panels of columns that lie packed in the nearest cache.
 
 C[i, j] = sum over k of A[i, k] B[k, j]. A panel of B, two vectors wide and `DEPTH` of k deep, is copied to the stack,
-turned if its columns lie contiguous. Then each block of rows of A is multiplied with it in registers: an element of A
-is spread over a vector and meets both vectors of a row of the panel. A is read as it lies, so its rows should be
+transposed if its columns lie contiguous. Then each block of rows of A is multiplied with it in registers: an element of
+A is spread over a vector and meets both vectors of a row of the panel. A is read as it lies, so its rows should be
 contiguous. C holds what is added up between one depth and the next. (After Goto and van de Geijn, "Anatomy of
 high-performance matrix multiplication", 2008, without their packing of A.)
 """
@@ -26,16 +26,16 @@ from fad.compile.machine.cpu import register_bytes
 
 ROWS, FEW_ROWS = 12, 4  # of a block; 24 vectors of sums and what they need fill 32 registers
 DEPTH = 192  # so that a panel takes three quarters of 32 kB
-_SQUARE = 8  # elements along the side of what is turned in registers
+_SQUARE = 8  # elements along the side of what is transposed in registers
 
 
-def panels_name(t: str, turned: bool) -> str:
-    return f"mm_panels{'_turned' * turned}_{t}"
+def panels_name(t: str, transposed: bool) -> str:
+    return f"mm_panels{'_transposed' * transposed}_{t}"
 
 
-def panels_module(t: str, turned: bool) -> Module:
-    """Return the product; with `turned`, the columns of B are contiguous and not its rows."""
-    name, n = panels_name(t, turned), register_bytes() // BYTES[t]
+def panels_module(t: str, transposed: bool) -> Module:
+    """Return the product; with `transposed`, the columns of B are contiguous and not its rows."""
+    name, n = panels_name(t, transposed), register_bytes() // BYTES[t]
     lines = [*head(name), *words(OWN, len(BATCH)), f"  %pack = alloca [{DEPTH * 2 * n} x {t}], align 64"]
     lines += [
         f"  %odd = urem i64 %M, {ROWS}", "  %full = sub i64 %M, %odd", "  %last = sub i64 %M, 1",
@@ -46,7 +46,7 @@ def panels_module(t: str, turned: bool) -> Module:
         "  br label %j", "j:", "  %c = phi i64 [0, %deep], [%cn, %jend]", f"  %c1 = add i64 %c, {n}",
         *column_masks(n, "%c", "%N", "0"), *column_masks(n, "%c1", "%N", "1"),
     ]  # fmt: skip
-    lines += (_packed_turned if turned else _pack_panel)(t, n)
+    lines += (_packed_transposed if transposed else _pack_panel)(t, n)
     lines += ["  br label %first", "first:", "  %some = icmp ugt i64 %full, 0"]
     lines.append("  br i1 %some, label %ibig, label %rest")
     lines += _blocks("big", t, n, ROWS, ("%first", "0", "%full", "rest"), clamped=False)
@@ -58,7 +58,7 @@ def panels_module(t: str, turned: bool) -> Module:
         "  br i1 %cq, label %j, label %deepend",
         "deepend:", "  %dq = icmp ult i64 %upto, %K", "  br i1 %dq, label %deep, label %end", "end:", "  ret void", "}",
         *over_batch(name), declare_masked_load("", t, n)[0],
-        *([declare_masked_load("", t, _SQUARE)[0]] if turned else []),
+        *([declare_masked_load("", t, _SQUARE)[0]] if transposed else []),
         "declare i64 @llvm.umin.i64(i64, i64)",
         f"declare {v} @llvm.fma.v{n}{SUFFIX[t]}({v}, {v}, {v})",
         f"declare void @llvm.masked.store.v{n}{SUFFIX[t]}.p0({v}, ptr, i32, {m})", "",
@@ -87,7 +87,7 @@ def _pack_panel(t: str, n: int) -> list[str]:
     ]  # fmt: skip
 
 
-def _packed_turned(t: str, n: int) -> list[str]:
+def _packed_transposed(t: str, n: int) -> list[str]:
     """Turn a panel of B whose columns are contiguous, a square in registers at a time.
 
     Columns beyond the last one are the last one again, and what is beyond the depth is not read later.
@@ -106,8 +106,8 @@ def _packed_turned(t: str, n: int) -> list[str]:
             f"  %ho{r} = mul i64 %hq{r}, %bc", f"  %hb{r} = getelementptr i8, ptr %Bx, i64 %ho{r}",
             f"  %hv{r} = {declare_masked_load(f'%hb{r}', t, _SQUARE, mask='%maskk')[1]}",
         ]  # fmt: skip
-    turned, rows = _transpose_square([f"%hv{r}" for r in range(_SQUARE)], v, _SQUARE)
-    lines += turned
+    transposed, rows = _transpose_square([f"%hv{r}" for r in range(_SQUARE)], v, _SQUARE)
+    lines += transposed
     for r in range(_SQUARE):
         lines += [
             f"  %hs{r} = getelementptr i8, ptr %hp, i64 {2 * r * n * size}",
