@@ -36,7 +36,7 @@ from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.outside import MANY, copies, lend, restore, take_back
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer
-from fad.core.transformed import Transformed
+from fad.core.transformed import Transformed, Wrapping
 from fad.errors import BatchedValueError, ItemAssignmentError, TracerConversionError
 from fad.introspect.frames import is_machinery
 
@@ -469,6 +469,9 @@ def _parts(function: Any) -> list:
             waiting += [f.func, *f.args]
         elif kind is Transformed:
             waiting.append(f.run)
+        elif issubclass(kind, Wrapping):
+            parts.append(kind)
+            waiting.append(f.__wrapped__)
         else:
             parts.append(f if issubclass(kind, (type, types.ModuleType)) else kind)
     return parts

@@ -105,3 +105,25 @@ def test_one_text_in_two_modules_writes_into_arrays_of_both():
         exec(code, names)
         assert spaces_of(names["f"])[0] == (names,)
         assert fad.grad(names["f"])(1.5) == k
+
+
+@pytest.mark.parametrize("wrap", [fad.jit, fad.checkpoint], ids=["jit", "checkpoint"])
+@pytest.mark.parametrize("call", ["grad", "jvp", "grad of grad"])
+def test_functions_that_are_wrapped_alike_are_not_taken_for_one_another(call, wrap):
+    def run(wrapped, x):
+        outer = lambda x: np.sum(wrapped(x))
+        if call == "jvp":
+            return fad.jvp(outer, (x,), (x,))
+        return (fad.grad if call == "grad" else lambda f: fad.grad(fad.grad(f)))(outer)(x)
+
+    text = "import numpy as np\nacc = np.array([1.5])\n\ndef f(x):\n    {}\n    return np.ascontiguousarray(x * {})\n"
+    for statement in ("pass", "np.multiply(acc, acc, out=acc)"):
+        names = {}
+        exec(text.format(statement, next(_number)), names)
+        wanted = 1.5 if statement == "pass" else 2.25
+        try:
+            run(wrap(names["f"]), np.array(0.5))
+        except ItemAssignmentError:  # which runs it again later
+            assert wrap is fad.checkpoint
+        else:
+            np.testing.assert_array_equal(names["acc"], wanted)
