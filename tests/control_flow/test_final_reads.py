@@ -1,10 +1,11 @@
-"""What a backward pass reads where no later step writes is read from what the loop leaves, and not kept by each step."""
+"""What a backward pass reads where no later step writes is read from what the loop leaves, not kept by each step."""
 
 import numpy as np
 import pytest
 from capture.agreement import agree
 
 import fad
+from fad import control
 
 N = 14
 
@@ -26,7 +27,7 @@ def substitution_backwards(x):
 def recursion(x):
     y = x * 1.0
     for i in range(1, N):
-        y[i] = np.sin(y[i - 1]) * y[i] + y[i - 1, 0]
+        y[i] = np.sin(y[i - 1]) * y[i] + 0.3 * y[i - 1, 0]
     return np.sum(y * y)
 
 
@@ -34,7 +35,7 @@ def reads_its_own(x):
     y = x * 1.0
     for i in range(1, N):
         y[i] = y[i] * y[i - 1]
-        y[i] = np.exp(y[i] * 0.1) + y[i] * y[i]
+        y[i] = np.sin(y[i]) + 0.1 * y[i] * y[i]
     return np.sum(y * y)
 
 
@@ -56,7 +57,7 @@ def writes_twice(x):
     y = x * 1.0
     for i in range(1, N):
         y[i] = y[i] * y[i - 1]
-        y[0] = y[0] * 0.9 + 0.1 * y[i]
+        y[0] = y[0] * 0.6 + 0.4 * y[i]
     return np.sum(y * y)
 
 
@@ -78,7 +79,7 @@ PROGRAMS = [
 
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_gradients_are_those_of_the_loop_that_is_written_out(f):
-    agree(f, np.random.default_rng(5).uniform(0.2, 1.0, (N, N)))
+    agree(f, np.random.default_rng(5).uniform(0.8, 1.1, (N, N)))
 
 
 def kept_by(f):
@@ -100,8 +101,13 @@ def test_what_later_steps_overwrite_is_kept(f):
 
 
 def test_a_result_may_be_overwritten_before_the_backward_pass():
+    def step(i, y):
+        y = y.copy()
+        y[i] = y[i - 1] * y[i]
+        return y
+
     def f(x):
-        y = fad.fori_loop(1, N, lambda i, y: fad.index_update(y, i, y[i - 1] * y[i]), x * 1.0)
+        y = control.fori_loop(1, N, step, x * 1.0)
         total = np.sum(y)
         y[:] = 0.0
         return total + np.sum(y)
@@ -113,4 +119,6 @@ def test_a_result_may_be_overwritten_before_the_backward_pass():
         return np.sum(y)
 
     x = np.random.default_rng(0).uniform(0.5, 1.5, N)
-    np.testing.assert_allclose(fad.grad(f)(x), fad.grad(plain)(x), rtol=1e-12)
+    for gradient in (fad.grad(f), fad.jit(fad.grad(f))):
+        for _ in range(2):
+            np.testing.assert_allclose(gradient(x), fad.grad(plain)(x), rtol=1e-12)
