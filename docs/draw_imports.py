@@ -95,7 +95,7 @@ def picture(order: list[str], box_of: dict[str, str], known: dict[str, Path], pr
         y = GAP + place[name] * (HEIGHT + GAP)
         count = f"{files[name]} file{'s' if files[name] != 1 else ''}"
         said = html.escape(first_sentence(prefix + name, known))
-        said = said if len(said) < 100 else said[:97].rsplit(" ", 1)[0] + " …"
+        said = said if len(said) < 88 else said[:85].rsplit(" ", 1)[0] + " …"
         lines += [
             f'<rect x="{left}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="4" fill="#f4f4f4" stroke="#888"/>',
             f'<text x="{left + 10}" y="{y + 18}" font-size="14" font-weight="bold">{html.escape(name)}</text>',

@@ -25,9 +25,10 @@ from fad.core.tracer import Tracer, youngest
 from fad.core.values import same_structure
 from fad.errors import DtypeMismatchError, ShapeMismatchError
 from fad.transforms.vmap import BatchTrace, vmap
+from fad.typing import ArrayLike, PyTree
 
 
-def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:
+def cond(pred: ArrayLike, true_fun: Callable, false_fun: Callable, *operands: PyTree) -> PyTree:
     """Return ``true_fun(*operands)`` if `pred` holds, else ``false_fun(*operands)``; only one of them is run.
 
     Returns
@@ -60,7 +61,7 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> 
     return true_fun(*operands) if pred else false_fun(*operands)
 
 
-def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
+def switch(index: ArrayLike, branches: Sequence[Callable], *operands: PyTree) -> PyTree:
     """Return ``branches[index](*operands)``, the index clamped to those there are.
 
     Raises ValueError without branches.
@@ -96,7 +97,7 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
     return branches[min(max(operator.index(index), 0), len(branches) - 1)](*operands)
 
 
-def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
+def while_loop(cond_fun: Callable, body_fun: Callable, init: PyTree) -> PyTree:
     """Return the state after ``while cond_fun(state): state = body_fun(state)``.
 
     Parameters
@@ -182,7 +183,9 @@ def _check(new: Any, old: Any, what: str) -> Any:
     return new
 
 
-def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any, *, checkpoint: str = "sqrt") -> Any:
+def fori_loop(
+    lower: ArrayLike, upper: ArrayLike, body_fun: Callable, init: PyTree, *, checkpoint: str = "sqrt"
+) -> PyTree:
     """Return the state after ``for i in range(lower, upper): state = body_fun(i, state)``.
 
     Returns
@@ -230,8 +233,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any, *, checkpoi
 
 def scan(
     f: Callable,
-    init: Any,
-    xs: Any = None,
+    init: PyTree,
+    xs: PyTree | None = None,
     length: int | None = None,
     reverse: bool = False,
     *,
@@ -301,7 +304,7 @@ def scan(
     return carry, stack_results(ys)
 
 
-def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable, xs: PyTree, *, batch_size: int | None = None) -> PyTree:
     """Return ``f`` of each element along the leading axis, stacked: one after the other, or in batches.
 
     Returns
@@ -332,7 +335,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     return scan(lambda _, x: (None, f(x)), None, xs)[1]
 
 
-def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(fn: Callable, elems: PyTree, reverse: bool = False, axis: int = 0) -> PyTree:
     """Return all partial combinations along an axis, in about 2 log n calls of `fn` on whole arrays.
 
     Returns

@@ -12,6 +12,7 @@ import numpy as np
 from fad import random, tree
 from fad.backends import is_on_device
 from fad.errors import ShapeMismatchError
+from fad.typing import Key, PyTree
 
 __all__ = ["batches"]
 
@@ -56,7 +57,8 @@ class batches:
     """
 
     def __init__(
-        self, arrays: Any, batch_size: int, *, key: Any = None, drop_last: bool = False, rank: int = 0, size: int = 1
+        self, arrays: PyTree, batch_size: int, *, key: Key | None = None, drop_last: bool = False, rank: int = 0,
+        size: int = 1,
     ):  # fmt: skip
         leaves, self._structure = tree.flatten(arrays)
         lengths = {_length(x) for x in leaves}

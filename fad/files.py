@@ -27,6 +27,7 @@ from fad import backends
 from fad.core.effects import Stateful
 from fad.core.tracer import Tracer
 from fad.errors import FadError
+from fad.typing import PyTree
 
 try:
     import fcntl
@@ -61,7 +62,7 @@ class FileFormatError(FadError, ValueError):
 # --- save ------------------------------------------------------------------------------------------------------------
 
 
-def save(path: Any, value: Any) -> None:
+def save(path: str | os.PathLike, value: PyTree) -> None:
     """Write a tree of arrays, numbers, strings and models to a safetensors file.
 
     The file appears under its name only when it is complete: a crash leaves the old file as it was, and the next save
@@ -245,7 +246,7 @@ def _join(prefix: str, key: str) -> str:
 # --- load ------------------------------------------------------------------------------------------------------------
 
 
-def load(path: Any, like: Any = None) -> Any:
+def load(path: str | os.PathLike, like: PyTree | None = None) -> PyTree:
     """Read a safetensors file: the tree that was saved, or a dictionary by name if the file is not from fad.
 
     Returns

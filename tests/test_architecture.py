@@ -20,7 +20,10 @@ ROOT = Path(fad.__file__).parent
 # A file may import lower layers and earlier entries of its own layer; lazy imports inside functions count.
 # An entry that ends in a dot is a folder and stands for all its files, among which only cycles are forbidden.
 LAYERS = [
-    ["config", "introspect", "introspect.frames", "introspect.places", "introspect.reachable", "errors.", "tree."],
+    [
+        "typing", "config", "introspect", "introspect.frames", "introspect.places", "introspect.reachable", "errors.",
+        "tree.",
+    ],
     ["viz."],
     ["backends."],
     [
@@ -243,10 +246,10 @@ OTHER_WORDS = (
 )  # fmt: skip
 # What rewrites of linear algebra and indexing are about: they are named where a pattern is matched or written.
 NAMED_OFTEN = {
-    "add", "subtract", "multiply", "divide", "negative", "positive", "power", "maximum", "minimum", "where_select",
-    "matmul", "sum_over", "max_over", "min_over", "getitem", "index_add", "index_set", "scatter", "join", "permute",
-    "reshape_to", "broadcast", "convert",
-    "copy", "cond", "guard",  # words for much else
+    "add", "subtract", "multiply", "where_select", "matmul", "sum_over", "getitem", "index_add", "index_set", "scatter",
+    "join", "permute", "reshape_to", "broadcast",
+    "maximum", "minimum",  # how kernels combine two elements
+    "copy", "cond", "guard", "convert",  # words for much else
 }  # fmt: skip
 
 

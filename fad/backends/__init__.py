@@ -18,6 +18,7 @@ import numpy as np
 from fad import tree
 from fad.backends import numpy as _numpy
 from fad.errors import BackendMismatchError, BackendNotFoundError
+from fad.typing import PyTree
 
 _BY_NAME: dict[str, Any] = {"numpy": _numpy}
 _BY_TYPE: dict[type, Any] = {}
@@ -172,7 +173,7 @@ def use(name: str) -> Any:
     return _Use(_default.set(name))
 
 
-def device_put(x: Any, backend: str | None = None) -> Any:
+def device_put(x: PyTree, backend: str | None = None) -> PyTree:
     """Copy every array of a tree to a backend (the default one if not named).
 
     Parameters
@@ -202,7 +203,7 @@ def device_put(x: Any, backend: str | None = None) -> Any:
     return tree.map(lambda leaf: leaf if _of(leaf) is target else target.from_host(host(leaf)), x)
 
 
-def device_get(x: Any) -> Any:
+def device_get(x: PyTree) -> PyTree:
     """Copy every array of a tree to host memory, as NumPy arrays.
 
     Parameters

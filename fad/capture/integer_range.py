@@ -18,17 +18,20 @@ from fad.core.graph import NUMBER, Graph
 
 Interval = tuple  # (least, most), None where there is no bound
 UNKNOWN = (None, None)
-_COPIES = frozenset({"to_number", "to_scalar", "convert", "copy", "positive"})
+_COPIES = frozenset({"to_number", "to_scalar", "convert", "copy", "pos"})
 _END = 1 << 62
 _MANY = 1 << 40  # more steps than any loop takes
 _FAR = 1 << 50
 
 
 def bound_result(name: str, xs: list[Interval]) -> Interval:
-    """Return the bounds of what an operation on integers gives, from those of its operands."""
+    """Return the bounds of what an operation on integers gives, from those of its operands.
+
+    It is named as Python writes it, or by its own name if there is no operator.
+    """
     if name in _COPIES:
         return xs[0]
-    if name == "negative":
+    if name == "neg":
         least, most = xs[0]
         return (None if most is None else -most, None if least is None else -least)
     if len(xs) != 2:
@@ -40,22 +43,22 @@ def bound_result(name: str, xs: list[Interval]) -> Interval:
     if name == "maximum":
         ends = [x for x in (a, c) if x is not None]
         return (max(ends) if ends else None, None if b is None or d is None else max(b, d))
-    if name == "add":
+    if name == "+":
         return (None if a is None or c is None else a + c, None if b is None or d is None else b + d)
-    if name == "subtract":
+    if name == "-":
         return (None if a is None or d is None else a - d, None if b is None or c is None else b - c)
-    if name == "remainder" and c is not None and c > 0 and d is not None:
+    if name == "%" and c is not None and c > 0 and d is not None:
         return (0, d - 1)
     if None in (a, b, c, d):
         return UNKNOWN
-    if name == "power" and c >= 0 and a >= 0 and d < 64:
+    if name == "**" and c >= 0 and a >= 0 and d < 64:
         return (a**c, b**d)
-    if name == "left_shift" and c >= 0 and a >= 0 and d < 64:
+    if name == "<<" and c >= 0 and a >= 0 and d < 64:
         return (a << c, b << d)
-    if name == "multiply":
+    if name == "*":
         corners = [x * y for x, y in itertools.product((a, b), (c, d))]
         return (min(corners), max(corners))
-    if name == "floor_divide" and c > 0:
+    if name == "//" and c > 0:
         corners = [x // y for x, y in itertools.product((a, b), (c, d))]
         return (min(corners), max(corners))
     return UNKNOWN
@@ -159,5 +162,5 @@ def _through(eq: Any, given: list[Interval]) -> list[Interval] | None:
         operands = Operands.split(given, eq.params)
         state = _after(eq.params, operands.carry, operands.consts, eq.params["length"])
         return None if state is None else [*state, *[UNKNOWN] * (len(eq.outs) - len(state))]
-    name = eq.prim.name.removeprefix("python_")
+    name = eq.prim.symbol or eq.prim.name
     return [bound_result(name, given)] if len(eq.outs) == 1 and given else [UNKNOWN] * len(eq.outs)

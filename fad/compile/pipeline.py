@@ -73,10 +73,13 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.legalize.narrow_selects import narrow_selects
     from fad.compile.legalize.pooling import expand_pools, split_sums
     from fad.compile.legalize.push_slices_up import push_slices_up
+    from fad.compile.legalize.repeated import compute_repeated
     from fad.compile.legalize.scatter_to_gather import scatter_to_gather
     from fad.compile.legalize.split_complex import split_complex
+    from fad.compile.legalize.struct_of_arrays import split_small_arrays
     from fad.compile.legalize.thin_products import join_thin_products
     from fad.compile.legalize.transposed_factors import copy_transposed
+    from fad.compile.legalize.unmerged_rows import unmerge_rows
     from fad.compile.passes.cse import share_copies
 
     for rewrite in (
@@ -84,6 +87,9 @@ def legalize(graph: Graph) -> Graph:
         expand_chosen_products,  # products with what a mask chooses of a matrix
         multiply_by_columns,  # a matrix that is joined of columns is multiplied with vectors column by column
         join_thin_products,  # one matrix times many thin ones is one product
+        unmerge_rows,  # where the rows of a product are merged from axes in another order, it is a batch
+        compute_repeated,  # arrays that are repeated are computed in the shape of the copies
+        split_small_arrays,  # batches of small arrays are one vector for each of their elements
         narrow_selects,  # a choice between numbers is made in the dtype that it is wanted in
         expand_pools,  # pooling is a maximum or a sum of slices
         push_slices_up,  # what is computed only for slices is computed on the slices

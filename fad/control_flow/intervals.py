@@ -193,7 +193,7 @@ def _of_number(trace: RecordTrace, number: int) -> Form:
             waiting.pop()
             continue
         eq = known.maker(trace, v)
-        rule = None if eq is None else _RULES.get((eq.prim.array_form or eq.prim).name)
+        rule = None if eq is None else _RULES.get(eq.prim.symbol or eq.prim.name)
         taken = eq.ins[:1] if eq is not None and eq.prim.name == "getitem" else ()  # the array of an element
         if eq is None or (rule is None and not taken) or not all(_is_integer(trace, i) for i in eq.ins[len(taken) :]):
             known.forms[v] = _form_of(trace, v)
@@ -319,13 +319,13 @@ def _masked_bits(x: Form, y: Form) -> Form:
     return opaque(0, min(masks)) if masks else opaque()
 
 
-_COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+# By what Python calls an operation, or by its own name if there is no operator.
 _RULES: dict[str, Callable] = {
-    "add": operator.add, "subtract": operator.sub, "multiply": _product, "negative": lambda x: x * -1,
-    "positive": lambda x: x, "to_number": lambda x: x, "to_scalar": lambda x: x, "convert": lambda x: x,
-    "convert_to_integer": lambda x: x,
-    "copy": lambda x: x, "stop_gradient": lambda x: x, "floor_divide": _monotonous(operator.floordiv),
-    "right_shift": _monotonous(operator.rshift), "remainder": _remainder, "maximum": _maximum, "minimum": _minimum,
-    **dict.fromkeys(_COMPARISONS, lambda x, y: opaque(0, 1)),
-    "where_select": _either, "absolute": _absolute, "bitwise_and": _masked_bits, "square": lambda x: _product(x, x),
+    "+": operator.add, "-": operator.sub, "*": _product, "neg": lambda x: x * -1, "pos": lambda x: x,
+    "//": _monotonous(operator.floordiv), ">>": _monotonous(operator.rshift), "%": _remainder, "abs": _absolute,
+    "&": _masked_bits, **dict.fromkeys(_COMPARISONS, lambda x, y: opaque(0, 1)),
+    "to_number": lambda x: x, "to_scalar": lambda x: x, "convert": lambda x: x, "convert_to_integer": lambda x: x,
+    "copy": lambda x: x, "stop_gradient": lambda x: x, "maximum": _maximum, "minimum": _minimum,
+    "where_select": _either, "square": lambda x: _product(x, x),
 }  # fmt: skip

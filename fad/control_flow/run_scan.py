@@ -16,10 +16,11 @@ from fad import tree
 from fad.control_flow.chunks import KEPT, SHORT
 from fad.core.tracer import Tracer
 from fad.transforms.checkpoint import checkpoint as _checkpoint
-from fad.transforms.tape_hooks import saved_bytes
+from fad.transforms.tape_hooks import saved_at_most, saved_bytes
 from fad.transforms.vjp import VJPTrace
 
-_SAMPLE = 9  # steps after which it is known how much memory one takes
+_FEW = 3  # steps that may show that all take little memory
+_SAMPLE = 11  # steps after which it is known how much one takes
 _CHOICES = ("sqrt", "binomial", "none")
 
 
@@ -45,19 +46,33 @@ def run_scan(step: Callable, init: Any, xs: Any, n: int, reverse: bool, checkpoi
         carry, ys = steps(init, 0, n)
     else:
         start = [len(tape) for tape in tapes]
-        carry, ys = steps(init, 0, 1)
-        first = sum(saved_bytes(tape[a:]) for tape, a in zip(tapes, start, strict=True))
-        carry, more = steps(carry, 1, _SAMPLE)
-        ys += more
-        later = sum(saved_bytes(tape[a:]) for tape, a in zip(tapes, start, strict=True)) - first
-        if n * later <= (_SAMPLE - 1) * KEPT:  # what all steps share is in the first
-            carry, more = steps(carry, _SAMPLE, n)
-        elif checkpoint == "sqrt":
-            carry, more = _by_square_roots(steps, carry, _SAMPLE, n)
+        carry, ys = steps(init, 0, _FEW)
+        if n * sum(saved_at_most(tape[a:]) for tape, a in zip(tapes, start, strict=True)) <= _FEW * KEPT:
+            carry, more = steps(carry, _FEW, n)
         else:
-            carry, more = _by_halves(steps, carry, _SAMPLE, n)
+            carry, more = _run_sampled(steps, carry, tapes, start, n, checkpoint)
         ys += more
     return carry, ys[::-1] if reverse else ys
+
+
+def _run_sampled(
+    steps: Callable, carry: Any, tapes: list, start: list[int], n: int, checkpoint: str
+) -> tuple[Any, list]:
+    """Run the steps behind the first few: all of them on the tapes if that takes little memory, as some steps show."""
+    first = _saved_since(tapes, start)
+    carry, ys = steps(carry, _FEW, _SAMPLE)
+    later = _saved_since(tapes, start) - first  # what all steps share is in the first
+    if n * later <= (_SAMPLE - _FEW) * KEPT:
+        carry, more = steps(carry, _SAMPLE, n)
+    elif checkpoint == "sqrt":
+        carry, more = _by_square_roots(steps, carry, _SAMPLE, n)
+    else:
+        carry, more = _by_halves(steps, carry, _SAMPLE, n)
+    return carry, ys + more
+
+
+def _saved_since(tapes: list, start: list[int]) -> int:
+    return sum(saved_bytes(tape[a:]) for tape, a in zip(tapes, start, strict=True))
 
 
 def _item_of(xs: Any) -> Callable:

@@ -7,6 +7,7 @@ become values of a younger trace when one of its values is written into them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,9 +23,11 @@ from fad.core.memory import (
     refresh,
     root_of,
     snapshot,
+    unwrap,
     version_of,
 )
 from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
+from fad.errors import ItemAssignmentError
 
 _PLAIN = {float, int, bool, complex, np.ndarray, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128}
 
@@ -167,6 +170,58 @@ def flat_result(prim: Any, y: Any, operands: Any) -> Any:
     if not RUNS.buffers or RUNS.rules or type(y) is not np.ndarray or y.dtype.kind not in "fc" or prim.shape_only:
         return y
     return buffer(fresh(y, operands))
+
+
+class LostTrace(Trace):
+    """The trace of arrays that were written with plain numbers in the place of traced ones: all that they are is lost.
+
+    They may be filled again, which makes them plain arrays.
+    """
+
+    __slots__ = ()
+    kind = "a lost array"
+
+    def check_alive(self) -> None:
+        raise ItemAssignmentError(
+            "an array is read that a function given to a solver wrote into: it was called with plain numbers in the "
+            "place of traced ones, so what stands in the array has no derivative. Return what is needed from the "
+            "function, or make the array in it; to use the array again, fill all of it: x[...] = 0"
+        )
+
+    def process(self, prim: Any, args: tuple, params: dict) -> Any:
+        self.check_alive()
+
+    def concrete(self, x: Tracer, convert: Callable) -> Any:
+        self.check_alive()
+
+    def freeze(self, x: Tracer) -> Any:
+        self.check_alive()
+
+    outcome = any_of = value_to_print = stop = hand_out = freeze  # type: ignore[assignment]
+
+    def store(self, x: Tracer, index: tuple, v: Any) -> bool:
+        if type(x.memory) is tuple or any(part is not Ellipsis and part != slice(None) for part in index):
+            return False
+        x.value, x.owner = blank(x), PLAIN
+        return PLAIN.store(x, index, v)
+
+
+LOST = LostTrace()
+
+
+def lose(x: Tracer) -> None:
+    """Let an array be lost, and its views with it."""
+    root = root_of(x)
+    if root.memory is None:
+        root.memory = Memory()
+    root.memory.version += 1
+    root.value, root.owner, root.info = unwrap(root.value), LOST, None
+
+
+def blank(x: Tracer) -> np.ndarray:
+    """Return an array like a lost one, in which no number is taken for a right one before it is filled."""
+    kind = x.dtype.kind
+    return np.full_like(x.value, math.nan if kind in "fc" else np.iinfo(x.dtype).min if kind == "i" else 0)
 
 
 class Taken:

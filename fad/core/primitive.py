@@ -153,6 +153,8 @@ class Primitive(Operation):
         whether it reads no more of its operand than the shape.
     ``indexed``
         of an operation that takes index arrays, the number of operands before them.
+    ``combines``
+        of a reduction, the operation on two elements by which it combines them all, if there is one: "add".
     ``positions``
         whether its results are positions along an axis, and so valid indices.
     ``symbol``
@@ -199,6 +201,7 @@ class Primitive(Operation):
     cheap: bool | str = False
     shape_only: bool = False
     indexed: int | None = None
+    combines: str = ""
     positions: bool = False
     symbol: str | None = None
     array_form: Primitive | None = None

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from fad.typing import DTypeLike
+
 
 class ShapeDtypeStruct:
     """The shape and dtype of an array: what `eval_shape` returns, and what a linear rule keeps of its operand.
@@ -23,7 +25,7 @@ class ShapeDtypeStruct:
 
     __slots__ = ("shape", "dtype")
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any):
+    def __init__(self, shape: tuple[int, ...], dtype: DTypeLike):
         self.shape = tuple(shape)
         self.dtype = np.dtype(dtype)
 

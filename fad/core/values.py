@@ -10,6 +10,7 @@ import numpy as np
 from fad import tree
 from fad.core.tracer import Trace, Tracer, stop
 from fad.errors import TreeMismatchError
+from fad.typing import PyTree
 
 
 def traces_of(x: Any) -> Iterator[Trace]:
@@ -30,7 +31,7 @@ def depth(x: Any) -> int:
     return sum(trace.order for trace in traces_of(x) if type(trace).stop is Trace.stop)
 
 
-def stop_gradient(value: Any) -> Any:
+def stop_gradient(value: PyTree) -> PyTree:
     """Return the same tree with every differentiating tracer replaced by the value it stands for.
 
     The result is a constant for ``grad``, ``vjp``, ``jvp`` and everything built on them; batching is kept.

@@ -22,6 +22,7 @@ from fad.core.values import traces_of
 from fad.distributed.communicator import Communicator
 from fad.distributed.errors import RankTypeError
 from fad.distributed.primitives import check_paths
+from fad.introspect.frames import user_line
 from fad.staging.record import RecordTrace, recorder
 from fad.transforms.jet import JetTrace
 from fad.transforms.jvp import JVPTrace
@@ -35,16 +36,19 @@ def is_swept(x: Any) -> bool:
 
 
 class Samples:
-    """Elements and sums of all values that counted as the same on all ranks, and were made each rank's own."""
+    """What one rank notes of a function, to be compared: values that count as the same on all ranks, some elements
+    and the sum of each, where they were made each rank's own; and in the debug mode Python's numbers, by line."""
 
-    __slots__ = ("birth", "found", "kinds")
+    __slots__ = ("birth", "found", "kinds", "numbers", "of_values")
 
-    def __init__(self, birth: int):
+    def __init__(self, birth: int, of_values: bool):
         self.birth = birth  # of the trace of the function
+        self.of_values = of_values  # whether the function is swept backwards
         self.found: list = []
-        self.kinds: list[tuple] = []  # their dtypes and shapes
+        self.kinds: list[tuple] = []  # dtype, shape, and whether the function returned it
+        self.numbers: dict[str, list] = {}
 
-    def take(self, x: Any) -> None:
+    def take(self, x: Any, returned: bool = False) -> None:
         """Take some elements of a value, unless it is one of a loop's body or a branch that is recorded within."""
         value = x
         while type(value) is Tracer:
@@ -53,32 +57,33 @@ class Samples:
             if isinstance(value.owner, RecordTrace):
                 break
             value = value.value
-        self.kinds.append((x.dtype, x.shape))
+        self.kinds.append((x.dtype, x.shape, returned))
         step = -(-value.size // _ELEMENTS) or 1
         if type(value) is not np.ndarray:
             self.found += value.reshape(-1)[::step], value.sum()
             return
-        some = (value.reshape(-1) if value.flags.c_contiguous else value.flat)[::step]
-        sample = np.empty(some.size + 1, value.dtype)
-        sample[:-1] = some
+        some = (value.reshape(-1) if value.flags.c_contiguous else value.flat)[::step].copy()
         with np.errstate(all="ignore"):
-            sample[-1] = np.add.reduce(value, axis=None)
-        self.found.append(sample)
+            self.found += some, np.add.reduce(value, axis=None, keepdims=True)
+
+    def take_numbers(self, xs: list) -> None:
+        self.numbers.setdefault(user_line(), []).extend(xs)
 
     def compare(self, comm: Communicator) -> None:
         """Raise on every rank if the ranks have taken other values."""
         trace, kinds = recorder.get(), tuple(self.kinds)
+        numbers = tuple([(line, tuple(xs)) for line, xs in self.numbers.items()])
         if trace is None:
-            _agree(*self.found, comm=comm, kinds=kinds)
+            _agree(*self.found, comm=comm, kinds=kinds, numbers=numbers)
         else:
-            trace.process(agree, tuple(self.found), {"comm": comm, "kinds": kinds})
+            trace.process(agree, tuple(self.found), {"comm": comm, "kinds": kinds, "numbers": numbers})
 
 
-def _agree(*samples: Any, comm: Communicator, kinds: tuple) -> Any:
+def _agree(*samples: Any, comm: Communicator, kinds: tuple, numbers: tuple) -> Any:
     trace = recorder.get()
     if trace is None or not trace.of_examples:
         check_paths()
-        once(_compare, samples, comm, kinds)
+        once(_compare, samples, comm, kinds, numbers)
     return _NOTHING
 
 
@@ -87,17 +92,15 @@ agree = Primitive("distributed.agree", _agree, flat=True, archetype=EFFECT)
 agree.batch = lambda size, batched, xs, params: np.broadcast_to(agree(*xs, **params), (size,))
 
 
-def _as_plain(x: Any) -> np.ndarray:
-    return np.ascontiguousarray(host(x))
-
-
-def _compare(samples: tuple, comm: Communicator, kinds: tuple) -> None:
+def _compare(samples: tuple, comm: Communicator, kinds: tuple, numbers: tuple) -> None:
     samples = tuple([x if type(x) is np.ndarray and x.flags.c_contiguous else _as_plain(x) for x in samples])
-    code = zlib.crc32(b"".join(samples), len(kinds))
+    code = zlib.crc32(b"".join(samples), zlib.crc32(repr(numbers).encode()) if numbers else len(kinds))
     if comm.is_same(code):
         return
-    (expected, first), *others = comm.exchange((kinds, samples))
-    for rank, (found, other) in enumerate(others, 1):
+    mine = [x.copy() for x in samples]  # a program overwrites its arrays while others may read them
+    (expected, first, of_first), *others = comm.exchange((kinds, mine, numbers))
+    for rank, (found, other, of_other) in enumerate(others, 1):
+        _compare_numbers(of_first, of_other, rank)
         if found != expected:
             raise RankTypeError(
                 "other values that count as the same on all ranks meet values of each rank's own on rank "
@@ -105,16 +108,48 @@ def _compare(samples: tuple, comm: Communicator, kinds: tuple) -> None:
                 "added up. Where the program goes another way on a rank, write fad.distributed.varying(y) before, on "
                 "every rank"
             )
-        for a, b in zip(first, other, strict=True):
-            if not _is_close(a, b):
+        for k, kind in enumerate(expected):
+            if not all(_is_close(a[k], b[k]) for a, b in zip(_pairs(first), _pairs(other), strict=True)):
+                raise _differs(kind, first[2 * k], other[2 * k], rank)
+
+
+def _pairs(samples: list) -> tuple:
+    """Return the elements of all values, and their sums."""
+    return samples[::2], samples[1::2]
+
+
+def _as_plain(x: Any) -> np.ndarray:
+    return np.ascontiguousarray(host(x))
+
+
+def _compare_numbers(first: tuple, other: tuple, rank: int) -> None:
+    """Raise if a line used other numbers on another rank; one that they came to unequally often says nothing."""
+    known = dict(first)
+    for line, numbers in other:
+        expected = known.get(line, ())
+        if len(expected) != len(numbers):
+            continue
+        for a, b in zip(expected, numbers, strict=True):
+            if a != b and (a == a or b == b):
                 raise RankTypeError(
-                    f"a value that counts as the same on all ranks differs: it is {_show(a)} on rank 0 and {_show(b)} "
-                    f"on rank {rank}. If it is an argument, make it one on all ranks, as by one seed or "
-                    "fad.distributed.broadcast(w). If a Python number or position in it depends on the rank, as "
-                    "int(comm.rank) or len(x) do, write np.float64(n) for n, or fad.distributed.varying(w)[a:b] for "
-                    "w[a:b]; if the program treats the ranks differently, fad.distributed.varying(y) before. "
-                    "init(debug=True) finds the lines of numbers"
+                    f"a Python number differs from rank to rank: {a!r} on rank 0, {b!r} on rank {rank}, at "
+                    f"{line}. It counts as the same on all ranks: write np.float64(n) for n"
                 )
+
+
+def _differs(kind: tuple, a: Any, b: Any, rank: int) -> RankTypeError:
+    both = f"{_show(a)} on rank 0, {_show(b)} on rank {rank}"
+    numbers = (
+        "If a Python number or position in it depends on the rank, as int(comm.rank) or len(x) do, write np.float64(n) "
+        "for n, or fad.distributed.varying(w)[a:b] for w[a:b]; if the program treats the ranks differently, "
+        "fad.distributed.varying(y) before"
+    )
+    if kind[2]:
+        return RankTypeError(f"a function under spmd returned as the same on all ranks what differs: {both}. {numbers}")
+    return RankTypeError(
+        f"a value that counts as the same on all ranks differs: {both}. If it is an argument, make it one on all "
+        f"ranks, as by one seed or fad.distributed.broadcast(w). {numbers}. init(debug=True) finds the lines of numbers"
+    )
 
 
 def _is_close(a: Any, b: Any) -> bool:

@@ -24,8 +24,6 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.backends import host
-from fad.core.memory import unwrap
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
@@ -67,7 +65,7 @@ class Same:
 class RankTrace(Trace):
     """The trace of `spmd`; a tracer's `info` is a `Same`, or None if each rank has its own value."""
 
-    __slots__ = ("comm", "anchors", "numbers", "samples")
+    __slots__ = ("comm", "anchors", "samples")
     kind = "spmd"
     order = 0
 
@@ -75,7 +73,6 @@ class RankTrace(Trace):
         super().__init__()
         self.comm = comm
         self.anchors = anchors  # arguments that are traced: so are the operands of all collectives, on every rank
-        self.numbers: dict[str, list] = {}  # in the debug mode, Python's numbers that count as the same, by line
         self.samples: Samples | None = None
 
     def new(self, x: Any, same: bool) -> Tracer:
@@ -92,7 +89,7 @@ class RankTrace(Trace):
         if mark is None or x.value.dtype.kind not in "fc":
             return x.value  # integers have no derivative
         if mark.varied is None:
-            if self.samples is not None and mark.how is None:
+            if self.samples is not None and self.samples.of_values and mark.how is None:
                 self.samples.take(x.value)
             mark.varied = vary(x.value, comm=self.comm) if mark.how is None else mark.how(x.value)
         return mark.varied
@@ -118,8 +115,8 @@ class RankTrace(Trace):
                     return x
                 own = True
             xs.append(x)
-        if self.comm.debug and not own:
-            self.note_numbers(xs)
+        if self.comm.debug and not own and self.samples is not None:
+            self.samples.take_numbers([x for x in xs if type(x) in _NUMBERS])
         values = [(self.vary(x) if own else x.value) if type(x) is Tracer and x.owner is self else x for x in xs]
         y = bind(prim, *values, **params)
         if prim.multi:
@@ -132,26 +129,6 @@ class RankTrace(Trace):
             return False
         replace_root(root, write_through(root, path, template, self.new(np.array(v, root.dtype), True), list(arrays)))
         return True
-
-    def note_numbers(self, xs: list) -> None:
-        found = [x for x in xs if type(x) in _NUMBERS]
-        if found:
-            self.numbers.setdefault(user_line(), []).extend(found)
-
-    def compare_numbers(self) -> None:
-        """Raise if a line used other numbers on another rank; one that they came to unequally often says nothing."""
-        first, *others = self.comm.exchange(self.numbers)
-        for rank, other in enumerate(others, 1):
-            for line, numbers in other.items():
-                expected = first.get(line, [])
-                if len(expected) != len(numbers):
-                    continue
-                for a, b in zip(expected, numbers, strict=True):
-                    if a != b and (a == a or b == b):
-                        raise RankTypeError(
-                            f"a Python number differs from rank to rank: {a!r} on rank 0, {b!r} on rank {rank}, at "
-                            f"{line}. It counts as the same on all ranks: write np.float64(n) for n"
-                        )
 
     def from_outside(self, x: Any, args: tuple) -> Any:
         """Return an operand that is no tracer of this trace, which counts as each rank's own."""
@@ -347,13 +324,14 @@ def run_typed(
     leaves = [as_value(x, "an argument of spmd") if _is_number(x) else x for x in leaves]
     anchors = [x for x in leaves if type(x) is Tracer and depth(x)]
     trace = RankTrace(comm, anchors)
-    compared = comm.size > 1 and any(map(is_swept, anchors))
+    swept = comm.size > 1 and any(map(is_swept, anchors))
     running = Running(fun)
     token = _active.set(trace)
     batches = _of_tangents.set(_of_tangents.get() | _find_batches_of_tangents(leaves))
 
     def arguments() -> tuple:
-        trace.samples = Samples(trace.birth) if compared else None  # none of a run whose place this one takes
+        if swept or (comm.debug and comm.size > 1):
+            trace.samples = Samples(trace.birth, swept)  # without those of a run whose place this one takes
         given = [trace.new(x, same) if _is_number(x) else x for x, same in zip(leaves, flags, strict=True)]
         for k, (x, same) in enumerate(zip(given, flags, strict=True)):
             if same and _is_number(x):
@@ -372,11 +350,10 @@ def run_typed(
             args, kwargs = arguments()
             result = running.again(lambda: fun(*args, **kwargs))
         ys, out_tree = tree.flatten(result)
-        if comm.debug:
-            trace.compare_numbers()
+        outs = [finish(trace, y) for y in ys]
         if trace.samples is not None:
             trace.samples.compare(comm)
-        return tree.unflatten(out_tree, [finish(trace, y) for y in ys])
+        return tree.unflatten(out_tree, outs)
     except Exception as error:
         trace.clarify(error)
         raise
@@ -401,21 +378,8 @@ def _output(trace: RankTrace, y: Any, out: str) -> Any:
             "a function under spmd returned a value that differs from rank to rank: return "
             "fad.distributed.all_reduce(loss, 'mean') for the loss, or say out='varying'"
         )
-    if out == "replicated" and trace.comm.debug:
-        _compare(trace.comm, unwrap(y))
+    if out == "replicated" and trace.comm.debug and trace.samples is not None and (mine or type(y) in _NUMBERS):
+        trace.samples.take(y.value if mine else np.asarray(y), returned=True)
     if not mine:
         return y
     return trace.vary(y) if out == "varying" else y.value
-
-
-def _compare(comm: Communicator, y: Any) -> None:
-    """Raise if a plain value that is said to be the same on all ranks differs by more than rounding."""
-    first, *others = given = comm.exchange(np.asarray(host(y)))
-    for rank, other in enumerate(others, 1):
-        if first.shape != other.shape or not np.allclose(first, other, rtol=1e-5, atol=1e-8, equal_nan=True):
-            shown = ", ".join(f"{np.ravel(x)[:3]} on rank {k}" for k, x in enumerate(given) if k in (0, rank))
-            raise RankTypeError(
-                f"a function under spmd returned as the same on all ranks what differs: {shown}. A Python number in it "
-                "may differ from rank to rank (write np.float64(n) for n), or the ranks were treated differently "
-                "(write fad.distributed.varying(y) before)"
-            )

@@ -45,7 +45,9 @@ class ItemAssignmentError(FadError, TypeError):
     """A traced value was written into an array of integers, or code that runs again wrote into what is not its own.
 
     An array of integers would round the value, and a rounded value has no derivative. A function under ``checkpoint``
-    runs again in the backward pass, so it may write into copies of its arguments and into arrays that it makes.
+    runs again in the backward pass, so it may write into copies of its arguments and into arrays that it makes. A
+    function given to a solver is called with plain numbers: what it wrote into an array of the program has no
+    derivative, and is not read.
 
     Wrong::
 

@@ -15,7 +15,7 @@ import functools
 import sys
 import threading
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -243,9 +243,9 @@ def _fits(n: int) -> bool:
 def jit(
     fun: Callable | None = None,
     *,
-    static_argnums: Any = None,
-    static_argnames: Any = None,
-    donate_argnums: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
 ) -> Any:
     """Return a function that records `fun` on its first call and replays the recording, optimised, on later ones.
 

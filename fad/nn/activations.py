@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from fad.nn import functional as F
 from fad.nn import init
 from fad.nn.module import Module
+from fad.typing import Array, DTypeLike
 
 
 class Activation(Module):
@@ -16,7 +16,7 @@ class Activation(Module):
     function: Callable
     settings: tuple[str, ...] = ()
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         return type(self).function(x, *[getattr(self, name) for name in self.settings])
 
     def extra_repr(self) -> str:
@@ -195,7 +195,7 @@ class PReLU(Activation):
     function = staticmethod(F.prelu)
     settings = ("weight",)
 
-    def __init__(self, num_parameters: int = 1, init_value: float = 0.25, *, dtype: Any = None):
+    def __init__(self, num_parameters: int = 1, init_value: float = 0.25, *, dtype: DTypeLike | None = None):
         self.weight = init.constant(init_value, (num_parameters,), dtype)
 
     def extra_repr(self) -> str:
@@ -282,7 +282,7 @@ class Softmax2d(Activation):
     array([0.5, 0.5])
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         if x.ndim not in (3, 4):
             raise ValueError(f"Softmax2d needs images, of shape (batch, channels, height, width), not {x.shape}")
         return F.softmax(x, -3)
@@ -344,7 +344,7 @@ class Identity(Module):
     array([1., 2.])
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         return x
 
 
@@ -359,7 +359,7 @@ class Flatten(Module):
         self.start = start
         self.end = end
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         after = x.shape[self.end % x.ndim + 1 :]
         return x.reshape(*x.shape[: self.start % x.ndim], -1, *after)
 
@@ -372,11 +372,11 @@ class Unflatten(Module):
     (5, 2, 3)
     """
 
-    def __init__(self, axis: int, sizes: Any):
+    def __init__(self, axis: int, sizes: Sequence[int]):
         self.axis = axis
         self.sizes = tuple(sizes)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         axis = self.axis % x.ndim
         return x.reshape(*x.shape[:axis], *self.sizes, *x.shape[axis + 1 :])
 

@@ -13,6 +13,7 @@ from fad.nn import init
 from fad.nn.linear import Linear
 from fad.nn.lookup import Dropout
 from fad.nn.module import Module
+from fad.typing import Array, DTypeLike, Key
 
 
 class MultiheadAttention(Module):
@@ -28,7 +29,7 @@ class MultiheadAttention(Module):
 
     def __init__(
         self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, *,
-        key: Any = None, dtype: Any = None,
+        key: Key | None = None, dtype: DTypeLike | None = None,
     ):  # fmt: skip
         if embed_dim % num_heads:
             raise ValueError(f"embed_dim={embed_dim} must be a multiple of num_heads={num_heads}")
@@ -47,8 +48,8 @@ class MultiheadAttention(Module):
             self.out_proj.bias = init.zeros(embed_dim, dtype)
 
     def forward(
-        self, query: Any, key: Any = None, value: Any = None, mask: Any = None, *, is_causal: bool = False
-    ) -> Any:
+        self, query: Array, key: Array = None, value: Array = None, mask: Array = None, *, is_causal: bool = False
+    ) -> Array:
         """Attend; without key and value, to the query itself. `mask` and `is_causal` as in the function
         `scaled_dot_product_attention`; a mask has a shape that broadcasts to (batch, heads, L, S)."""
         return self.attend(query, key, value, mask, is_causal=is_causal)[0]

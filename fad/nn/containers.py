@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fad.nn.module import Module
+from fad.typing import Array
 
 
 class Sequential(Module):
@@ -17,12 +18,12 @@ class Sequential(Module):
     (2,)
     """
 
-    def __init__(self, *layers: Any):
+    def __init__(self, *layers: Callable):
         self.names = tuple(str(i) for i in range(len(layers)))
         for name, layer in zip(self.names, layers, strict=True):
             setattr(self, name, layer)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         fields = self.__dict__
         for name in self.names:
             x = fields[name](x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 from fad import random
 from fad.nn import functional as F
@@ -12,6 +12,7 @@ from fad.nn.module import Module
 from fad.nn.windows import pool_avg, pool_max
 from fad.ops.conv import conv, conv_transpose
 from fad.ops.windows import pads, per_axis
+from fad.typing import Array, DTypeLike, Key
 
 
 class Conv(Module):
@@ -23,9 +24,9 @@ class Conv(Module):
     dims = 0
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
-        dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", *,
-        key: Any = None, dtype: Any = None,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", *, key: Key | None = None, dtype: DTypeLike | None = None,
     ):  # fmt: skip
         if in_channels % groups or out_channels % groups:
             raise ValueError(f"{in_channels} and {out_channels} channels must be multiples of groups={groups}")
@@ -48,7 +49,7 @@ class Conv(Module):
     def _weight_shape(self) -> tuple[int, ...]:
         return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         padding = self.padding
         if self.padding_mode != "zeros":
             stride, dilation = (per_axis(v, self.dims, "stride") for v in (self.stride, self.dilation))
@@ -95,9 +96,9 @@ class ConvTranspose(Conv):
     """The transpose of a convolution, which enlarges by the stride; weight (in, out / groups, *kernel)."""
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
-        output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1, *,
-        key: Any = None, dtype: Any = None,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, bias: bool = True,
+        dilation: int | Sequence[int] = 1, *, key: Key | None = None, dtype: DTypeLike | None = None,
     ):  # fmt: skip
         self.output_padding = output_padding
         super().__init__(
@@ -107,7 +108,7 @@ class ConvTranspose(Conv):
     def _weight_shape(self) -> tuple[int, ...]:
         return (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         return conv_transpose(
             x, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.dilation, self.groups
         )
@@ -165,15 +166,16 @@ class MaxPool1d(Pool):
     dims = 1
 
     def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-    ):
+        self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+    ):  # fmt: skip
         self.kernel_size = per_axis(kernel_size, self.dims, "kernel_size")
         self.stride = stride
         self.padding = padding
         self.dilation = dilation
         self.ceil_mode = ceil_mode
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         return pool_max(x, self.dims, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
 
 
@@ -209,8 +211,8 @@ class AvgPool1d(Pool):
     dims = 1
 
     def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-        count_include_pad: bool = True,
+        self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
     ):  # fmt: skip
         self.kernel_size = per_axis(kernel_size, self.dims, "kernel_size")
         self.stride = stride
@@ -218,7 +220,7 @@ class AvgPool1d(Pool):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         return pool_avg(
             x, self.dims, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
         )
@@ -253,10 +255,10 @@ class AdaptiveAvgPool1d(Module):
 
     function = staticmethod(F.adaptive_avg_pool1d)
 
-    def __init__(self, output_size: Any):
+    def __init__(self, output_size: int | Sequence[int]):
         self.output_size = output_size
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         return self.function(x, self.output_size)
 
     def extra_repr(self) -> str:

@@ -11,6 +11,7 @@ from fad.errors import ShapeMismatchError
 from fad.nn.fused import counting
 from fad.nn.labels import LabelError, checked_labels_p
 from fad.nn.losses import reduce
+from fad.typing import Array
 
 __all__ = ["ctc_loss"]
 
@@ -18,9 +19,9 @@ _NEVER = -1e30  # the logarithm of the probability of what cannot be: finite, so
 
 
 def ctc_loss(
-    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, *,
+    log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int = 0, *,
     reduction: str = "mean", zero_infinity: bool = False,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return minus the logarithm of the probability that the classes drawn at all times, repetitions merged and blanks
     left out, are the targets (A. Graves et al., ICML 2006).
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from fad.nn.windows import *  # noqa: F403  (convolutions, poolings, padding and
 from fad.nn.windows import __all__ as _windows
 from fad.ops.activation import sigmoid
 from fad.ops.structural import normalize_axis
+from fad.typing import Array, DTypeLike, Key
 
 __all__ = [
     *_ctc, *_losses, *_norms, *_windows, *_grids, "alpha_dropout", "attention_weights", "bilinear", "celu", "dropout",
@@ -54,7 +56,7 @@ normal_cdf = elementwise(
 )
 
 
-def tanh(x: Any) -> Any:
+def tanh(x: Array) -> Array:
     """Return the hyperbolic tangent.
 
     >>> fad.nn.functional.tanh(np.array([-1.0, 0.0, 2.0])).round(3)
@@ -63,7 +65,7 @@ def tanh(x: Any) -> Any:
     return np.tanh(x)
 
 
-def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
+def leaky_relu(x: Array, negative_slope: float = 0.01) -> Array:
     """Return x where it is positive, else `negative_slope` times x.
 
     >>> leaky_relu(np.array([-1.0, 1.0]))
@@ -72,7 +74,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
     return np.where(x > 0.0, x, negative_slope * x)
 
 
-def relu6(x: Any) -> Any:
+def relu6(x: Array) -> Array:
     """Return x clipped to [0, 6].
 
     >>> fad.nn.functional.relu6(np.array([-1.0, 0.0, 7.0]))
@@ -81,7 +83,7 @@ def relu6(x: Any) -> Any:
     return hardtanh(x, 0.0, 6.0)
 
 
-def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+def hardtanh(x: Array, min_val: float = -1.0, max_val: float = 1.0) -> Array:
     """Return x clipped to [min_val, max_val], flat outside and on the ends.
 
     >>> fad.grad(lambda x: fad.nn.functional.hardtanh(x).sum())(np.array([-4.0, 0.5, 4.0]))
@@ -91,7 +93,7 @@ def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     return np.where(inside, x, np.clip(stop_gradient(x), min_val, max_val))
 
 
-def elu(x: Any, alpha: float = 1.0) -> Any:
+def elu(x: Array, alpha: float = 1.0) -> Array:
     """Return x where it is positive, else ``alpha (exp(x) - 1)``.
 
     >>> fad.nn.functional.elu(np.array([-1.0, 0.0, 2.0])).round(3)
@@ -100,7 +102,7 @@ def elu(x: Any, alpha: float = 1.0) -> Any:
     return np.where(x > 0.0, x, alpha * np.expm1(np.minimum(x, 0.0)))
 
 
-def celu(x: Any, alpha: float = 1.0) -> Any:
+def celu(x: Array, alpha: float = 1.0) -> Array:
     """Return x where it is positive, else ``alpha (exp(x / alpha) - 1)``.
 
     >>> fad.nn.functional.celu(np.array([-1.0, 0.0, 2.0])).round(3)
@@ -109,7 +111,7 @@ def celu(x: Any, alpha: float = 1.0) -> Any:
     return np.where(x > 0.0, x, alpha * np.expm1(np.minimum(x, 0.0) / alpha))
 
 
-def selu(x: Any) -> Any:
+def selu(x: Array) -> Array:
     """Return the self-normalising ELU (Klambauer et al., 2017).
 
     >>> fad.nn.functional.selu(np.array([-1.0, 0.0, 2.0])).round(3)
@@ -118,7 +120,7 @@ def selu(x: Any) -> Any:
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
 
-def softplus(x: Any, beta: float = 1.0) -> Any:
+def softplus(x: Array, beta: float = 1.0) -> Array:
     """Return ``log(1 + exp(beta x)) / beta`` without overflow.
 
     >>> softplus(np.array([0.0, 1000.0]))
@@ -127,7 +129,7 @@ def softplus(x: Any, beta: float = 1.0) -> Any:
     return np.logaddexp(x, 0.0) if beta == 1.0 else np.logaddexp(beta * x, 0.0) / beta
 
 
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: Array) -> Array:
     """Return the logarithm of the logistic function, without underflow.
 
     >>> fad.nn.functional.log_sigmoid(np.array([-1.0, 0.0, 2.0])).round(3)
@@ -139,7 +141,7 @@ def log_sigmoid(x: Any) -> Any:
 logsigmoid = log_sigmoid  # PyTorch's name
 
 
-def softsign(x: Any) -> Any:
+def softsign(x: Array) -> Array:
     """Return ``x / (1 + |x|)``.
 
     >>> fad.nn.functional.softsign(np.array([-1.0, 0.0, 3.0]))
@@ -148,7 +150,7 @@ def softsign(x: Any) -> Any:
     return x / (1.0 + np.abs(x))
 
 
-def silu(x: Any) -> Any:
+def silu(x: Array) -> Array:
     """Return x times the logistic function of x, also called swish.
 
     >>> fad.grad(lambda x: fad.nn.functional.silu(x).sum())(np.array([-1.0, 0.0, 2.0])).round(3)
@@ -157,7 +159,7 @@ def silu(x: Any) -> Any:
     return x * sigmoid(x)
 
 
-def mish(x: Any) -> Any:
+def mish(x: Array) -> Array:
     """Return x tanh(softplus(x)).
 
     >>> fad.nn.functional.mish(np.array([-1.0, 0.0, 2.0])).round(3)
@@ -166,7 +168,7 @@ def mish(x: Any) -> Any:
     return x * np.tanh(softplus(x))
 
 
-def hardsigmoid(x: Any) -> Any:
+def hardsigmoid(x: Array) -> Array:
     """Return ``relu6(x + 3) / 6``.
 
     >>> fad.nn.functional.hardsigmoid(np.array([-4.0, 0.0, 4.0]))
@@ -175,7 +177,7 @@ def hardsigmoid(x: Any) -> Any:
     return relu6(x + 3.0) / 6.0
 
 
-def hardswish(x: Any) -> Any:
+def hardswish(x: Array) -> Array:
     """Return x times ``hardsigmoid`` of x.
 
     >>> fad.nn.functional.hardswish(np.array([-4.0, 0.0, 4.0]))
@@ -184,7 +186,7 @@ def hardswish(x: Any) -> Any:
     return x * hardsigmoid(x)
 
 
-def hardshrink(x: Any, lambd: float = 0.5) -> Any:
+def hardshrink(x: Array, lambd: float = 0.5) -> Array:
     """Return x where its size is larger than `lambd`, else 0.
 
     >>> fad.nn.functional.hardshrink(np.array([-1.0, 0.2, 2.0]))
@@ -193,7 +195,7 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Any:
     return np.where(np.abs(x) > lambd, x, 0.0)
 
 
-def softshrink(x: Any, lambd: float = 0.5) -> Any:
+def softshrink(x: Array, lambd: float = 0.5) -> Array:
     """Return x brought closer to 0 by `lambd`, and 0 where it is closer than that.
 
     >>> fad.nn.functional.softshrink(np.array([-1.0, 0.2, 2.0]))
@@ -202,7 +204,7 @@ def softshrink(x: Any, lambd: float = 0.5) -> Any:
     return x - hardtanh(x, -lambd, lambd) if lambd else x
 
 
-def tanhshrink(x: Any) -> Any:
+def tanhshrink(x: Array) -> Array:
     """Return ``x - tanh(x)``.
 
     >>> fad.nn.functional.tanhshrink(np.array([-1.0, 0.0, 2.0])).round(3)
@@ -211,7 +213,7 @@ def tanhshrink(x: Any) -> Any:
     return x - np.tanh(x)
 
 
-def threshold(x: Any, threshold: float, value: float) -> Any:
+def threshold(x: Array, threshold: float, value: float) -> Array:
     """Return x where it is larger than a threshold, else `value`.
 
     >>> fad.nn.functional.threshold(np.array([-1.0, 0.0, 2.0]), 1.0, 9.0)
@@ -220,7 +222,7 @@ def threshold(x: Any, threshold: float, value: float) -> Any:
     return np.where(x > threshold, x, value)
 
 
-def prelu(x: Any, weight: Any) -> Any:
+def prelu(x: Array, weight: Array) -> Array:
     """Return x where it is positive, else weight times x: weight has one element, or one per channel (axis 1).
 
     >>> fad.nn.functional.prelu(np.array([-1.0, 0.0, 2.0]), np.array(np.array([0.25])))
@@ -231,7 +233,7 @@ def prelu(x: Any, weight: Any) -> Any:
     return np.where(x > 0.0, x, weight * x)
 
 
-def gelu(x: Any, approximate: str = "none") -> Any:
+def gelu(x: Array, approximate: str = "none") -> Array:
     """Return x times the normal distribution function of x; ``approximate="tanh"`` is the usual approximation of it.
 
     >>> fad.nn.functional.gelu(np.array([-1.0, 0.0, 2.0])).round(3)
@@ -244,7 +246,7 @@ def gelu(x: Any, approximate: str = "none") -> Any:
     raise ValueError(f"approximate must be 'none' or 'tanh', not {approximate!r}")
 
 
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: Array, axis: int = -1) -> Array:
     """Return the first half of x along an axis, times the logistic function of the second half.
 
     >>> fad.nn.functional.glu(np.array([3.0, 0.0]))
@@ -257,7 +259,7 @@ def glu(x: Any, axis: int = -1) -> Any:
 # --- over an axis --------------------------------------------------------------------------------------------------
 
 
-def softmax(x: Any, axis: int = -1) -> Any:
+def softmax(x: Array, axis: int = -1) -> Array:
     """Return exp(x) / sum(exp(x)) along an axis, without overflow.
 
     >>> softmax(np.array([0.0, 0.0]))
@@ -268,7 +270,7 @@ def softmax(x: Any, axis: int = -1) -> Any:
     return bind(softmax_p, x, axis=normalize_axis(axis, x.ndim))
 
 
-def softmin(x: Any, axis: int = -1) -> Any:
+def softmin(x: Array, axis: int = -1) -> Array:
     """Return :func:`softmax` of -x.
 
     >>> fad.nn.functional.softmin(np.array([0.0, 0.0]))
@@ -277,7 +279,7 @@ def softmin(x: Any, axis: int = -1) -> Any:
     return softmax(-x, axis)
 
 
-def log_softmax(x: Any, axis: int = -1) -> Any:
+def log_softmax(x: Array, axis: int = -1) -> Array:
     """Return the logarithm of ``softmax``, accurate where that underflows.
 
     >>> log_softmax(np.array([0.0, 1000.0]))
@@ -291,7 +293,7 @@ def log_softmax(x: Any, axis: int = -1) -> Any:
 # --- layers --------------------------------------------------------------------------------------------------------
 
 
-def linear(x: Any, weight: Any, bias: Any = None) -> Any:
+def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     """Return ``x @ weight.T + bias``: x of shape (..., in), weight (out, in), bias (out,), result (..., out).
 
     >>> linear(np.ones(2), np.array([[1.0, 2.0]]), np.array([0.5]))
@@ -305,7 +307,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     return x @ weight.T if bias is None else bind(affine, x, weight, bias)
 
 
-def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Any:
+def embedding(indices: Array, weight: Array, padding_idx: int | None = None) -> Array:
     """Return the rows of `weight` at whole numbers: shape ``(*indices.shape, width)``.
 
     The row `padding_idx` gets no gradient.
@@ -320,7 +322,7 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Any:
     return np.where((indices == padding_idx)[..., None], stop_gradient(rows), rows)
 
 
-def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
+def bilinear(x1: Array, x2: Array, weight: Array, bias: Array | None = None) -> Array:
     """Return ``x1ᵀ weight[k] x2 + bias[k]`` for each k: shapes (..., a), (..., b), (out, a, b) -> (..., out).
 
     >>> bilinear(np.array([1.0, 2.0]), np.array([3.0, 4.0]), np.ones((1, 2, 2)))
@@ -331,8 +333,9 @@ def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
 
 
 def embedding_bag(
-    indices: Any, weight: Any, offsets: Any = None, mode: str = "mean", per_sample_weights: Any = None
-) -> Any:
+    indices: Array, weight: Array, offsets: Array | None = None, mode: str = "mean",
+    per_sample_weights: Array | None = None,
+) -> Array:  # fmt: skip
     """Return for each bag of whole numbers the ``"sum"``, ``"mean"`` or ``"max"`` of the rows of `weight` at them.
 
     A bag is a row of `indices`; or, if they have one axis, what lies between two of the `offsets`, where bags begin.
@@ -367,7 +370,7 @@ def _one_bag(rows: Any, mode: str) -> Any:
     return _OF_BAGS[mode](rows, axis=0)
 
 
-def one_hot(labels: Any, num_classes: int, dtype: Any = float) -> Any:
+def one_hot(labels: Array, num_classes: int, dtype: DTypeLike = float) -> Array:
     """Return an array with a last axis of `num_classes`: 1 at the label, 0 elsewhere.
 
     >>> one_hot(np.array([2, 0]), 3)
@@ -378,7 +381,7 @@ def one_hot(labels: Any, num_classes: int, dtype: Any = float) -> Any:
     return (labels[..., None] == counting(num_classes, labels)).astype(dtype)
 
 
-def dropout(x: Any, p: float = 0.5, *, key: Any, training: bool = True) -> Any:
+def dropout(x: Array, p: float = 0.5, *, key: Key, training: bool = True) -> Array:
     """Return x with each element set to 0 with probability p, and the others divided by 1 - p.
 
     A pure function of the random key: the same key drops the same elements.
@@ -400,8 +403,8 @@ def _check_probability(p: float) -> None:
         raise ValueError(f"p is a probability, not {p}")
 
 
-def _channels_dropped(dims: int) -> Any:
-    def drop(x: Any, p: float = 0.5, *, key: Any, training: bool = True) -> Any:
+def _channels_dropped(dims: int) -> Callable:
+    def drop(x: Array, p: float = 0.5, *, key: Key, training: bool = True) -> Array:
         _check_probability(p)
         if not training or p == 0.0:
             return x
@@ -422,7 +425,7 @@ def _channels_dropped(dims: int) -> Any:
 dropout1d, dropout2d, dropout3d = map(_channels_dropped, (1, 2, 3))
 
 
-def alpha_dropout(x: Any, p: float = 0.5, *, key: Any, training: bool = True) -> Any:
+def alpha_dropout(x: Array, p: float = 0.5, *, key: Key, training: bool = True) -> Array:
     """Return x with elements set to the lower end of `selu`, and all brought back to mean 0 and variance 1
     (Klambauer et al., 2017).
 
@@ -440,7 +443,7 @@ def alpha_dropout(x: Any, p: float = 0.5, *, key: Any, training: bool = True) ->
     return a * np.where(keep, x, low) - a * low * p
 
 
-def gumbel_softmax(x: Any, tau: float = 1.0, hard: bool = False, axis: int = -1, *, key: Any) -> Any:
+def gumbel_softmax(x: Array, tau: float = 1.0, hard: bool = False, axis: int = -1, *, key: Key) -> Array:
     """Return a relaxed draw of a class from logits: the softmax of x plus Gumbel's noise, over `tau`.
 
     With `hard` the result has a single one, and the derivative of the relaxed draw (E. Jang et al., ICLR 2017).
@@ -457,7 +460,7 @@ def gumbel_softmax(x: Any, tau: float = 1.0, hard: bool = False, axis: int = -1,
     return best - value + y
 
 
-def attention_weights(query: Any, key: Any, mask: Any = None, *, is_causal: bool = False) -> Any:
+def attention_weights(query: Array, key: Key, mask: Array | None = None, *, is_causal: bool = False) -> Array:
     """Return softmax(query keyᵀ / √d), the weights of :func:`scaled_dot_product_attention`: shape (..., L, S).
 
     >>> fad.nn.functional.attention_weights(np.ones((1, 2)), np.ones((4, 2)))
@@ -474,9 +477,9 @@ def attention_weights(query: Any, key: Any, mask: Any = None, *, is_causal: bool
 
 
 def scaled_dot_product_attention(
-    query: Any, key: Any, value: Any, mask: Any = None, *,
-    is_causal: bool = False, dropout_p: float = 0.0, dropout_key: Any = None,
-) -> Any:  # fmt: skip
+    query: Array, key: Key, value: Array, mask: Array | None = None, *,
+    is_causal: bool = False, dropout_p: float = 0.0, dropout_key: Key | None = None,
+) -> Array:  # fmt: skip
     """Return softmax(query keyᵀ / √d) value: shapes (..., L, d), (..., S, d), (..., S, v) -> (..., L, v).
 
     `mask` is boolean (true: may attend) or is added to the scores; `is_causal` lets position i attend to 0 ... i only.

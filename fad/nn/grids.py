@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from fad.nn.fused import counting
+from fad.typing import Array
 
 __all__ = ["affine_grid", "grid_sample"]
 
 
-def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Any:
+def affine_grid(theta: Array, size: Sequence[int], align_corners: bool = False) -> Array:
     """Return where an affine map sends each pixel: theta (N, 2, 3), size (N, C, H, W) -> (N, H, W, 2), x before y.
 
     The image goes from -1 to 1 in both directions, between its edges or, with `align_corners`, the middles of its
@@ -38,8 +40,8 @@ def _middles(n: int, like: Any, align_corners: bool) -> Any:
 
 
 def grid_sample(
-    x: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
-) -> Any:
+    x: Array, grid: Array, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
+) -> Array:
     """Return images (N, C, H, W) at the places of a grid (N, h, w, 2), x before y, each from -1 to 1: (N, C, h, w).
 
     `mode` is ``"bilinear"`` or ``"nearest"``; `padding_mode` says what lies outside: ``"zeros"``, ``"border"`` (the

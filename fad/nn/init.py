@@ -13,6 +13,7 @@ import numpy as np
 
 from fad import backends, config, random
 from fad.nn.parameters import document_initialisers
+from fad.typing import Array, DTypeLike, Key, Shape
 
 _stream: ContextVar[Any] = ContextVar("init_stream", default=None)
 
@@ -32,7 +33,7 @@ def seed(value: int) -> Iterator[None]:
         _stream.reset(token)
 
 
-def next_key(key: Any = None) -> Any:
+def next_key(key: Key | None = None) -> Key:
     """Return a key for a new layer: the one given (or made from a seed), the next of :func:`seed`, or a fresh one.
 
     >>> fad.nn.init.next_key(fad.random.key(0)) is not None
@@ -59,7 +60,7 @@ def fans(shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[1] * field, shape[0] * field
 
 
-def uniform(key: Any, shape: Any, low: float = 0.0, high: float = 1.0, dtype: Any = None) -> Any:
+def uniform(key: Key, shape: Shape, low: float = 0.0, high: float = 1.0, dtype: DTypeLike | None = None) -> Array:
     """Return numbers uniform in [low, high).
 
     >>> fad.nn.init.uniform(fad.random.key(0), (2, 3)).shape
@@ -68,7 +69,7 @@ def uniform(key: Any, shape: Any, low: float = 0.0, high: float = 1.0, dtype: An
     return random.uniform(key, shape, dtype, float(low), float(high))
 
 
-def normal(key: Any, shape: Any, mean: float = 0.0, std: float = 1.0, dtype: Any = None) -> Any:
+def normal(key: Key, shape: Shape, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike | None = None) -> Array:
     """Return normal numbers of a mean and a standard deviation.
 
     >>> fad.nn.init.normal(fad.random.key(0), (2, 3), std=0.02).shape
@@ -77,7 +78,7 @@ def normal(key: Any, shape: Any, mean: float = 0.0, std: float = 1.0, dtype: Any
     return mean + std * random.normal(key, shape, dtype)
 
 
-def zeros(shape: Any, dtype: Any = None) -> Any:
+def zeros(shape: Shape, dtype: DTypeLike | None = None) -> Array:
     """Return zeros, in the default dtype of new parameters unless one is given.
 
     >>> fad.nn.init.zeros(2)
@@ -86,7 +87,7 @@ def zeros(shape: Any, dtype: Any = None) -> Any:
     return backends.default().from_host(np.zeros(shape, dtype or config.default_dtype.get()))
 
 
-def ones(shape: Any, dtype: Any = None) -> Any:
+def ones(shape: Shape, dtype: DTypeLike | None = None) -> Array:
     """Return ones, in the default dtype of new parameters unless one is given.
 
     >>> fad.nn.init.ones(2)
@@ -95,7 +96,7 @@ def ones(shape: Any, dtype: Any = None) -> Any:
     return backends.default().from_host(np.ones(shape, dtype or config.default_dtype.get()))
 
 
-def constant(value: float, shape: Any, dtype: Any = None) -> Any:
+def constant(value: float, shape: Shape, dtype: DTypeLike | None = None) -> Array:
     """Return an array filled with a number.
 
     >>> fad.nn.init.constant(3.0, 2)
@@ -105,8 +106,9 @@ def constant(value: float, shape: Any, dtype: Any = None) -> Any:
 
 
 def trunc_normal(
-    key: Any, shape: Any, mean: float = 0.0, std: float = 1.0, low: float = -2.0, high: float = 2.0, dtype: Any = None
-) -> Any:
+    key: Key, shape: Shape, mean: float = 0.0, std: float = 1.0, low: float = -2.0, high: float = 2.0,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Return normal numbers of a mean and a standard deviation, of which those outside [low, high] do not occur.
 
     >>> bool(abs(fad.nn.init.trunc_normal(fad.random.key(0), (100,))).max() <= 2.0)
@@ -115,7 +117,7 @@ def trunc_normal(
     return mean + std * random.truncated_normal(key, (low - mean) / std, (high - mean) / std, shape, dtype)
 
 
-def eye(shape: tuple[int, int], dtype: Any = None) -> Any:
+def eye(shape: tuple[int, int], dtype: DTypeLike | None = None) -> Array:
     """Return a matrix with ones on the diagonal, with which a Linear layer starts as the identity.
 
     >>> fad.nn.init.eye((2, 3))
@@ -127,7 +129,7 @@ def eye(shape: tuple[int, int], dtype: Any = None) -> Any:
     return backends.default().from_host(np.eye(*shape, dtype=dtype or config.default_dtype.get()))
 
 
-def dirac(shape: tuple[int, ...], groups: int = 1, dtype: Any = None) -> Any:
+def dirac(shape: tuple[int, ...], groups: int = 1, dtype: DTypeLike | None = None) -> Array:
     """Return a kernel ``(out, in / groups, *kernel)`` with which a convolution starts as the identity in each channel.
 
     >>> dirac((2, 2, 3))[1]
@@ -158,7 +160,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return gains[nonlinearity]
 
 
-def xavier_uniform(key: Any, shape: Any, gain: float = 1.0, dtype: Any = None) -> Any:
+def xavier_uniform(key: Key, shape: Shape, gain: float = 1.0, dtype: DTypeLike | None = None) -> Array:
     """Return numbers uniform in ±gain √(6 / (fan_in + fan_out)) (X. Glorot and Y. Bengio, 2010).
 
     >>> bool(abs(fad.nn.init.xavier_uniform(fad.random.key(0), (4, 2))).max() <= 1.0)
@@ -168,7 +170,7 @@ def xavier_uniform(key: Any, shape: Any, gain: float = 1.0, dtype: Any = None) -
     return uniform(key, shape, -bound, bound, dtype)
 
 
-def xavier_normal(key: Any, shape: Any, gain: float = 1.0, dtype: Any = None) -> Any:
+def xavier_normal(key: Key, shape: Shape, gain: float = 1.0, dtype: DTypeLike | None = None) -> Array:
     """Return normal numbers of standard deviation gain √(2 / (fan_in + fan_out)) (X. Glorot and Y. Bengio, 2010).
 
     >>> fad.nn.init.xavier_normal(fad.random.key(0), (4, 2)).shape
@@ -177,7 +179,9 @@ def xavier_normal(key: Any, shape: Any, gain: float = 1.0, dtype: Any = None) ->
     return normal(key, shape, 0.0, gain * math.sqrt(2.0 / sum(fans(shape))), dtype)
 
 
-def kaiming_uniform(key: Any, shape: Any, gain: float = math.sqrt(2.0), mode: str = "fan_in", dtype: Any = None) -> Any:
+def kaiming_uniform(
+    key: Key, shape: Shape, gain: float = math.sqrt(2.0), mode: str = "fan_in", dtype: DTypeLike | None = None
+) -> Array:
     """Return numbers uniform in ±gain √(3 / fan) (K. He et al., 2015); the default gain is for ReLU.
 
     >>> bool(np.abs(kaiming_uniform(random.key(0), (4, 6))).max() <= 1.0)
@@ -187,7 +191,9 @@ def kaiming_uniform(key: Any, shape: Any, gain: float = math.sqrt(2.0), mode: st
     return uniform(key, shape, -bound, bound, dtype)
 
 
-def kaiming_normal(key: Any, shape: Any, gain: float = math.sqrt(2.0), mode: str = "fan_in", dtype: Any = None) -> Any:
+def kaiming_normal(
+    key: Key, shape: Shape, gain: float = math.sqrt(2.0), mode: str = "fan_in", dtype: DTypeLike | None = None
+) -> Array:
     """Return normal numbers of standard deviation gain / √fan (K. He et al., 2015); the default gain is for ReLU.
 
     >>> fad.nn.init.kaiming_normal(fad.random.key(0), (4, 2)).shape
@@ -202,7 +208,7 @@ def _fan(shape: Any, mode: str) -> int:
     return fans(shape)[mode == "fan_out"]
 
 
-def orthogonal(key: Any, shape: Any, gain: float = 1.0, dtype: Any = None) -> Any:
+def orthogonal(key: Key, shape: Shape, gain: float = 1.0, dtype: DTypeLike | None = None) -> Array:
     """Return gain times a random matrix with orthonormal rows or columns, whichever are fewer; later axes are columns.
 
     >>> w = orthogonal(random.key(0), (2, 3))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from fad import random
 from fad.nn import functional as F
 from fad.nn import init
 from fad.nn.module import Module
+from fad.typing import Array, DTypeLike, Key
 
 
 class Linear(Module):
@@ -21,7 +21,10 @@ class Linear(Module):
     (5, 2)
     """
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, *, key: Any = None, dtype: Any = None):
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, *, key: Key | None = None,
+        dtype: DTypeLike | None = None,
+    ):  # fmt: skip
         self.in_features = in_features
         self.out_features = out_features
         k1, k2 = random.split(init.next_key(key))
@@ -29,7 +32,7 @@ class Linear(Module):
         self.weight = init.uniform(k1, (out_features, in_features), -bound, bound, dtype)
         self.bias = init.uniform(k2, (out_features,), -bound, bound, dtype) if bias else None
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         return F.linear(x, self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -46,7 +49,7 @@ class Bilinear(Module):
 
     def __init__(
         self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, *,
-        key: Any = None, dtype: Any = None,
+        key: Key | None = None, dtype: DTypeLike | None = None,
     ):  # fmt: skip
         self.in1_features = in1_features
         self.in2_features = in2_features
@@ -56,7 +59,7 @@ class Bilinear(Module):
         self.weight = init.uniform(k1, (out_features, in1_features, in2_features), -bound, bound, dtype)
         self.bias = init.uniform(k2, (out_features,), -bound, bound, dtype) if bias else None
 
-    def forward(self, x1: Any, x2: Any) -> Any:
+    def forward(self, x1: Array, x2: Array) -> Array:
         return F.bilinear(x1, x2, self.weight, self.bias)
 
     def extra_repr(self) -> str:

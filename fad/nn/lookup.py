@@ -10,6 +10,7 @@ from fad import random
 from fad.nn import functional as F
 from fad.nn import init
 from fad.nn.module import Buffer, Module
+from fad.typing import Array, DTypeLike, Key
 
 
 class Embedding(Module):
@@ -23,7 +24,7 @@ class Embedding(Module):
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, *,
-        key: Any = None, dtype: Any = None,
+        key: Key | None = None, dtype: DTypeLike | None = None,
     ):  # fmt: skip
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"padding_idx={padding_idx} is no row of a table of {num_embeddings}")
@@ -34,7 +35,7 @@ class Embedding(Module):
         if padding_idx is not None:
             self.weight[padding_idx] = 0.0
 
-    def forward(self, indices: Any) -> Any:
+    def forward(self, indices: Array) -> Array:
         return F.embedding(indices, self.weight, self.padding_idx)
 
     def extra_repr(self) -> str:
@@ -49,14 +50,15 @@ class EmbeddingBag(Module):
     """
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, mode: str = "mean", *, key: Any = None, dtype: Any = None
-    ):
+        self, num_embeddings: int, embedding_dim: int, mode: str = "mean", *, key: Key | None = None,
+        dtype: DTypeLike | None = None,
+    ):  # fmt: skip
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.mode = mode
         self.weight = init.normal(init.next_key(key), (num_embeddings, embedding_dim), dtype=dtype)
 
-    def forward(self, indices: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+    def forward(self, indices: Array, offsets: Array = None, per_sample_weights: Array = None) -> Array:
         return F.embedding_bag(indices, self.weight, offsets, self.mode, per_sample_weights)
 
     def extra_repr(self) -> str:
@@ -79,14 +81,14 @@ class Dropout(Module):
 
     function = staticmethod(F.dropout)
 
-    def __init__(self, p: float = 0.5, *, key: Any = None):
+    def __init__(self, p: float = 0.5, *, key: Key | None = None):
         if not 0.0 <= p <= 1.0:
             raise ValueError(f"p is a probability, not {p}")
         self.p = p
         self.key = Buffer(init.next_key(key), persistent=False)
         self.calls: Any = Buffer(np.array(0), persistent=False)
 
-    def forward(self, x: Any, *, key: Any = None) -> Any:
+    def forward(self, x: Array, *, key: Array = None) -> Array:
         if not self.training or self.p == 0.0:
             return x
         if key is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from fad.errors import ShapeMismatchError
 from fad.nn.fused import counting, cross_entropy_p, log_softmax_p
 from fad.nn.labels import check_integer_labels, checked_labels_p
 from fad.ops.structural import normalize_axis
+from fad.typing import Array
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
@@ -45,15 +47,15 @@ def _same_shape(name: str, x: Any, y: Any) -> None:
 
 
 def cross_entropy(
-    input: Any,
-    target: Any,
-    weight: Any = None,
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
     *,
     ignore_index: int | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
     axis: int | None = None,
-) -> Any:
+) -> Array:
     """Return the negative logarithm of the softmax probability of the right class.
 
     Parameters
@@ -130,13 +132,13 @@ def _pick_loss(logs, target, weight, ignore_index, reduction, smoothing):
 
 
 def nll_loss(
-    input: Any,
-    target: Any,
-    weight: Any = None,
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
     *,
     ignore_index: int | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Array:
     """Return minus the logarithmic probability of the right class; the classes are along axis 1 (0 if the only one).
 
     >>> nll_loss(np.log(np.array([[0.5, 0.5]])), np.array([1]))
@@ -150,8 +152,9 @@ def nll_loss(
 
 
 def binary_cross_entropy_with_logits(
-    input: Any, target: Any, weight: Any = None, *, pos_weight: Any = None, reduction: str = "mean"
-) -> Any:
+    input: Array, target: Array, weight: Array | None = None, *, pos_weight: Array | None = None,
+    reduction: str = "mean",
+) -> Array:  # fmt: skip
     """Return -t log σ(x) - (1 - t) log(1 - σ(x)), exact for large ``|x|``; `pos_weight` multiplies the first term.
 
     >>> binary_cross_entropy_with_logits(np.array([0.0, 800.0]), np.array([0.0, 1.0]))
@@ -166,7 +169,7 @@ def binary_cross_entropy_with_logits(
     return reduce(rows if weight is None else rows * weight, reduction)
 
 
-def binary_cross_entropy(input: Any, target: Any, weight: Any = None, *, reduction: str = "mean") -> Any:
+def binary_cross_entropy(input: Array, target: Array, weight: Array | None = None, *, reduction: str = "mean") -> Array:
     """Return -t log p - (1 - t) log(1 - p) of probabilities p; the logarithms are at least -100, as in PyTorch.
 
     >>> fad.grad(fad.nn.functional.binary_cross_entropy)(np.array([0.5, 0.25]), np.array([1.0, 0.0])).round(3)
@@ -177,7 +180,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, *, reducti
     return reduce(rows if weight is None else rows * weight, reduction)
 
 
-def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+def soft_margin_loss(input: Array, target: Array, *, reduction: str = "mean") -> Array:
     """Return log(1 + exp(-t x)) for targets t of -1 and 1.
 
     >>> fad.nn.functional.soft_margin_loss(np.array([0.0, 0.0]), np.array([1.0, -1.0])).round(3)
@@ -187,7 +190,9 @@ def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any
     return reduce(np.logaddexp(-target * input, 0.0), reduction)
 
 
-def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, *, reduction: str = "mean") -> Any:
+def multilabel_soft_margin_loss(
+    input: Array, target: Array, weight: Array | None = None, *, reduction: str = "mean"
+) -> Array:
     """Return the mean over classes, the last axis, of :func:`binary_cross_entropy_with_logits`.
 
     >>> fad.nn.functional.multilabel_soft_margin_loss(np.zeros((1, 2)), np.array([[1.0, 0.0]])).round(3)
@@ -198,8 +203,9 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, *, 
 
 
 def multi_margin_loss(
-    input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, *, reduction: str = "mean"
-) -> Any:
+    input: Array, target: Array, p: int = 1, margin: float = 1.0, weight: Array | None = None, *,
+    reduction: str = "mean",
+) -> Array:  # fmt: skip
     """Return the mean over the other classes of max(0, margin - input of the right class + theirs)^p.
 
     >>> multi_margin_loss(np.array([[0.5, 0.0, 1.0]]), np.array([0]))
@@ -219,7 +225,7 @@ def multi_margin_loss(
 # --- numbers -------------------------------------------------------------------------------------------------------
 
 
-def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+def mse_loss(input: Array, target: Array, *, reduction: str = "mean") -> Array:
     """Return the squared difference.
 
     >>> mse_loss(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
@@ -230,7 +236,7 @@ def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     return reduce(difference * difference, reduction)
 
 
-def l1_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+def l1_loss(input: Array, target: Array, *, reduction: str = "mean") -> Array:
     """Return the absolute difference.
 
     >>> fad.nn.functional.l1_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
@@ -240,7 +246,7 @@ def l1_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     return reduce(np.abs(input - target), reduction)
 
 
-def huber_loss(input: Any, target: Any, *, delta: float = 1.0, reduction: str = "mean") -> Any:
+def huber_loss(input: Array, target: Array, *, delta: float = 1.0, reduction: str = "mean") -> Array:
     """Return d²/2 where the difference d is at most `delta`, and ``delta (|d| - delta/2)`` beyond.
 
     >>> fad.grad(fad.nn.functional.huber_loss)(np.array([0.5, 3.0]), np.array([0.0, 0.0]))
@@ -251,7 +257,7 @@ def huber_loss(input: Any, target: Any, *, delta: float = 1.0, reduction: str = 
     return reduce(np.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction)
 
 
-def smooth_l1_loss(input: Any, target: Any, *, beta: float = 1.0, reduction: str = "mean") -> Any:
+def smooth_l1_loss(input: Array, target: Array, *, beta: float = 1.0, reduction: str = "mean") -> Array:
     """Return :func:`huber_loss` divided by its `delta`, here called `beta`; with beta 0 the absolute difference.
 
     >>> fad.nn.functional.smooth_l1_loss(np.array([0.5, 3.0]), np.array([0.0, 0.0]))
@@ -263,8 +269,8 @@ def smooth_l1_loss(input: Any, target: Any, *, beta: float = 1.0, reduction: str
 
 
 def gaussian_nll_loss(
-    input: Any, target: Any, var: Any, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
-) -> Any:
+    input: Array, target: Array, var: Array, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Array:
     """Return minus the logarithm of a normal density of mean `input` and variance `var` at `target`.
 
     >>> fad.nn.functional.gaussian_nll_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0]), np.array([1.0, 1.0]))
@@ -277,7 +283,7 @@ def gaussian_nll_loss(
     return reduce(rows + 0.5 * math.log(2.0 * math.pi) if full else rows, reduction)
 
 
-def kl_div(input: Any, target: Any, *, log_target: bool = False, reduction: str = "mean") -> Any:
+def kl_div(input: Array, target: Array, *, log_target: bool = False, reduction: str = "mean") -> Array:
     """Return t (log t - x) of a target t and logarithmic probabilities x; ``"batchmean"`` divides by the first axis.
 
     >>> fad.nn.functional.kl_div(np.log(np.array([0.5, 0.5])), np.array([0.5, 0.5]), reduction="sum")
@@ -292,7 +298,7 @@ def kl_div(input: Any, target: Any, *, log_target: bool = False, reduction: str 
     return np.sum(rows) / float(rows.shape[0]) if reduction == "batchmean" else reduce(rows, reduction)
 
 
-def cosine_similarity(x: Any, y: Any, axis: int = 1, eps: float = 1e-8) -> Any:
+def cosine_similarity(x: Array, y: Array, axis: int = 1, eps: float = 1e-8) -> Array:
     """Return the cosine of the angle between x and y along an axis.
 
     >>> fad.nn.functional.cosine_similarity(np.eye(2), np.ones((2, 2))).round(3)
@@ -305,7 +311,7 @@ def cosine_similarity(x: Any, y: Any, axis: int = 1, eps: float = 1e-8) -> Any:
 # --- pairs ---------------------------------------------------------------------------------------------------------
 
 
-def pairwise_distance(x: Any, y: Any, p: float = 2.0, eps: float = 1e-6) -> Any:
+def pairwise_distance(x: Array, y: Array, p: float = 2.0, eps: float = 1e-6) -> Array:
     """Return the p-norm of ``x - y + eps`` along the last axis.
 
     >>> fad.nn.functional.pairwise_distance(np.zeros((1, 2)), np.array([[3.0, 4.0]])).round(3)
@@ -314,7 +320,7 @@ def pairwise_distance(x: Any, y: Any, p: float = 2.0, eps: float = 1e-6) -> Any:
     return np.linalg.norm(x - y + eps, ord=p, axis=-1)
 
 
-def margin_ranking_loss(x: Any, y: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean") -> Any:
+def margin_ranking_loss(x: Array, y: Array, target: Array, margin: float = 0.0, *, reduction: str = "mean") -> Array:
     """Return max(0, margin - t (x - y)): t is 1 where x should be larger, -1 where y should.
 
     >>> fad.nn.functional.margin_ranking_loss(np.array([1.0, 2.0]), np.array([2.0, 1.0]), np.array([1.0, 1.0]))
@@ -323,7 +329,7 @@ def margin_ranking_loss(x: Any, y: Any, target: Any, margin: float = 0.0, *, red
     return reduce(np.maximum(margin - target * (x - y), 0.0), reduction)
 
 
-def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, *, reduction: str = "mean") -> Any:
+def hinge_embedding_loss(input: Array, target: Array, margin: float = 1.0, *, reduction: str = "mean") -> Array:
     """Return the input, a distance, where the target is 1, and max(0, margin - input) where it is -1.
 
     >>> fad.nn.functional.hinge_embedding_loss(np.array([0.5, 0.25]), np.array([1.0, -1.0]))
@@ -333,7 +339,7 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, *, reduct
     return reduce(np.where(target > 0, input, np.maximum(margin - input, 0.0)), reduction)
 
 
-def cosine_embedding_loss(x: Any, y: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean") -> Any:
+def cosine_embedding_loss(x: Array, y: Array, target: Array, margin: float = 0.0, *, reduction: str = "mean") -> Array:
     """Return 1 - cos(x, y) where the target is 1, and max(0, cos(x, y) - margin) where it is -1.
 
     >>> fad.nn.functional.cosine_embedding_loss(np.eye(2), np.ones((2, 2)), np.array([1.0, -1.0])).round(3)
@@ -344,9 +350,9 @@ def cosine_embedding_loss(x: Any, y: Any, target: Any, margin: float = 0.0, *, r
 
 
 def triplet_margin_loss(
-    anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
+    anchor: Array, positive: Array, negative: Array, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
     swap: bool = False, *, reduction: str = "mean",
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return max(0, d(anchor, positive) - d(anchor, negative) + margin), d the :func:`pairwise_distance`; with `swap`
     d(positive, negative) takes the place of the second where it is smaller.
 
@@ -360,9 +366,9 @@ def triplet_margin_loss(
 
 
 def triplet_margin_with_distance_loss(
-    anchor: Any, positive: Any, negative: Any, *, distance_function: Any = None, margin: float = 1.0,
+    anchor: Array, positive: Array, negative: Array, *, distance_function: Callable | None = None, margin: float = 1.0,
     swap: bool = False, reduction: str = "mean",
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return :func:`triplet_margin_loss` with another distance than :func:`pairwise_distance`.
 
     >>> a, far = np.zeros((1, 2)), np.ones((1, 2))
@@ -376,8 +382,9 @@ def triplet_margin_with_distance_loss(
 
 
 def poisson_nll_loss(
-    input: Any, target: Any, *, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
-) -> Any:
+    input: Array, target: Array, *, log_input: bool = True, full: bool = False, eps: float = 1e-8,
+    reduction: str = "mean",
+) -> Array:  # fmt: skip
     """Return minus the logarithmic probability of counts under rates, or logarithms of rates with `log_input`, without
     the part that the input does not change; `full` adds Stirling's approximation of it.
 

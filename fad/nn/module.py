@@ -26,6 +26,7 @@ from fad.errors import FadError, ImpureFunctionError
 from fad.nn.structure import CONTAINERS, RESERVED, flatten_module, is_array, unflatten_module
 from fad.nn.summary import table
 from fad.transforms.vmap import BatchTrace
+from fad.typing import Array
 
 
 class StateDictError(FadError, ValueError):
@@ -53,7 +54,7 @@ class Parameter:
 
     __slots__ = ("data", "requires_grad")
 
-    def __init__(self, data: Any, requires_grad: bool = True):
+    def __init__(self, data: Array, requires_grad: bool = True):
         self.data = data if hasattr(data, "dtype") and not is_numpy_scalar(data) else np.asarray(data)
         self.requires_grad = requires_grad
 
@@ -69,7 +70,7 @@ class Buffer:
 
     __slots__ = ("data", "persistent")
 
-    def __init__(self, data: Any, persistent: bool = True):
+    def __init__(self, data: Array, persistent: bool = True):
         self.data = data if hasattr(data, "dtype") else np.asarray(data)
         self.persistent = persistent
 
@@ -98,10 +99,10 @@ class Module(effects.Stateful):
         super().__init_subclass__(**kwargs)
         tree.register_node(cls, flatten_module, unflatten_module)
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *args: Any, **kwargs: Any) -> Array:
         raise NotImplementedError(f"{type(self).__name__} does not define forward(self, x)")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Array:
         return self.forward(*args, **kwargs)
 
     # --- attributes ---------------------------------------------------------------------------------------------

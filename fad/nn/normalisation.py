@@ -9,6 +9,7 @@ import numpy as np
 from fad.nn import functional as F
 from fad.nn import init
 from fad.nn.module import Buffer, Module
+from fad.typing import Array, DTypeLike
 
 
 class BatchNorm(Module):
@@ -29,7 +30,7 @@ class BatchNorm(Module):
         affine: bool = True,
         track_running_stats: bool = True,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ):
         self.num_features = num_features
         self.eps = eps
@@ -42,7 +43,7 @@ class BatchNorm(Module):
             self.running_var = Buffer(init.ones(num_features, dtype))
             self.num_batches_tracked: Any = Buffer(np.array(0))
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         if x.ndim not in self.ranks or x.shape[1] != self.num_features:
             raise ValueError(
                 f"{type(self).__name__} of {self.num_features} features needs an input of "
@@ -150,11 +151,11 @@ class InstanceNorm(BatchNorm):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
-        track_running_stats: bool = False, *, dtype: Any = None,
+        track_running_stats: bool = False, *, dtype: DTypeLike | None = None,
     ):  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype=dtype)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         whole = self.ranks[-1]
         if x.ndim not in self.ranks or x.shape[x.ndim - whole + 1] != self.num_features:
             raise ValueError(
@@ -222,7 +223,7 @@ class LocalResponseNorm(Module):
         self.beta = beta
         self.k = k
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         return F.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self) -> str:
@@ -237,8 +238,9 @@ class GroupNorm(Module):
     """
 
     def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, *, dtype: Any = None
-    ):
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, *,
+        dtype: DTypeLike | None = None,
+    ):  # fmt: skip
         if num_channels % num_groups:
             raise ValueError(f"num_channels={num_channels} must be a multiple of num_groups={num_groups}")
         self.num_groups = num_groups
@@ -247,7 +249,7 @@ class GroupNorm(Module):
         self.weight = init.ones(num_channels, dtype) if affine else None
         self.bias = init.zeros(num_channels, dtype) if affine else None
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise ValueError(
                 f"GroupNorm needs an input with {self.num_channels} channels on axis 1, not shape {x.shape}"
@@ -272,14 +274,14 @@ class LayerNorm(Module):
         elementwise_affine: bool = True,
         bias: bool = True,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ):
         self.normalized_shape = _as_shape(normalized_shape)
         self.eps = eps
         self.weight = init.ones(self.normalized_shape, dtype) if elementwise_affine else None
         self.bias = init.zeros(self.normalized_shape, dtype) if elementwise_affine and bias else None
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         _check_last(self, x)
         return F.layer_norm(x, self.weight, self.bias, self.eps, len(self.normalized_shape))
 
@@ -300,13 +302,13 @@ class RMSNorm(Module):
         eps: float | None = None,
         elementwise_affine: bool = True,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ):
         self.normalized_shape = _as_shape(normalized_shape)
         self.eps = eps
         self.weight = init.ones(self.normalized_shape, dtype) if elementwise_affine else None
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         _check_last(self, x)
         return F.rms_norm(x, self.weight, self.eps, len(self.normalized_shape))
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from fad.ops.pooling import avg_pool
+from fad.typing import Array
 
 __all__ = [
     "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm",
 ]  # fmt: skip
 
 
-def normalize(x: Any, axis: int = -1, eps: float = 1e-12) -> Any:
+def normalize(x: Array, axis: int = -1, eps: float = 1e-12) -> Array:
     """Return x divided by its Euclidean norm along an axis, or by `eps` where that is larger.
 
     >>> fad.nn.functional.normalize(np.array([3.0, 4.0]))
@@ -22,7 +21,9 @@ def normalize(x: Any, axis: int = -1, eps: float = 1e-12) -> Any:
     return x / np.maximum(np.linalg.norm(x, axis=axis, keepdims=True), eps)
 
 
-def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, axes: int = 1) -> Any:
+def layer_norm(
+    x: Array, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5, axes: int = 1
+) -> Array:
     """Return x with mean 0 and variance 1 over its last `axes` axes, times weight, plus bias.
 
     >>> fad.nn.functional.layer_norm(np.array([1.0, 3.0])).round(3)
@@ -35,7 +36,9 @@ def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, 
     return y if bias is None else y + bias
 
 
-def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def group_norm(
+    x: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
+) -> Array:
     """Return (batch, channels, ...) with mean 0 and variance 1 in each group of channels of each example, times weight,
     plus bias, both of shape (channels,).
 
@@ -53,7 +56,7 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
     return y if bias is None else y + bias.reshape(along)
 
 
-def rms_norm(x: Any, weight: Any = None, eps: float | None = None, axes: int = 1) -> Any:
+def rms_norm(x: Array, weight: Array | None = None, eps: float | None = None, axes: int = 1) -> Array:
     """Return x divided by the root of its mean square over its last `axes` axes, times weight.
 
     `eps` is by default the spacing of the dtype at 1, as in PyTorch.
@@ -67,8 +70,9 @@ def rms_norm(x: Any, weight: Any = None, eps: float | None = None, axes: int = 1
 
 
 def batch_norm(
-    x: Any, mean: Any = None, var: Any = None, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Any:
+    x: Array, mean: Array | None = None, var: Array = None, weight: Array | None = None,
+    bias: Array | None = None, eps: float = 1e-5,
+) -> Array:  # fmt: skip
     """Return (batch, channels, ...) with the mean of each channel subtracted, divided by its standard deviation, times
     weight, plus bias: all of shape (channels,). Without `mean` and `var`, those of x are taken.
 
@@ -88,7 +92,7 @@ def batch_norm(
     return y if bias is None else y + bias.reshape(along)
 
 
-def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def instance_norm(x: Array, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5) -> Array:
     """Return (batch, channels, ...) with mean 0 and variance 1 in each channel of each example, times weight, plus
     bias, both of shape (channels,) (D. Ulyanov et al., 2016).
 
@@ -98,7 +102,7 @@ def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-
     return group_norm(x, x.shape[1], weight, bias, eps)
 
 
-def local_response_norm(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
+def local_response_norm(x: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Array:
     """Return (batch, channels, ...) divided by ``(k + alpha mean)^beta``, the mean of squares over `size` channels
     around (A. Krizhevsky et al., 2012).
 

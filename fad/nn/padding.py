@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fad.nn import functional as F
 from fad.nn.module import Module
+from fad.typing import Array
 
 
 class Pad(Module):
@@ -15,8 +17,8 @@ class Pad(Module):
     dims = 0
     mode = "constant"
 
-    def __init__(self, padding: Any):
-        numbers = (padding,) * (2 * self.dims) if hasattr(padding, "__index__") else tuple(int(p) for p in padding)
+    def __init__(self, padding: int | Sequence[int]):
+        numbers: Any = (padding,) * (2 * self.dims) if hasattr(padding, "__index__") else tuple(int(p) for p in padding)
         if len(numbers) != 2 * self.dims:
             raise ValueError(
                 f"{type(self).__name__} needs one number, or {2 * self.dims} of them: before and after each axis, the "
@@ -24,7 +26,7 @@ class Pad(Module):
             )
         self.padding = numbers
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         if x.ndim not in (self.dims + 1, self.dims + 2):
             raise ValueError(
                 f"{type(self).__name__} needs (batch, channels) and {self.dims} axes more, or one example of that, not "
@@ -39,11 +41,11 @@ class Pad(Module):
 class ConstantPad(Pad):
     """What paddings with a value share."""
 
-    def __init__(self, padding: Any, value: float):
+    def __init__(self, padding: int | Sequence[int], value: float):
         super().__init__(padding)
         self.value = value
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         return F.pad(x, self.padding, self.mode, self.value)
 
     def extra_repr(self) -> str:
@@ -92,7 +94,7 @@ class ZeroPad1d(ConstantPad):
 
     dims = 1
 
-    def __init__(self, padding: Any):
+    def __init__(self, padding: int | Sequence[int]):
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:

@@ -15,6 +15,7 @@ from fad.nn import init
 from fad.nn.fused import counting
 from fad.nn.lookup import Dropout
 from fad.nn.module import Module
+from fad.typing import Array, DTypeLike, Key
 
 
 class Recurrent(Module):
@@ -38,8 +39,8 @@ class Recurrent(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ):
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -160,7 +161,7 @@ class LSTM(Recurrent):
         h = F.sigmoid(o) * np.tanh(c)
         return (h, c), h
 
-    def forward(self, x: Any, state: Any = None, *, lengths: Any = None) -> tuple:
+    def forward(self, x: Array, state: Array = None, *, lengths: Array = None) -> tuple:
         x, single = self._enter(x)
         h, c = (None, None) if state is None else state
         starts = list(zip(self._start(x, h, single), self._start(x, c, single), strict=True))
@@ -191,7 +192,7 @@ class RNN(Recurrent):
         h = np.tanh(h) if self.nonlinearity == "tanh" else F.relu(h)
         return h, h
 
-    def forward(self, x: Any, state: Any = None, *, lengths: Any = None) -> tuple:
+    def forward(self, x: Array, state: Array = None, *, lengths: Array = None) -> tuple:
         x, single = self._enter(x)
         y, ends = self._run(x, self._start(x, state, single), lengths)
         h = np.stack(ends)
@@ -238,7 +239,10 @@ class Cell(Module):
     gates = 1
     cell = Recurrent.cell
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *, key: Any = None, dtype: Any = None):
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, *, key: Key | None = None,
+        dtype: DTypeLike | None = None,
+    ):  # fmt: skip
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.bias = bias
@@ -265,7 +269,7 @@ class Cell(Module):
             )
         return np.zeros_like(x, shape=(*x.shape[:-1], self.hidden_size))
 
-    def forward(self, x: Any, state: Any = None) -> Any:
+    def forward(self, x: Array, state: Array | None = None) -> Array:
         zeros = self._zeros(x)
         return self._step(x, zeros if state is None else state)
 
@@ -282,7 +286,7 @@ class RNNCell(Cell):
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", *,
-        key: Any = None, dtype: Any = None,
+        key: Key | None = None, dtype: DTypeLike | None = None,
     ):  # fmt: skip
         super().__init__(input_size, hidden_size, bias, key=key, dtype=dtype)
         self.nonlinearity = _check_nonlinearity(nonlinearity)
@@ -311,7 +315,7 @@ class LSTMCell(Cell):
     gates = LSTM.gates
     cell = LSTM.cell
 
-    def forward(self, x: Any, state: Any = None) -> tuple:
+    def forward(self, x: Array, state: Array = None) -> tuple:
         zeros = self._zeros(x)
         return self._step(x, (zeros, zeros) if state is None else state)
 

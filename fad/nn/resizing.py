@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from fad.nn import functional as F
 from fad.nn.module import Module
+from fad.typing import Array
 
 
 class Upsample(Module):
@@ -17,8 +18,9 @@ class Upsample(Module):
     """
 
     def __init__(
-        self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
-    ):
+        self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None,
+        mode: str = "nearest", align_corners: bool | None = None,
+    ):  # fmt: skip
         if (size is None) == (scale_factor is None):
             raise ValueError("Upsample needs a size or a scale_factor, and not both")
         self.size = size
@@ -26,7 +28,7 @@ class Upsample(Module):
         self.mode = mode
         self.align_corners = align_corners
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         return F.interpolate(x, self.size, self.scale_factor, self.mode, bool(self.align_corners))
 
     def extra_repr(self) -> str:
@@ -46,7 +48,7 @@ class PixelShuffle(Module):
     def __init__(self, upscale_factor: int):
         self.upscale_factor = upscale_factor
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         return F.pixel_shuffle(x, self.upscale_factor)
 
     def extra_repr(self) -> str:
@@ -61,7 +63,7 @@ class UpsamplingNearest2d(Upsample):
              [1., 1., 2., 2.]]]])
     """
 
-    def __init__(self, size: Any = None, scale_factor: Any = None):
+    def __init__(self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None):
         super().__init__(size, scale_factor)
 
 
@@ -72,7 +74,7 @@ class UpsamplingBilinear2d(Upsample):
     (1, 1, 4, 4)
     """
 
-    def __init__(self, size: Any = None, scale_factor: Any = None):
+    def __init__(self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None):
         super().__init__(size, scale_factor, "bilinear", True)
 
 
@@ -86,7 +88,7 @@ class PixelUnshuffle(Module):
     def __init__(self, downscale_factor: int):
         self.downscale_factor = downscale_factor
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         return F.pixel_unshuffle(x, self.downscale_factor)
 
     def extra_repr(self) -> str:
@@ -103,7 +105,7 @@ class ChannelShuffle(Module):
     def __init__(self, groups: int):
         self.groups = groups
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         return F.channel_shuffle(x, self.groups)
 
     def extra_repr(self) -> str:
@@ -118,13 +120,16 @@ class Unfold(Module):
     (1, 12, 12)
     """
 
-    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1):
+    def __init__(
+        self, kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
+        stride: int | Sequence[int] = 1,
+    ):  # fmt: skip
         self.kernel_size = kernel_size
         self.dilation = dilation
         self.padding = padding
         self.stride = stride
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         return F.unfold(x, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
@@ -140,9 +145,12 @@ class Fold(Unfold):
              [1., 2., 1.]]]])
     """
 
-    def __init__(self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1):
+    def __init__(
+        self, output_size: int | Sequence[int], kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0, stride: int | Sequence[int] = 1,
+    ):  # fmt: skip
         super().__init__(kernel_size, dilation, padding, stride)
         self.output_size = output_size
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         return F.fold(x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)

@@ -14,6 +14,7 @@ from fad.nn.linear import Linear
 from fad.nn.lookup import Dropout
 from fad.nn.module import Module
 from fad.nn.normalisation import LayerNorm
+from fad.typing import Array, DTypeLike, Key
 
 _ACTIVATIONS: dict[str, Callable] = {"relu": F.relu, "gelu": F.gelu}
 
@@ -68,9 +69,9 @@ class TransformerEncoderLayer(Module):
     """
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Any = "relu",
-        *, layer_norm_eps: float = 1e-5, norm_first: bool = False, bias: bool = True, key: Any = None,
-        dtype: Any = None,
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: str | Callable = "relu", *, layer_norm_eps: float = 1e-5, norm_first: bool = False,
+        bias: bool = True, key: Key | None = None, dtype: DTypeLike | None = None,
     ):  # fmt: skip
         keys = random.split(init.next_key(key), 6)
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, key=keys[0], dtype=dtype)
@@ -84,7 +85,7 @@ class TransformerEncoderLayer(Module):
         self.norm_first = norm_first
         self.activation = _activation(activation)
 
-    def forward(self, x: Any, mask: Any = None, *, is_causal: bool = False) -> Any:
+    def forward(self, x: Array, mask: Array = None, *, is_causal: bool = False) -> Array:
         """Encode; `mask` and `is_causal` are those of :class:`MultiheadAttention`."""
         if self.norm_first:
             x = x + self._attend(self.norm1(x), mask, is_causal)
@@ -114,7 +115,7 @@ class TransformerEncoder(Module):
         self.layers = copies(encoder_layer, num_layers)
         self.norm = norm
 
-    def forward(self, x: Any, mask: Any = None, *, is_causal: bool = False) -> Any:
+    def forward(self, x: Array, mask: Array = None, *, is_causal: bool = False) -> Array:
         for layer in self.layers:
             x = layer(x, mask, is_causal=is_causal)
         return x if self.norm is None else self.norm(x)
@@ -132,9 +133,9 @@ class TransformerDecoderLayer(Module):
     """
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Any = "relu",
-        *, layer_norm_eps: float = 1e-5, norm_first: bool = False, bias: bool = True, key: Any = None,
-        dtype: Any = None,
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: str | Callable = "relu", *, layer_norm_eps: float = 1e-5, norm_first: bool = False,
+        bias: bool = True, key: Key | None = None, dtype: DTypeLike | None = None,
     ):  # fmt: skip
         keys = random.split(init.next_key(key), 8)
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, key=keys[0], dtype=dtype)
@@ -152,9 +153,9 @@ class TransformerDecoderLayer(Module):
         self.activation = _activation(activation)
 
     def forward(
-        self, x: Any, memory: Any, mask: Any = None, memory_mask: Any = None, *,
+        self, x: Array, memory: Array, mask: Array = None, memory_mask: Array = None, *,
         is_causal: bool = False, memory_is_causal: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Array:  # fmt: skip
         """Decode; the masks are those of :class:`MultiheadAttention`, to the decoder's own input and to the memory."""
         first = self.norm_first
         parts: list = [
@@ -184,9 +185,9 @@ class TransformerDecoder(Module):
         self.norm = norm
 
     def forward(
-        self, x: Any, memory: Any, mask: Any = None, memory_mask: Any = None, *,
+        self, x: Array, memory: Array, mask: Array = None, memory_mask: Array = None, *,
         is_causal: bool = False, memory_is_causal: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Array:  # fmt: skip
         for layer in self.layers:
             x = layer(x, memory, mask, memory_mask, is_causal=is_causal, memory_is_causal=memory_is_causal)
         return x if self.norm is None else self.norm(x)
@@ -205,8 +206,9 @@ class Transformer(Module):
 
     def __init__(
         self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
-        dim_feedforward: int = 2048, dropout: float = 0.1, activation: Any = "relu", *, layer_norm_eps: float = 1e-5,
-        norm_first: bool = False, bias: bool = True, key: Any = None, dtype: Any = None,
+        dim_feedforward: int = 2048, dropout: float = 0.1, activation: str | Callable = "relu", *,
+        layer_norm_eps: float = 1e-5, norm_first: bool = False, bias: bool = True, key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ):  # fmt: skip
         keys = random.split(init.next_key(key), 3)
         options: dict = {"layer_norm_eps": layer_norm_eps, "norm_first": norm_first, "bias": bias, "dtype": dtype}
@@ -221,9 +223,9 @@ class Transformer(Module):
             p[...] = init.xavier_uniform(k, p.shape, dtype=p.dtype)
 
     def forward(
-        self, src: Any, tgt: Any, src_mask: Any = None, tgt_mask: Any = None, memory_mask: Any = None, *,
+        self, src: Array, tgt: Array, src_mask: Array = None, tgt_mask: Array = None, memory_mask: Array = None, *,
         src_is_causal: bool = False, tgt_is_causal: bool = False, memory_is_causal: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Array:  # fmt: skip
         memory = self.encoder(src, src_mask, is_causal=src_is_causal)
         return self.decoder(
             tgt, memory, tgt_mask, memory_mask, is_causal=tgt_is_causal, memory_is_causal=memory_is_causal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from fad.ops.conv import conv_transpose as conv_transpose2d
 from fad.ops.conv import conv_transpose as conv_transpose3d
 from fad.ops.pooling import avg_pool, max_pool
 from fad.ops.windows import output_size, per_axis, taps
+from fad.typing import Array
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
@@ -77,12 +78,18 @@ def _make_pool(dims: int, kind: str) -> Callable:
     pool: Any
     if kind == "max":
 
-        def pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+        def pool(
+            x: Array, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+            padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+        ) -> Array:  # fmt: skip
             return pool_max(x, dims, kernel_size, stride, padding, dilation, ceil_mode)
 
     else:
 
-        def pool(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+        def pool(
+            x: Array, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+            padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+        ) -> Array:  # fmt: skip
             return pool_avg(x, dims, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
     pool.__name__ = pool.__qualname__ = f"{kind}_pool{dims}d"
@@ -124,7 +131,7 @@ def _adaptive(x: Any, sizes: Any, dims: int, reduce: Callable) -> Any:
     return x
 
 
-def adaptive_avg_pool1d(x: Any, output_size: Any) -> Any:
+def adaptive_avg_pool1d(x: Array, output_size: int | Sequence[int]) -> Array:
     """Return means over the last axis, of windows that cover it, `output_size` in number.
 
     >>> fad.nn.functional.adaptive_avg_pool1d(np.arange(4.0).reshape(1, 1, 4), 2)
@@ -133,7 +140,7 @@ def adaptive_avg_pool1d(x: Any, output_size: Any) -> Any:
     return _adaptive(x, output_size, 1, np.mean)
 
 
-def adaptive_avg_pool2d(x: Any, output_size: Any) -> Any:
+def adaptive_avg_pool2d(x: Array, output_size: int | Sequence[int]) -> Array:
     """Return means over the last two axes, `output_size` (one number, or two; None keeps an axis) along each.
 
     >>> adaptive_avg_pool2d(np.arange(16.0).reshape(1, 4, 4), (1, 2))
@@ -142,7 +149,7 @@ def adaptive_avg_pool2d(x: Any, output_size: Any) -> Any:
     return _adaptive(x, output_size, 2, np.mean)
 
 
-def adaptive_avg_pool3d(x: Any, output_size: Any) -> Any:
+def adaptive_avg_pool3d(x: Array, output_size: int | Sequence[int]) -> Array:
     """Return means over the last three axes, `output_size` (one number, or three; None keeps an axis) along each.
 
     >>> fad.nn.functional.adaptive_avg_pool3d(np.ones((1, 2, 4, 4, 4)), 1).shape
@@ -151,7 +158,7 @@ def adaptive_avg_pool3d(x: Any, output_size: Any) -> Any:
     return _adaptive(x, output_size, 3, np.mean)
 
 
-def adaptive_max_pool1d(x: Any, output_size: Any) -> Any:
+def adaptive_max_pool1d(x: Array, output_size: int | Sequence[int]) -> Array:
     """Return maxima over the last axis, of windows that cover it, `output_size` in number.
 
     >>> fad.nn.functional.adaptive_max_pool1d(np.arange(4.0).reshape(1, 1, 4), 2)
@@ -160,7 +167,7 @@ def adaptive_max_pool1d(x: Any, output_size: Any) -> Any:
     return _adaptive(x, output_size, 1, np.max)
 
 
-def adaptive_max_pool2d(x: Any, output_size: Any) -> Any:
+def adaptive_max_pool2d(x: Array, output_size: int | Sequence[int]) -> Array:
     """Return maxima over the last two axes, `output_size` (one number, or two; None keeps an axis) along each.
 
     >>> fad.nn.functional.adaptive_max_pool2d(np.arange(4.0).reshape(1, 1, 2, 2), 1)
@@ -169,7 +176,7 @@ def adaptive_max_pool2d(x: Any, output_size: Any) -> Any:
     return _adaptive(x, output_size, 2, np.max)
 
 
-def adaptive_max_pool3d(x: Any, output_size: Any) -> Any:
+def adaptive_max_pool3d(x: Array, output_size: int | Sequence[int]) -> Array:
     """Return maxima over the last three axes, `output_size` (one number, or three; None keeps an axis) along each.
 
     >>> fad.nn.functional.adaptive_max_pool3d(np.ones((1, 2, 4, 4, 4)), 1).shape
@@ -181,7 +188,7 @@ def adaptive_max_pool3d(x: Any, output_size: Any) -> Any:
 # --- padding and resizing ------------------------------------------------------------------------------------------
 
 
-def pad(x: Any, pad: Any, mode: str = "constant", value: float = 0.0) -> Any:
+def pad(x: Array, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Array:
     """Return x with its last axes made longer: `pad` is (before, after) of the last axis, then of the one before it ...
 
     `mode` is ``"constant"`` (filled with `value`), ``"reflect"``, ``"replicate"`` or ``"circular"``; negative numbers
@@ -204,8 +211,9 @@ def pad(x: Any, pad: Any, mode: str = "constant", value: float = 0.0) -> Any:
 
 
 def interpolate(
-    x: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool = False
-) -> Any:
+    x: Array, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest", align_corners: bool = False,
+) -> Array:  # fmt: skip
     """Return ``(N, C, *spatial)`` resized to `size`, or by `scale_factor`, along each spatial axis.
 
     `mode` is ``"nearest"``, or ``"linear"`` (of images ``"bilinear"``), between neighbours, of images ``"bicubic"``,
@@ -221,7 +229,7 @@ def interpolate(
     named = {1: "linear", 2: "bilinear", 3: "trilinear"}.get(dims), "bicubic" if dims == 2 else None
     if mode not in ("nearest", "area", "linear", *named):
         raise ValueError(f"mode {mode!r} is not known for an input with {dims} spatial axes")
-    given = size if scale_factor is None else scale_factor
+    given: Any = size if scale_factor is None else scale_factor
     given = (given,) * dims if np.ndim(given) == 0 else tuple(given)
     for axis, value in zip(range(2, x.ndim), given, strict=True):
         n = x.shape[axis]
@@ -264,7 +272,7 @@ def _between_four(x: Any, axis: int, places: Any) -> Any:
     return total
 
 
-def pixel_shuffle(x: Any, upscale_factor: int) -> Any:
+def pixel_shuffle(x: Array, upscale_factor: int) -> Array:
     """Return (..., C r², H, W) as (..., C, H r, W r): channels become places, r = `upscale_factor`.
 
     >>> fad.nn.functional.pixel_shuffle(np.ones((1, 4, 2, 2)), 2).shape
@@ -280,7 +288,7 @@ def pixel_shuffle(x: Any, upscale_factor: int) -> Any:
     return y.reshape(*lead, channels // (r * r), h * r, w * r)
 
 
-def pixel_unshuffle(x: Any, downscale_factor: int) -> Any:
+def pixel_unshuffle(x: Array, downscale_factor: int) -> Array:
     """Return (..., C, H r, W r) as (..., C r², H, W): the inverse of :func:`pixel_shuffle`, r = `downscale_factor`.
 
     >>> fad.nn.functional.pixel_unshuffle(np.ones((1, 1, 4, 4)), 2).shape
@@ -296,7 +304,7 @@ def pixel_unshuffle(x: Any, downscale_factor: int) -> Any:
     return y.reshape(*lead, channels * r * r, h // r, w // r)
 
 
-def channel_shuffle(x: Any, groups: int) -> Any:
+def channel_shuffle(x: Array, groups: int) -> Array:
     """Return (N, C, ...) with the channels of the groups dealt in turn.
 
     >>> channel_shuffle(np.arange(4.0).reshape(1, 4, 1), 2).ravel()
@@ -311,7 +319,10 @@ def channel_shuffle(x: Any, groups: int) -> Any:
 # --- windows as columns ----------------------------------------------------------------------------------------------
 
 
-def unfold(x: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+def unfold(
+    x: Array, kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Array:  # fmt: skip
     """Return the windows of images as columns: (N, C, H, W) -> (N, C kh kw, number of windows).
 
     >>> unfold(np.arange(4.0).reshape(1, 1, 2, 2), (1, 2))
@@ -330,7 +341,10 @@ def unfold(x: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride
     return y.reshape(x.shape[0], x.shape[1] * len(parts), rows * columns)
 
 
-def fold(x: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+def fold(
+    x: Array, output_size: int | Sequence[int], kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0, stride: int | Sequence[int] = 1,
+) -> Array:  # fmt: skip
     """Return images of the columns of :func:`unfold`, of which those that overlap are added: the transpose of it.
 
     >>> fold(np.ones((1, 2, 3)), (1, 4), (1, 2))

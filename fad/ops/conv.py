@@ -15,7 +15,7 @@ import functools
 import itertools
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from fad.errors import ShapeMismatchError
 from fad.ops import device_conv
 from fad.ops.structural import as_array
 from fad.ops.windows import by_group, output_size, pad_last_axes, pads, per_axis, taps
+from fad.typing import Array
 
 # --- windows as columns of a matrix ---------------------------------------------------------------------------------
 
@@ -267,7 +268,10 @@ def _conv_samples(s):
 
 
 @public(samples=_conv_samples)
-def conv(x, w, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+def conv(
+    x: Array, w: Array, bias: Array | None = None, stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | str = "valid", dilation: int | Sequence[int] = 1, groups: int = 1,
+) -> Array:  # fmt: skip
     """Convolve (cross-correlate, as deep learning calls it) an input with a kernel, in any number of dimensions.
 
     Parameters
@@ -316,7 +320,10 @@ def _conv_transpose_samples(s):
 
 
 @public(samples=_conv_transpose_samples)
-def conv_transpose(x, w, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
+def conv_transpose(
+    x: Array, w: Array, bias: Array | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1,
+) -> Array:  # fmt: skip
     """Apply the transpose of a convolution, which spreads each input over a window and enlarges by the stride.
 
     Parameters

@@ -11,11 +11,11 @@ from fad.core.conversions import written_into
 from fad.core.memory import RUNS, is_array, layout, root_of, snapshot
 from fad.core.numpy_dispatch import UFUNC_METHODS
 from fad.core.primitive import answer
-from fad.core.tracer import Tracer, outcome
+from fad.core.tracer import Tracer, outcome, strong
 from fad.errors import MissingRuleError
 from fad.ops.functional_updates import At
 from fad.ops.structural import as_array, normalize_axis
-from fad.ops.writing import assign, check_order, write
+from fad.ops.writing import assign, check_order, refuse_complex, write
 
 
 def _target(x: Any, name: str) -> Tracer:
@@ -36,7 +36,7 @@ def copyto(dst, src, casting="same_kind", where=True):
         if not np.can_cast(given, dst.dtype, casting):
             raise TypeError(f"Cannot cast scalar from {given!r} to {dst.dtype!r} according to the rule {casting!r}")
     else:
-        src = as_array(src)
+        src = strong(as_array(src))
         extra = src.ndim - dst.ndim
         if extra > 0 and set(src.shape[:extra]) == {1}:  # as an assignment to an item takes them
             src = src.reshape(src.shape[extra:])
@@ -68,6 +68,7 @@ def put(a, ind, v, mode="raise"):
         places = np.clip(places, 0, a.size - 1)
     else:
         places = _count_from_the_end(places, a.size)
+    refuse_complex(a, v)
     v = _repeat(v, places.shape[0])
     if v.shape[0]:
         _write_flat(a, places, v)
@@ -92,6 +93,7 @@ def _write_flat(a: Tracer, index: Any, v: Any) -> None:
 def putmask(a, mask, values):
     """Set elements where a mask is true, to the values at the same places."""
     a = _target(a, "putmask")
+    refuse_complex(a, values)
     values = as_array(values)
     values = np.reshape(_repeat(values, a.size), a.shape) if np.size(values) > 1 else values
     assign(a, as_array(values), "unsafe", np.reshape(mask, a.shape))
@@ -103,6 +105,7 @@ def place(arr, mask, vals):
     if np.size(mask) != arr.size:
         raise ValueError("place: mask and data must be the same size")
     places = np.flatnonzero(mask)
+    refuse_complex(arr, vals)
     vals = as_array(vals)
     if np.size(vals) == 0 and len(places):
         raise ValueError("Cannot insert from an empty array!")
@@ -141,6 +144,7 @@ def fill_diagonal(a, val, wrap=False):
         flat = np.arange(0, a.size, 1 + int(np.cumprod(a.shape[:-1]).sum()))
     if len(flat):
         check_order(a, flat, val)
+        refuse_complex(a, val)
         _write_flat(a, flat, _repeat(val, len(flat)))
 
 
@@ -276,13 +280,18 @@ class Flags:
         return repr(self._plain)
 
 
+def _set_flat(self, v):
+    refuse_complex(self, v)
+    write(self, Ellipsis, np.reshape(_repeat(v, self.size), self.shape))
+
+
 def _set_part(name: str) -> Any:
     def set_part(self: Tracer, value: Any) -> None:
         if name == "imag" and self.dtype.kind != "c":
             raise TypeError("array does not have imaginary part to set")
         if not is_array(self):
             raise AttributeError(f"attribute '{name}' of 'numpy.generic' objects is not writable")
-        write(getattr(self, name), Ellipsis, value)
+        write(getattr(self, name), Ellipsis, strong(as_array(value)))  # of any dtype
 
     return set_part
 
@@ -327,7 +336,7 @@ Tracer.shape = Tracer.shape.setter(_set_shape)
 Tracer.fill, Tracer.sort, Tracer.partition, Tracer.put = _fill, _sort, _partition, _put
 for _name in ("dot", "partition", "argpartition"):
     setattr(Tracer, _name, _of_arrays(_name))
-Tracer.flat = property(Flat, lambda self, v: write(self, Ellipsis, np.reshape(_repeat(v, self.size), self.shape)))
+Tracer.flat = property(Flat, _set_flat)
 Tracer.__delitem__ = _delete
 Tracer.shape = Tracer.shape.setter(_set_shape)  # type: ignore[method-assign]
 Tracer.real = Tracer.real.setter(_set_part("real"))

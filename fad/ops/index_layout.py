@@ -90,3 +90,21 @@ def _find_indexed_axes(template, ndim):
             axes.append(axis)
         axis += 0 if part is None else ndim - used if part is Ellipsis else 1
     return axes
+
+
+def with_elements(shape: tuple, template: tuple, arrays: list) -> tuple:
+    """Return a shape of which the axes that arrays of integers index have elements."""
+    if 0 not in shape:
+        return shape
+    arrays_left, parts = iter(arrays), []
+    for part in template:
+        array = next(arrays_left) if part == ARRAY else None
+        is_mask = array is not None and array.dtype.kind == "b"
+        parts.append((array is not None and not is_mask, array.ndim if is_mask else part is not None))
+    rest = len(shape) - sum(n for (_, n), part in zip(parts, template, strict=True) if part is not Ellipsis)
+    out, axis = list(shape), 0
+    for (of_integers, n), part in zip(parts, template, strict=True):
+        if of_integers and axis < len(out):
+            out[axis] = max(out[axis], 1)
+        axis += rest if part is Ellipsis else n
+    return tuple(out)

@@ -20,7 +20,7 @@ from fad.core.memory import Memory, ViewRule, copy_layout, is_array, layout, ref
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
-from fad.ops.index_layout import ARRAY, check_masks, index_layout, join_index, last_of_each
+from fad.ops.index_layout import ARRAY, check_masks, index_layout, join_index, last_of_each, with_elements
 from fad.ops.memory_order import axes_in_memory, lay_out_axes
 from fad.ops.traced_index import TracedIndex, link_view, slicer
 
@@ -364,7 +364,7 @@ def as_full_value(x, v, arrays, template):
     """Broadcast an update to the shape of what it replaces."""
     # NumPy looks at the shapes before it looks whether places exist, so other places stand in for integers.
     stand_ins = [a if a.dtype.kind == "b" else np.zeros(a.shape, np.intp) for a in arrays]
-    shape = np.broadcast_to(False, np.shape(x))[join_index(template, stand_ins)].shape
+    shape = np.broadcast_to(False, with_elements(np.shape(x), template, arrays))[join_index(template, stand_ins)].shape
     if np.shape(v) == shape:
         return v
     lead = np.ndim(v) - len(shape)  # NumPy lets x[i] = v have superfluous unit axes in front

@@ -13,6 +13,7 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer
 from fad.errors import MissingRuleError
 from fad.ops.functional_updates import At
+from fad.ops.indexing import pick
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
 
@@ -136,7 +137,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
         raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
     out = np.zeros_like(x)
     for condition, f in zip(conditions, funclist, strict=True):
-        values = x[condition]
+        values = pick(x, condition)
         if values.size:
             part = beside(out, f(values, *args, **kw) if callable(f) else f)
             out = At(out)[condition].set(part.astype(out.dtype))  # as an assignment to NumPy's own result does

@@ -6,6 +6,7 @@ Each runs as a few operations on shifted slices, one per place in the window, an
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from fad.core.tracer import bind
 from fad.errors import ShapeMismatchError
 from fad.ops.structural import as_array
 from fad.ops.windows import output_size, pad_last_axes, pads, per_axis, taps
+from fad.typing import Array
 
 
 def window_parts(x: Any, window: tuple, stride: tuple, padding: tuple, dilation: tuple, value: float) -> tuple:
@@ -195,7 +197,10 @@ def _pool_samples(s):
 
 
 @public(samples=lambda s: [*_pool_samples(s), call(s.real(2, 7), (2,), stride=1, dilation=3)])
-def max_pool(x, window, stride=None, padding=0, dilation=1):
+def max_pool(
+    x: Array, window: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+) -> Array:  # fmt: skip
     """Return the maximum of windows over the last axes; ties share the derivative equally.
 
     Parameters
@@ -229,7 +234,10 @@ def max_pool(x, window, stride=None, padding=0, dilation=1):
 
 
 @public(samples=lambda s: [*_pool_samples(s), call(s.real(2, 7), (3,), padding=1, count_include_pad=False)])
-def avg_pool(x, window, stride=None, padding=0, count_include_pad=True):
+def avg_pool(
+    x: Array, window: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    count_include_pad: bool = True,
+) -> Array:  # fmt: skip
     """Return the mean of windows over the last axes.
 
     Parameters

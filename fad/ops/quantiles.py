@@ -122,6 +122,12 @@ def _leaves_out_the_weightless() -> bool:
     return bool(np.quantile(np.array([0.0, 1.0]), 0.0, weights=np.array([0.0, 1.0]), method="inverted_cdf"))
 
 
+@functools.cache
+def _is_weak_in_double() -> bool:
+    """Return whether a level of NumPy's float64 leaves single precision alone, as it did before NumPy 2.4."""
+    return np.quantile(np.array([0.0], np.float32), np.float64(0.5)).dtype == np.float32
+
+
 def _put_nan(y: Any, bad: Any) -> Any:
     """Return NaN for the rows that hold one."""
     return y if is_numpy(bad) and not bad.any() else np.where(bad, np.nan, y).astype(y.dtype, copy=False)
@@ -159,7 +165,9 @@ def _weights_like(a, axes, weights):
 def _quantile(a, q, axis, out, method, keepdims, weights, skip_nan, name="Quantile", top="[0, 1]", scale=None):
     refuse_out(out)
     a = as_array(a)
-    weak = isinstance(example(q), (int, float)) and a.dtype.kind == "f"
+    kind = type(example(q))
+    weak = kind in (int, float) or (kind is bool and scale is None) or (kind is np.float64 and _is_weak_in_double())
+    weak = weak and a.dtype.kind == "f"
     q = beside(a, q)
     q = q / scale if scale is not None else q
     weights = None if weights is None else as_array(weights)

@@ -177,6 +177,7 @@ sum_p: Any = linear(
     samples=sample_primitive,
     archetype="reduction",
     moves=True,
+    combines="add",
     doc="The sum over axes.",
 )
 
@@ -227,6 +228,7 @@ prod_p: Any = reduction(
     lambda t, y, x, axis, keepdims: np.sum(t * _others(x, axis), axis=axis, keepdims=keepdims),
     lambda ct, y, x, axis, keepdims: keep(ct, x.shape, axis, keepdims) * _others(x, axis),
     lambda s: [*sample_primitive(s), call(np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 1.5]]), axis=(1,), keepdims=False)],
+    combines="multiply",
     doc="The product over axes.",
 )
 
@@ -273,9 +275,9 @@ def _extreme_vjp(ct, y, x, axis, keepdims):
     return Selection(mine) * np.broadcast_to(keep(ct, x.shape, axis, keepdims) / count.astype(ct.dtype), x.shape)
 
 
-def _extreme_op(name, reduce, doc):
+def _extreme_op(name, reduce, doc, combines=""):
     forward = lambda x, *, axis, keepdims: reduce(x, axis=axis, keepdims=keepdims)
-    return reduction(name, forward, _extreme_jvp, _extreme_vjp, doc=doc)
+    return reduction(name, forward, _extreme_jvp, _extreme_vjp, combines=combines, doc=doc)
 
 
 def _fmax(x, axis, keepdims):
@@ -300,8 +302,8 @@ def _leaving_out(reduce, worst, x, axis, keepdims):
     return np.where(np.all(missing, axis=axis, keepdims=keepdims), np.nan, y)
 
 
-max_p: Any = _extreme_op("max_over", np.max, "The maximum over axes; ties share the derivative.")
-min_p: Any = _extreme_op("min_over", np.min, "The minimum over axes; ties share the derivative.")
+max_p: Any = _extreme_op("max_over", np.max, "The maximum over axes; ties share the derivative.", "maximum")
+min_p: Any = _extreme_op("min_over", np.min, "The minimum over axes; ties share the derivative.", "minimum")
 fmax_p: Any = _extreme_op("fmax_over", _fmax, "The maximum over axes of what is not NaN.")
 fmin_p: Any = _extreme_op("fmin_over", _fmin, "The minimum over axes of what is not NaN.")
 

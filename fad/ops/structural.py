@@ -19,6 +19,7 @@ from fad.core.primitive import Primitive, has_tracer, on_device, public, registe
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, strong, tracer
 from fad.errors import MissingRuleError
+from fad.ops.asking import example
 from fad.ops.memory_order import lay_out
 
 
@@ -409,6 +410,15 @@ def _together(xs: Any) -> list:
     return [as_array(x) if near is None else beside(near, x) for x in xs]
 
 
+def _flatten(arrays: list, given: list) -> list:
+    """Return arrays flattened; Python's numbers among what was given take the dtype of the others where they can."""
+    weak = [type(x) in (int, float, complex) for x in given]
+    if any(weak) and not all(weak):
+        dtype = np.result_type(*[type(x)() if w else y.dtype for x, y, w in zip(given, arrays, weak, strict=True)])
+        arrays = [y.astype(dtype) if w else y for y, w in zip(arrays, weak, strict=True)]
+    return [ravel(x) for x in arrays]
+
+
 @public(
     np.concatenate, *([np.concat] if hasattr(np, "concat") else []),
     samples=lambda s: [
@@ -424,9 +434,9 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
     array([2., 2.])
     """
     refuse_out(out)
-    arrays = _together(arrays)
+    given, arrays = [example(x) for x in arrays], _together(arrays)
     if axis is None:
-        arrays, axis = [ravel(x) for x in arrays], 0
+        arrays, axis = _flatten(arrays, given), 0
     if not arrays:
         raise ValueError("need at least one array to concatenate")
     if any(x.ndim == 0 for x in arrays):

@@ -20,7 +20,8 @@ from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer, bind, up_to_date, youngest
 from fad.core.values import depth
 from fad.errors import ItemAssignmentError
-from fad.ops.index_layout import ARRAY
+from fad.ops.asking import example
+from fad.ops.index_layout import ARRAY, with_elements
 from fad.ops.indexing import as_basic, as_full_value, join_index, set_p, split_index
 from fad.ops.structural import as_array
 from fad.ops.traced_index import TracedIndex, is_same_place, slicer
@@ -143,7 +144,8 @@ def _as_placed(v: Any, x: Tracer, template: tuple, arrays: list) -> Any:
     index = join_index(template, arrays)
     # NumPy looks at the shapes before it looks whether places exist, so other places stand in for integers.
     stand_ins = [a if a.dtype.kind == "b" else np.zeros(a.shape, np.intp) for a in arrays]
-    place = np.broadcast_to(np.empty((), x.dtype), x.shape)[join_index(template, stand_ins)]
+    shape = with_elements(x.shape, template, arrays)
+    place = np.broadcast_to(np.empty((), x.dtype), shape)[join_index(template, stand_ins)]
     is_element = type(place) is not np.ndarray
     if type(v) is np.ndarray and v.shape == place.shape and v.dtype == place.dtype:
         return v
@@ -164,6 +166,7 @@ def _as_placed(v: Any, x: Tracer, template: tuple, arrays: list) -> Any:
 
 def _as_written(v: Any, x: Tracer) -> Any:
     """Return a value as NumPy converts it when it is written into an array."""
+    refuse_complex(x, v)
     if type(v) in (list, tuple):
         v = as_array(v) if has_tracer(v) else np.asarray(v)
     if type(v) is Tracer:
@@ -181,6 +184,15 @@ def _as_written(v: Any, x: Tracer) -> Any:
             "or write fad.stop_gradient(v)"
         )
     return v.astype(x.dtype)
+
+
+def refuse_complex(x: Tracer, v: Any) -> None:
+    """Raise what NumPy raises if a complex number of Python's, or one in a list, is written into a real array."""
+    if type(v) in (list, tuple):
+        for part in v:
+            refuse_complex(x, part)
+    elif type(v) is complex or (type(v) is Tracer and v.dtype.kind == "c" and type(example(v)) is complex):
+        np.empty((), x.dtype)[()] = 1j  # it drops the imaginary part of its own numbers alone
 
 
 # --- augmented assignment and out= -----------------------------------------------------------------------------------

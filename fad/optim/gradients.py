@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.typing import Array, PyTree
 
 
-def global_norm(grads: Any) -> Any:
+def global_norm(grads: PyTree) -> Array:
     """Return the Euclidean norm of all leaves together.
 
     >>> global_norm([np.array([3.0]), np.array([4.0])])
@@ -19,7 +20,7 @@ def global_norm(grads: Any) -> Any:
     return np.sqrt(sum(np.sum((g * np.conj(g)).real) for g in tree.leaves(grads)))
 
 
-def clip_by_global_norm(grads: Any, max_norm: float) -> tuple[Any, Any]:
+def clip_by_global_norm(grads: PyTree, max_norm: float) -> tuple[Any, Any]:
     """Return ``(gradients, norm)``: all leaves scaled by one factor so that their norm together is at most `max_norm`.
 
     Raises FloatingPointError if the norm is not finite: no factor would mend that.
@@ -38,7 +39,7 @@ def clip_by_global_norm(grads: Any, max_norm: float) -> tuple[Any, Any]:
     return tree.map(lambda g: g * factor, grads), norm
 
 
-def clip_by_value(grads: Any, limit: float) -> Any:
+def clip_by_value(grads: PyTree, limit: float) -> PyTree:
     """Return the gradients with each element brought into [-limit, limit].
 
     >>> fad.optim.clip_by_value([np.array([3.0, -0.5])], 1.0)
@@ -60,7 +61,7 @@ class EMA:
     [array([0.5])]
     """
 
-    def __init__(self, model: Any, decay: float = 0.999):
+    def __init__(self, model: PyTree, decay: float = 0.999):
         if not 0.0 <= decay <= 1.0:
             raise ValueError(f"decay must lie in [0, 1], not {decay}")
         self.source = model

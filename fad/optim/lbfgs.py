@@ -11,6 +11,7 @@ from fad import tree
 from fad.optim.optimizer import Optimizer, Schedule, _arrays, check_gradients
 from fad.optim.wolfe import Point, strong_wolfe
 from fad.transforms.grad import value_and_grad
+from fad.typing import PyTree
 
 _CURVED = 1e-10  # a step is remembered if the gradient changed by more than this along it
 
@@ -69,7 +70,7 @@ class LBFGS(Optimizer):
     True
     """
 
-    def __init__(self, params: Any = None, lr: Schedule = 1.0, history_size: int = 100):
+    def __init__(self, params: PyTree | None = None, lr: Schedule = 1.0, history_size: int = 100):
         super().__init__(None, lr)
         self.params = params
         self.history_size = history_size

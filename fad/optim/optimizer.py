@@ -21,6 +21,7 @@ from fad.core.memory import is_writeable
 from fad.core.tracer import Tracer
 from fad.errors import ShapeMismatchError, TreeMismatchError
 from fad.nn.structure import leaves_of
+from fad.typing import PyTree
 
 _PIECE = 1 << 15  # elements that a rule handles at once
 Schedule = Callable[[int], float] | float
@@ -43,7 +44,9 @@ class Optimizer:
     decoupled = False
     reads_parameters = False  # whether the rule looks at p
 
-    def __init__(self, params: Any = None, lr: Schedule = 1e-3, weight_decay: float = 0.0, maximize: bool = False):
+    def __init__(
+        self, params: PyTree | None = None, lr: Schedule = 1e-3, weight_decay: float = 0.0, maximize: bool = False
+    ):
         if not callable(lr) and not lr >= 0:
             raise ValueError(f"lr must be a number >= 0 or a function of the step, not {lr!r}")
         if not weight_decay >= 0:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from fad.optim.optimizer import Optimizer, Schedule
+from fad.typing import PyTree
 
 
 class SGD(Optimizer):
@@ -20,7 +19,7 @@ class SGD(Optimizer):
     """
 
     def __init__(
-        self, params: Any = None, lr: Schedule = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
+        self, params: PyTree | None = None, lr: Schedule = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
         weight_decay: float = 0.0, nesterov: bool = False, *, maximize: bool = False,
     ):  # fmt: skip
         if nesterov and (momentum <= 0 or dampening != 0):
@@ -50,8 +49,8 @@ class Adam(Optimizer):
     """
 
     def __init__(
-        self, params: Any = None, lr: Schedule = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False,
+        self, params: PyTree | None = None, lr: Schedule = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False,
     ):  # fmt: skip
         self.betas = _check(betas)
         self.eps = eps
@@ -83,8 +82,8 @@ class AdamW(Adam):
     decoupled = True
 
     def __init__(
-        self, params: Any = None, lr: Schedule = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False,
+        self, params: PyTree | None = None, lr: Schedule = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False,
     ):  # fmt: skip
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
@@ -98,7 +97,7 @@ class RMSProp(Optimizer):
     """
 
     def __init__(
-        self, params: Any = None, lr: Schedule = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
+        self, params: PyTree | None = None, lr: Schedule = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
         weight_decay: float = 0.0, momentum: float = 0.0, centered: bool = False, *, maximize: bool = False,
     ):  # fmt: skip
         if not 0 <= alpha <= 1:
@@ -136,7 +135,7 @@ class Adagrad(Optimizer):
     slots = 1
 
     def __init__(
-        self, params: Any = None, lr: Schedule = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0,
+        self, params: PyTree | None = None, lr: Schedule = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0,
         initial_accumulator_value: float = 0.0, eps: float = 1e-10, *, maximize: bool = False,
     ):  # fmt: skip
         self.lr_decay = lr_decay
@@ -161,8 +160,8 @@ class Adadelta(Optimizer):
     slots = 2
 
     def __init__(
-        self, params: Any = None, lr: Schedule = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0, *,
-        maximize: bool = False,
+        self, params: PyTree | None = None, lr: Schedule = 1.0, rho: float = 0.9, eps: float = 1e-6,
+        weight_decay: float = 0.0, *, maximize: bool = False,
     ):  # fmt: skip
         if not 0 <= rho <= 1:
             raise ValueError(f"rho must lie in [0, 1], not {rho}")
@@ -187,8 +186,8 @@ class Adamax(Optimizer):
     slots = 2
 
     def __init__(
-        self, params: Any = None, lr: Schedule = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 0.0, *, maximize: bool = False,
+        self, params: PyTree | None = None, lr: Schedule = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0.0, *, maximize: bool = False,
     ):  # fmt: skip
         self.betas = _check(betas)
         self.eps = eps
@@ -212,9 +211,9 @@ class NAdam(Optimizer):
     slots = 3  # m, v, and 1 - μ₁ ... μ_t, which starts at zero as slots do
 
     def __init__(
-        self, params: Any = None, lr: Schedule = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 0.0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *,
-        maximize: bool = False,
+        self, params: PyTree | None = None, lr: Schedule = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0.0, momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False, *, maximize: bool = False,
     ):  # fmt: skip
         self.betas = _check(betas)
         self.eps = eps
@@ -243,8 +242,8 @@ class RAdam(Optimizer):
     slots = 2
 
     def __init__(
-        self, params: Any = None, lr: Schedule = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 0.0, decoupled_weight_decay: bool = False, *, maximize: bool = False,
+        self, params: PyTree | None = None, lr: Schedule = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0.0, decoupled_weight_decay: bool = False, *, maximize: bool = False,
     ):  # fmt: skip
         self.betas = _check(betas)
         self.eps = eps
@@ -278,7 +277,7 @@ class Rprop(Optimizer):
     slots = 2  # the gradient, and the size of the step, of which zero is none yet
 
     def __init__(
-        self, params: Any = None, lr: Schedule = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
+        self, params: PyTree | None = None, lr: Schedule = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50.0), *, maximize: bool = False,
     ):  # fmt: skip
         if not 0 < etas[0] < 1 < etas[1]:
@@ -311,8 +310,8 @@ class ASGD(Optimizer):
     reads_parameters = True
 
     def __init__(
-        self, params: Any = None, lr: Schedule = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,
-        weight_decay: float = 0.0, *, maximize: bool = False,
+        self, params: PyTree | None = None, lr: Schedule = 1e-2, lambd: float = 1e-4, alpha: float = 0.75,
+        t0: float = 1e6, weight_decay: float = 0.0, *, maximize: bool = False,
     ):  # fmt: skip
         self.lambd = lambd
         self.alpha = alpha
@@ -338,7 +337,7 @@ class Lion(Optimizer):
     decoupled = True
 
     def __init__(
-        self, params: Any = None, lr: Schedule = 1e-4, betas: tuple[float, float] = (0.9, 0.99),
+        self, params: PyTree | None = None, lr: Schedule = 1e-4, betas: tuple[float, float] = (0.9, 0.99),
         weight_decay: float = 0.0, *, maximize: bool = False,
     ):  # fmt: skip
         self.betas = _check(betas)

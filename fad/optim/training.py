@@ -9,7 +9,9 @@ from typing import Any
 from fad.data import progress
 from fad.errors import FadError
 from fad.optim.gradients import clip_by_global_norm
+from fad.optim.optimizer import Optimizer
 from fad.transforms.grad import value_and_grad
+from fad.typing import ArrayLike, PyTree
 
 
 class NonFiniteLossError(FadError, ArithmeticError):
@@ -86,7 +88,7 @@ class History:
         return figure
 
 
-def check_finite(loss: Any, step: int) -> None:
+def check_finite(loss: ArrayLike, step: int) -> None:
     """Raise NonFiniteLossError, naming the step, if a loss is NaN or infinite.
 
     >>> fad.optim.check_finite(0.5, 3)
@@ -100,8 +102,8 @@ def check_finite(loss: Any, step: int) -> None:
 
 def fit(
     loss: Callable,
-    model: Any,
-    optimizer: Any,
+    model: PyTree,
+    optimizer: Optimizer,
     data: Iterable,
     *,
     epochs: int = 1,

@@ -10,6 +10,7 @@ import numpy as np
 from fad import config
 from fad.core.tracer import Tracer, bind
 from fad.random.keys import BITS, SHIFT, as_key, words_p
+from fad.typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:
@@ -33,7 +34,7 @@ def as_dtype(dtype: Any) -> np.dtype:
     return dtype
 
 
-def bits(key: Any, shape: Any = ()) -> Any:
+def bits(key: Key, shape: Shape = ()) -> Array:
     """Return uniform random uint32.
 
     >>> fad.random.bits(fad.random.key(0), (2,)).dtype
@@ -51,7 +52,9 @@ def draw_unit(key: Any, shape: tuple, dtype: np.dtype, n: int = 1) -> Any:
     return (((words[0] << np.uint64(21)) | (words[1] >> np.uint64(11))).astype(np.float64) * 2.0**-53).astype(dtype)
 
 
-def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Any:
+def uniform(
+    key: Key, shape: Shape = (), dtype: DTypeLike | None = None, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0
+) -> Array:
     """Return numbers uniform in [minval, maxval), differentiable in both ends.
 
     >>> fad.random.uniform(fad.random.key(0), (3,)).shape
@@ -63,7 +66,7 @@ def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, max
     return u * (maxval - minval) + minval
 
 
-def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def normal(key: Key, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Return numbers of the standard normal distribution, by the transform of Box and Muller.
 
     >>> fad.random.normal(fad.random.key(0), (2, 3)).shape
@@ -74,7 +77,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return np.sqrt(-2.0 * np.log1p(-u)) * np.cos((2.0 * np.pi) * v)
 
 
-def randint(key: Any, shape: Any, minval: int, maxval: int) -> Any:
+def randint(key: Key, shape: Shape, minval: int, maxval: int) -> Array:
     """Return whole numbers (int64) uniform in minval ... maxval - 1.
 
     >>> set(fad.random.randint(fad.random.key(0), (50,), 2, 4).tolist()) == {2, 3}
@@ -89,7 +92,7 @@ def randint(key: Any, shape: Any, minval: int, maxval: int) -> Any:
     return (whole >> SHIFT).astype(np.int64) + int(minval)
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
+def bernoulli(key: Key, p: ArrayLike = 0.5, shape: Shape | None = None) -> Array:
     """Return booleans, true with probability p; p broadcasts to `shape`, by default its own.
 
     >>> fad.random.bernoulli(fad.random.key(0), 1.0, (2,))
@@ -101,7 +104,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     return draw_unit(key, shape, np.dtype(np.float64))[0] < p
 
 
-def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def exponential(key: Key, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Return numbers of the exponential distribution of mean 1; multiply by the mean.
 
     >>> bool(fad.random.exponential(fad.random.key(0), (100,)).min() > 0)
@@ -116,7 +119,7 @@ def _open_unit(key: Any, shape: Any, dtype: Any) -> Any:
     return uniform(key, shape, dtype) + (2.0**-54 if dtype.itemsize >= 8 else 2.0**-25)
 
 
-def gumbel(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def gumbel(key: Key, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Return numbers of the standard Gumbel distribution.
 
     >>> fad.random.gumbel(fad.random.key(0), (2, 3)).shape
@@ -125,7 +128,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return -np.log(-np.log(_open_unit(key, shape, dtype)))
 
 
-def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def logistic(key: Key, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Return numbers of the standard logistic distribution.
 
     >>> fad.random.logistic(fad.random.key(0), (2, 3)).shape
@@ -135,7 +138,7 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return np.log(u) - np.log1p(-u)
 
 
-def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def laplace(key: Key, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Return numbers of the standard Laplace distribution.
 
     >>> fad.random.laplace(fad.random.key(0), (2, 3)).shape
@@ -145,7 +148,7 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return -np.sign(u) * np.log1p(-2.0 * np.abs(u))
 
 
-def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def cauchy(key: Key, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Return numbers of the standard Cauchy distribution.
 
     >>> fad.random.cauchy(fad.random.key(0), (2, 3)).shape
@@ -154,7 +157,7 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return np.tan(np.pi * (_open_unit(key, shape, dtype) - 0.5))
 
 
-def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def rademacher(key: Key, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Return -1 and 1 with equal probability.
 
     >>> sorted(set(fad.random.rademacher(fad.random.key(0), (100,)).tolist()))
@@ -163,7 +166,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return (2.0 * (bits(key, shape) & np.uint32(1)) - 1.0).astype(as_dtype(dtype))
 
 
-def truncated_normal(key: Any, lower: float, upper: float, shape: Any = (), dtype: Any = None) -> Any:
+def truncated_normal(key: Key, lower: float, upper: float, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Return standard normal numbers that lie in [lower, upper], by the inverse distribution function; needs SciPy.
 
     Differentiable in both ends.
@@ -179,7 +182,9 @@ def truncated_normal(key: Any, lower: float, upper: float, shape: Any = (), dtyp
     return np.clip(ndtri(a + (b - a) * _open_unit(key, shape, dtype)), lower, upper).astype(as_dtype(dtype))
 
 
-def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = (), dtype: Any = None) -> Any:
+def multivariate_normal(
+    key: Key, mean: ArrayLike, cov: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
+) -> Array:
     """Return normal vectors of a mean (n,) and covariance (n, n): shape ``(*shape, n)``; differentiable in both.
 
     >>> fad.random.multivariate_normal(fad.random.key(0), np.zeros(2), np.eye(2), (5,)).shape
@@ -189,7 +194,7 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = (), dtype: A
     return mean + z @ np.linalg.cholesky(cov).T
 
 
-def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any:
+def categorical(key: Key, logits: ArrayLike, axis: int = -1, shape: Shape | None = None) -> Array:
     """Return class numbers drawn with probabilities softmax(logits) along an axis.
 
     `shape` is the shape of the result, by default that of `logits` without the axis, to which it must broadcast.
@@ -202,7 +207,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any
     return np.argmax(logits + gumbel(key, (*shape, logits.shape[-1])), axis=-1)
 
 
-def permutation(key: Any, x: Any, axis: int = 0) -> Any:
+def permutation(key: Key, x: ArrayLike, axis: int = 0) -> Array:
     """Return a random permutation of ``arange(x)`` if x is a whole number, else of the entries of x along an axis.
 
     >>> sorted(fad.random.permutation(fad.random.key(0), 4).tolist())
@@ -215,7 +220,9 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Any:
     return order if whole else np.take(x, order, axis=axis)
 
 
-def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0) -> Any:
+def choice(
+    key: Key, a: ArrayLike, shape: Shape = (), replace: bool = True, p: ArrayLike | None = None, axis: int = 0
+) -> Array:
     """Return entries of an array (or of ``arange(a)``) drawn at random, with probabilities p if given.
 
     >>> sorted(fad.random.choice(fad.random.key(0), 3, (3,), replace=False).tolist())

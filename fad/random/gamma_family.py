@@ -13,6 +13,7 @@ from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.random.distributions import as_dtype, as_shape, count_elements, draw_unit, normal
 from fad.random.keys import FOLD, as_key, fold_words, make_words, put_beside, split, spread_keys
+from fad.typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 
 def _gamma(key, a):
@@ -69,7 +70,7 @@ gamma_p: Any = register(
 )  # fmt: skip
 
 
-def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
+def gamma(key: Key, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Return numbers of the gamma distribution of shape parameter a and scale 1; differentiable in a (needs SciPy).
 
     >>> fad.random.gamma(fad.random.key(0), 2.0, (3,)).shape
@@ -89,7 +90,7 @@ def _parameter(a: Any, shape: Any, dtype: Any) -> Any:
     return a if shape is None else np.broadcast_to(a, as_shape(shape))
 
 
-def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
+def beta(key: Key, a: ArrayLike, b: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Return numbers of the beta distribution; differentiable in a and b (needs SciPy).
 
     >>> fad.random.beta(fad.random.key(0), 2.0, 3.0, (2, 3)).shape
@@ -101,7 +102,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     return x / (x + y)
 
 
-def dirichlet(key: Any, alpha: Any, shape: Any = (), dtype: Any = None) -> Any:
+def dirichlet(key: Key, alpha: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Return probability vectors of the Dirichlet distribution, ``(*shape, n)``; differentiable in alpha; by SciPy.
 
     >>> fad.random.dirichlet(fad.random.key(0), np.ones(3)).sum().round(6)
@@ -111,7 +112,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = (), dtype: Any = None) -> Any:
     return x / np.sum(x, axis=-1, keepdims=True)
 
 
-def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
+def t(key: Key, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Return numbers of Student's t distribution of `df` degrees of freedom; differentiable in df (needs SciPy).
 
     >>> fad.grad(lambda df: fad.random.t(fad.random.key(0), df, (4,)).sum())(5.0).dtype
@@ -122,7 +123,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     return normal(k1, shape, dtype) * np.sqrt(0.5 * df / gamma(k2, 0.5 * df, shape, dtype))
 
 
-def poisson(key: Any, lam: Any, shape: Any = None) -> Any:
+def poisson(key: Key, lam: ArrayLike, shape: Shape | None = None) -> Array:
     """Return whole numbers (int64) of the Poisson distribution of mean `lam`, which has no derivative.
 
     Up to a mean of 64 by the distribution function, in pieces of the mean: a sum of Poisson numbers is Poisson.

@@ -14,6 +14,7 @@ from fad.core.memory import unwrap
 from fad.core.primitive import Primitive, register
 from fad.core.samples import call
 from fad.core.tracer import bind
+from fad.typing import ArrayLike, Key
 
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _W0, _W1 = 0x9E3779B9, 0xBB67AE85
@@ -22,7 +23,7 @@ _LOW, SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
 BITS, _SPLIT, FOLD = 0, 1, 2
 
 
-def philox(key: Any, counter: tuple, rounds: int = 10) -> tuple:
+def philox(key: Key, counter: tuple, rounds: int = 10) -> tuple:
     """Return four words of 32 random bits (in uint64) for each counter: four uint64 arrays that broadcast with the key.
 
     `key` has shape (..., 2); its leading axes are put in front of the counter's.
@@ -101,7 +102,7 @@ fold_p: Any = register(
 # --- keys ----------------------------------------------------------------------------------------------------------
 
 
-def key(seed: int) -> Any:
+def key(seed: int) -> Key:
     """Return a key made from a seed: two uint32, on the default backend.
 
     >>> fad.random.key(7)
@@ -122,7 +123,7 @@ def as_key(x: Any) -> Any:
     return x
 
 
-def split(key: Any, num: int = 2) -> Any:
+def split(key: Key, num: int = 2) -> Key:
     """Return `num` new keys, shape (num, 2), independent of each other and of what the old key gives.
 
     >>> a, b = fad.random.split(fad.random.key(0))
@@ -130,7 +131,7 @@ def split(key: Any, num: int = 2) -> Any:
     return bind(words_p, as_key(key), n=2 * num, purpose=_SPLIT).reshape(num, 2)
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: Key, data: ArrayLike) -> Key:
     """Return a new key made from a key and a whole number, such as the number of a step.
 
     >>> fad.random.fold_in(fad.random.key(0), 3).shape

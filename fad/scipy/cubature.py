@@ -12,9 +12,10 @@ from fad.backends import like
 from fad.ops.structural import as_array
 from fad.scipy.quadrature import quad
 from fad.scipy.special.build import number
+from fad.typing import ArrayLike
 
 
-def nquad(func: Callable, ranges: Sequence, args: tuple = (), opts: Any = None) -> tuple:
+def nquad(func: Callable, ranges: Sequence, args: tuple = (), opts: dict | Sequence | None = None) -> tuple:
     """Integrate a function of several numbers, as ``scipy.integrate.nquad`` does: one :func:`quad` inside the other.
 
     The integral is differentiable in limits, in `args`, and in whatever `func` and the functions in `ranges` use.
@@ -75,8 +76,8 @@ def _pair(limits: Any, *at: Any) -> tuple:
 
 
 def dblquad(
-    func: Callable, a: Any, b: Any, gfun: Any, hfun: Any, args: tuple = (), epsabs: float = 1.49e-8,
-    epsrel: float = 1.49e-8,
+    func: Callable, a: ArrayLike, b: ArrayLike, gfun: Callable | float, hfun: Callable | float, args: tuple = (),
+    epsabs: float = 1.49e-8, epsrel: float = 1.49e-8,
 ) -> tuple:  # fmt: skip
     """Integrate ``func(y, x, *args)`` for x from `a` to `b` and y from ``gfun(x)`` to ``hfun(x)``.
 
@@ -111,8 +112,8 @@ def dblquad(
 
 
 def tplquad(
-    func: Callable, a: Any, b: Any, gfun: Any, hfun: Any, qfun: Any, rfun: Any, args: tuple = (),
-    epsabs: float = 1.49e-8, epsrel: float = 1.49e-8,
+    func: Callable, a: ArrayLike, b: ArrayLike, gfun: Callable | float, hfun: Callable | float, qfun: Callable | float,
+    rfun: Callable | float, args: tuple = (), epsabs: float = 1.49e-8, epsrel: float = 1.49e-8,
 ) -> tuple:  # fmt: skip
     """Integrate ``func(z, y, x, *args)``, with z from ``qfun(x, y)`` to ``rfun(x, y)`` and the rest as in `dblquad`.
 
@@ -150,7 +151,7 @@ def _limit(limit: Any, *at: Any) -> Any:
     return limit(*at) if callable(limit) else limit
 
 
-def fixed_quad(func: Callable, a: Any, b: Any, args: tuple = (), n: int = 5) -> tuple:
+def fixed_quad(func: Callable, a: ArrayLike, b: ArrayLike, args: tuple = (), n: int = 5) -> tuple:
     """Integrate from `a` to `b` by Gauss's rule of `n` points, as ``scipy.integrate.fixed_quad`` does.
 
     Parameters

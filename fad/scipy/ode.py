@@ -6,7 +6,7 @@ store is differentiated along their steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,9 @@ from fad.scipy.host import host_function, needs_host_call, plain
 from fad.scipy.runge_kutta import EXPLICIT, Stepper, fractions_of
 from fad.scipy.special.build import number
 from fad.transforms.check import as_value
-from fad.transforms.closures import find_as_now, hold_arrays
+from fad.transforms.closures import Closure
 from fad.transforms.tape import is_inexact
+from fad.typing import ArrayLike, PyTree
 
 _METHODS = {method: name for name, method in EXPLICIT.items()} | {si.Radau: "Radau", si.BDF: "BDF", si.LSODA: "LSODA"}
 _DISCRETE = {*EXPLICIT, "Radau"}
@@ -31,9 +32,10 @@ _OF_STIFF_METHODS = {"jac", "jac_sparsity", "lband", "uband", "min_step"}
 
 
 def solve_ivp(
-    fun: Callable, t_span: Any, y0: Any, method: str = "RK45", t_eval: Any = None, dense_output: bool = False,
-    events: Any = None, vectorized: bool = False, args: tuple = (), *, adjoint: str | None = None, rtol: float = 1e-3,
-    atol: Any = 1e-6, max_step: float = np.inf, first_step: float | None = None, **options: Any,
+    fun: Callable, t_span: ArrayLike, y0: ArrayLike, method: str = "RK45", t_eval: ArrayLike | None = None,
+    dense_output: bool = False, events: Callable | Sequence[Callable] | None = None, vectorized: bool = False,
+    args: tuple = (), *, adjoint: str | None = None, rtol: float = 1e-3, atol: ArrayLike = 1e-6,
+    max_step: float = np.inf, first_step: float | None = None, **options: Any,
 ) -> Any:  # fmt: skip
     """Solve ``dy/dt = fun(t, y, *args)`` from ``y(t_span[0]) = y0``, as ``scipy.integrate.solve_ivp`` does.
 
@@ -89,7 +91,9 @@ def solve_ivp(
     >>> fad.grad(end)(2.0).round(7) + 0.0, round(-np.exp(-2.0), 7)
     (np.float64(-0.1353353), np.float64(-0.1353353))
     """
-    field, (held, rebuild) = _field(fun, args)
+    field = _field(fun, args)
+    closure = Closure(field)
+    held = closure.held
     if not any(type(x) is Tracer for x in [*tree.leaves((t_span, y0, t_eval)), *held]):
         return si.solve_ivp(
             fun,
@@ -130,22 +134,21 @@ def solve_ivp(
         stepper = Stepper(field, t0, t1, y0, method, rtol, atol, max_step, first_step)
         times, rows = stepper.solve(times)
         return _result(times, rows.T, stepper.nfev)
-    at_host = needs_host_call((y0, t0, t1, times, held))
-    if at_host:
-        _, rebuild = find_as_now(hold_arrays(field))  # its rules solve again, later
-    solver = _Solver(rebuild, method, adjoint == "discrete", options)
-    if at_host:
+    closure.keep(y0, t0, t1, times)
+    solver = _Solver(closure.at, method, adjoint == "discrete", options)
+    if needs_host_call((y0, t0, t1, times, held)):
         times = np.stack([t0, t1]) if times is None else times
         (rows,) = host_function("scipy.integrate.solve_ivp", solver.rows)(y0, t0, t1, times, *held)
     else:
         times, rows = solver.solve(y0, t0, t1, times, held)
+    closure.settle()
     return _result(times, rows.T, solver.nfev)
 
 
 def odeint(
-    func: Callable, y0: Any, t: Any, args: tuple = (), *, tfirst: bool = False, rtol: float = 1.49012e-8,
+    func: Callable, y0: PyTree, t: ArrayLike, args: tuple = (), *, tfirst: bool = False, rtol: float = 1.49012e-8,
     atol: float = 1.49012e-8, adjoint: str = "continuous",
-) -> Any:  # fmt: skip
+) -> PyTree:  # fmt: skip
     """Solve ``dy/dt = func(y, t, *args)`` and return y at the times `t`, as ``scipy.integrate.odeint`` does.
 
     Parameters
@@ -209,13 +212,13 @@ def odeint(
     return tree.map(lambda *xs: np.stack(xs), *states)
 
 
-def _field(fun: Callable, args: Any) -> tuple:
+def _field(fun: Callable, args: Any) -> Callable:
     args = tuple(args or ())
 
     def field(t, y):
         return _vector(fun(t, y, *args), y)
 
-    return field, find_as_now(field)
+    return field
 
 
 def _vector(dy: Any, y: Any) -> Any:
@@ -272,7 +275,7 @@ class _Solver:
 
     def solve(self, y0: Any, t0: Any, t1: Any, times: Any, held: Any) -> tuple[Any, Any]:
         """Return times and states, the times in front; all steps if no times are given."""
-        field, plain_field = self.build(list(held)), self.build(list(stop_gradient(held)))
+        plain_field, field = self.build(list(stop_gradient(held))), self.build(list(held))
         problem = (plain_field, *(number(x) for x in (y0, t0, t1)))
         found = self.run(*problem, self.options)
         if not found.success:

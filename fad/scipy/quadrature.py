@@ -8,26 +8,29 @@ from typing import Any
 import numpy as np
 import scipy.integrate as si
 
-from fad.core.tracer import youngest
 from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.scipy.host import HostCall, needs_host_call
 from fad.scipy.special.build import number
 from fad.transforms.check import as_value
-from fad.transforms.closures import find_as_now, hold_arrays
+from fad.transforms.closures import Closure
 from fad.transforms.jvp import jvp
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import vjp
+from fad.typing import ArrayLike
 
 
 def quad(
-    func: Callable, a: Any, b: Any, args: tuple = (), *, epsabs: float = 1.49e-8, epsrel: float = 1.49e-8,
-    limit: int = 50, points: Any = None,
+    func: Callable, a: ArrayLike, b: ArrayLike, args: tuple = (), *, epsabs: float = 1.49e-8, epsrel: float = 1.49e-8,
+    limit: int = 50, points: ArrayLike | None = None,
 ) -> tuple:  # fmt: skip
     """Integrate a function of one number from `a` to `b` by ``scipy.integrate.quad``.
 
     The integral is differentiable in both limits, where its derivative is the integrand, and in whatever `func` uses,
     `args` or its closure, where it is the integral of the derivative, taken with the same tolerances.
+
+    What an integrand adds that jumps at a place which depends on a parameter is no part of that integral, and what a
+    kink adds no part of the second derivative's: split the integral there into those of the smooth pieces.
 
     Parameters
     ----------
@@ -57,6 +60,13 @@ def quad(
     ...     return quad(lambda x, a: np.exp(-a * x * x), 0.0, b, (a,))[0]
     >>> [g.round(9) for g in fad.grad(f, (0, 1))(1.0, 2.0)]
     [np.float64(-0.422725056), np.float64(0.018315639)]
+
+    The integral of ``abs(x - a)``, which has a kink at `a`, from two smooth pieces:
+
+    >>> def distance(a):
+    ...     return quad(lambda x: a - x, 0.0, a)[0] + quad(lambda x: x - a, a, 1.0)[0]
+    >>> fad.grad(fad.grad(distance))(0.3)
+    np.float64(2.0)
     """
     points = stop_gradient(points)  # they say where to divide the interval: the integral does not depend on them
     if needs_host_call(points):
@@ -64,26 +74,21 @@ def quad(
             "the points given to quad vary under vmap or jit, and SciPy takes them as numbers. Split the integral at "
             "them: quad(f, a, p)[0] + quad(f, p, b)[0]"
         )
-    integrand = lambda x: func(x, *args)
-    held, rebuild = find_as_now(integrand)
-    _, later = find_as_now(hold_arrays(integrand)) if youngest((a, b, *held)) else (held, rebuild)
+    closure = Closure(lambda x: func(x, *args)).keep(a, b)
     options = {"epsabs": epsabs, "epsrel": epsrel, "limit": limit, "points": points}
-    integral = _Integral(rebuild, options, later)
+    integral = _Integral(closure.at, options)
     a, b = (as_value(x, "a limit of quad") for x in (a, b))
     a, b = (x if is_inexact(x) else x.astype(float) for x in (a, b))
-    value, error = integral.call(a, b, *held)
+    value, error = integral.call(a, b, *closure.held)
+    closure.settle()
     return value, stop_gradient(error)
 
 
 class _Integral:
-    """The integral of ``build(held)`` between two limits, as a function of limits and held values.
+    """The integral of ``build(held)`` between two limits, as a function of limits and held values."""
 
-    Its rules take what ``later(held)`` gives: the program may have overwritten the integrand's arrays by then.
-    """
-
-    def __init__(self, build: Callable, options: dict, later: Callable, like: Any = None):
+    def __init__(self, build: Callable, options: dict, like: Any = None):
         self.build = build
-        self.later = later
         self.options = options
         self.like = like  # an array of the integrand's shape, or None for a number
         self.call = HostCall("scipy.integrate.quad", self.run, self.push, self.forward, self.pull, self.batch)
@@ -104,7 +109,7 @@ class _Integral:
         return [np.stack(column) for column in zip(*found, strict=True)], [True, True]
 
     def ends(self, a: Any, b: Any, held: Any) -> tuple:
-        f = self.later(list(held))
+        f = self.build(list(held))
         return tuple(None if np.isinf(number(x)).any() else f(x) for x in (a, b))
 
     def push(self, operands: list, tangents: list) -> tuple[list, list]:
@@ -133,13 +138,13 @@ class _Integral:
                     full = list(hs)
                     for i, h in zip(moving, moved, strict=True):
                         full[i] = h
-                    return self.later(full)(x)
+                    return self.build(full)(x)
 
                 return jvp(of, tuple(hs[i] for i in moving), tuple(ts[i] for i in moving))[1]
 
             return along
 
-        return _Integral(build, self.options, build, self.like).call(a, b, *held, *changes)[0]
+        return _Integral(build, self.options, self.like).call(a, b, *held, *changes)[0]
 
     def forward(self, *operands: Any) -> tuple[list, Any]:
         return self.call(*operands), list(operands)
@@ -156,9 +161,9 @@ class _Integral:
             *hs, weight = both
 
             def along(x):
-                return vjp(lambda h: self.later([*hs[:i], h, *hs[i + 1 :]])(x), hs[i])[1](weight)[0]
+                return vjp(lambda h: self.build([*hs[:i], h, *hs[i + 1 :]])(x), hs[i])[1](weight)[0]
 
             return along
 
         scalar = np.shape(held[i]) == ()
-        return _Integral(build, self.options, build, None if scalar else held[i]).call(a, b, *held, ct)[0]
+        return _Integral(build, self.options, None if scalar else held[i]).call(a, b, *held, ct)[0]

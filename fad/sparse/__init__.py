@@ -8,19 +8,19 @@ three passes, whatever its size. The matrices are SciPy's. Needs the extra ``sci
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from fad.core.transformed import transformed
 from fad.sparse.colouring import plan_passes, plan_symmetric
 from fad.sparse.derivatives import Point, Sparse
 from fad.transforms.check import check_function
 from fad.transforms.grad import grad
+from fad.typing import ArrayLike
 
 __all__ = ["hessian", "jacobian", "pattern"]
 
 
-def pattern(fun: Callable, argnums: Any = 0) -> Callable:
+def pattern(fun: Callable, argnums: int | Sequence[int] = 0) -> Callable:
     """Return a function that returns which elements of the output can depend on which elements of the input.
 
     Parameters
@@ -62,8 +62,8 @@ def pattern(fun: Callable, argnums: Any = 0) -> Callable:
 
 
 def jacobian(
-    fun: Callable, argnums: Any = 0, *, pattern: Any = None, mode: str = "auto", check: bool = True,
-    chunk_size: Any = "auto",
+    fun: Callable, argnums: int | Sequence[int] = 0, *, pattern: ArrayLike | None = None, mode: str = "auto",
+    check: bool = True, chunk_size: int | str | None = "auto",
 ) -> Callable:  # fmt: skip
     """Return a function that computes the Jacobian as a sparse matrix.
 
@@ -124,8 +124,9 @@ def jacobian(
 
 
 def hessian(
-    fun: Callable, argnums: Any = 0, *, pattern: Any = None, check: bool = True, chunk_size: Any = "auto"
-) -> Callable:
+    fun: Callable, argnums: int | Sequence[int] = 0, *, pattern: ArrayLike | None = None, check: bool = True,
+    chunk_size: int | str | None = "auto",
+) -> Callable:  # fmt: skip
     """Return a function that computes the matrix of second derivatives of a scalar function as a sparse matrix.
 
     Parameters

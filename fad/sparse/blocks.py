@@ -52,16 +52,19 @@ class Blocks:
 
     def join(self, other: Blocks) -> Blocks | None:
         """Return the union with other sets, element by element; None if one would reach into two blocks."""
-        if self.block is not other.block:
-            differ = self.block != other.block
-            differ &= (self.block >= 0) & (other.block >= 0)
+        block = self.block
+        if block is not other.block:
+            differ = block != other.block
             if differ.any():
-                return None
+                differ &= (block >= 0) & (other.block >= 0)
+                if differ.any():
+                    return None
+                block = np.maximum(block, other.block)
         bits = self.bits | other.bits
         for one in (self, other):
             if np.array_equal(bits, one.bits):
                 return one
-        return self._with(np.maximum(self.block, other.block), bits)
+        return self._with(block, bits)
 
     def over(self, shape: tuple, axes: tuple) -> Blocks | None:
         """Return the union over axes; None if it would reach into two blocks."""
@@ -85,7 +88,7 @@ class Blocks:
             mine = self.block >= first
             mine &= self.block < first + length
             for n, (base, stride) in enumerate(members):
-                some = np.flatnonzero(mine & (self.bits >> np.uint64(n) & np.uint64(1)).view(np.int64).astype(bool))
+                some = np.flatnonzero(mine & (self.bits & self.bits.dtype.type(1 << n)).astype(bool))
                 columns[at[some]] = base + stride * (self.block[some] - first)
                 at[some] += 1
         return scipy.sparse.csr_array((np.ones(columns.size, bool), columns, indptr), (self.bits.size, self.inputs))
@@ -119,6 +122,7 @@ def number_blocks(starts: list, shapes: list, inputs: int, kind: Any) -> list:
         members += [(start + p * length * behind + q, behind) for p in range(before) for q in range(behind)]
         bits = np.uint64(1) << np.arange(bit, len(members), dtype=np.uint64).reshape(before, 1, behind)
         block = np.arange(firsts[length], firsts[length] + length, dtype=kind)[:, None]
-        block, bits = [np.broadcast_to(x, (before, length, behind)).reshape(-1) for x in (block, bits)]
-        found.append(Blocks(block, bits, inside, inputs))
-    return found
+        found.append([np.broadcast_to(x, (before, length, behind)) for x in (block, bits)])
+    most = max([len(members) for _, members in inside.values()], default=0)
+    width = next(np.dtype(f"u{size}") for size in (1, 2, 4, 8) if 8 * size >= most)
+    return [p and Blocks(p[0].reshape(-1), p[1].astype(width).reshape(-1), inside, inputs) for p in found]

@@ -12,50 +12,55 @@ from typing import Any
 
 import numpy as np
 
-from fad.sparse.colouring import Plan, places
+from fad.sparse.colouring import Plan, Terms, join_places
 from fad.sparse.sets import LIMIT, kind_of_index
 
 
+def is_chain(inner: Plan, origins: Any, fed: Any, inputs: int) -> bool:
+    """Return whether arrays that are gathered from, or added up, depend on inputs alone, and on nothing of the kind."""
+    pattern = inner.pattern
+    below = pattern.indices[pattern.indptr[pattern.shape[0] - fed.size] :]
+    return not np.any(origins[below] >= inputs)
+
+
 def chain(inner: Plan, origins: Any, fed: Any, inputs: int) -> Plan | None:
-    """Return a plan for a function from one for its parts; None where what is gathered is itself computed so.
+    """Return a plan for a function from one for its parts; None where the entries have too many terms.
 
     The last rows of the matrix of `inner` belong to the elements of the arrays that it gathers from, or adds up:
     element k to number ``fed[k]``. Column j belongs to input number ``origins[j]``, or from `inputs` on to those.
     """
-    outputs = inner.pattern.shape[0] - fed.size
-    pattern, indptr = inner.pattern, inner.pattern.indptr
-    rows, columns = places(pattern)
-    columns = origins[columns]
-    mine, through = rows < outputs, columns >= inputs
-    if np.any(through & ~mine):
+    make, indptr, outputs = type(inner.pattern), inner.pattern.indptr, inner.pattern.shape[0] - fed.size
+    kind = kind_of_index(max(inner.products + 1, LIMIT))
+    wide = int(max(inputs, origins.max(initial=-1) + 1))
+    columns, take = origins.astype(kind)[inner.pattern.indices], inner.first.take
+    mine = slice(0, indptr[outputs])
+    below = make((take[mine.stop :], columns[mine.stop :], indptr[outputs:] - mine.stop), shape=(fed.size, inputs))
+    below = below[np.argsort(fed, kind="stable")]  # what is added up to one number lies side by side
+    starts = below.indptr[np.bincount(fed + 1, minlength=wide - inputs + 1).cumsum()].astype(kind)
+    own, columns = take[mine], columns[mine]
+    numbers = columns - inputs
+    through = numbers >= 0
+    counts = np.where(through, np.diff(starts, append=0)[numbers * through], 1)
+    size = int(counts.sum(dtype=np.int64))
+    if size > LIMIT:
         return None
-    direct, outer = np.flatnonzero(mine & ~through), np.flatnonzero(mine & through)
-    numbers = columns[outer] - inputs
-    elements = np.argsort(fed, kind="stable")
-    starts = np.bincount(fed + 1, minlength=int(numbers.max(initial=0)) + 2).cumsum()
-    each, outer = _ranges(starts, numbers), np.repeat(outer, np.diff(starts)[numbers])
-    used = elements[each] + outputs
-    counts = np.diff(indptr)[used]
-    if direct.size + counts.sum(dtype=np.int64) > LIMIT:
-        return None
-    first, second = np.repeat(outer, counts), _ranges(indptr, used)
-    rows = np.concatenate([rows[direct], rows[first]])
-    columns = np.concatenate([columns[direct], columns[second]])
-    order = np.lexsort((columns, rows))
-    rows, columns = rows[order], columns[order]
-    fresh = np.ones(order.size, bool)  # whether a term is the first of its entry
-    fresh[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
-    kind = kind_of_index(max(inner.products + 1, order.size, inputs, outputs))
-    sums = np.flatnonzero(fresh).astype(kind)
-    one = np.full(direct.size, inner.products)
-    take = np.concatenate([inner.take[direct], inner.take[first]])[order].astype(kind)
-    factors = np.concatenate([one, inner.take[second]])[order].astype(kind)
-    starts = np.searchsorted(rows[fresh], np.arange(outputs + 1)).astype(kind)
-    whole = type(pattern)((np.ones(sums.size, bool), columns[fresh].astype(kind), starts), shape=(outputs, inputs))
-    return Plan(whole, inner.pushed, inner.pulled, take, sums, factors, inner)
-
-
-def _ranges(starts: Any, chosen: Any) -> Any:
-    """Return the numbers from ``starts[k]`` up to ``starts[k + 1]`` for each k that is chosen, one after the other."""
-    counts = np.diff(starts)[chosen]
-    return np.arange(counts.sum(dtype=np.int64)) + np.repeat(starts[chosen] - np.cumsum(counts) + counts, counts)
+    # Term after term: which entry of `inner` it begins with, and which of those below it goes on with, if any.
+    entries = np.repeat(np.arange(own.size, dtype=kind), counts)
+    ends = np.cumsum(counts, dtype=kind)
+    rows = np.append(kind(0), ends)[indptr[: outputs + 1]]
+    second = np.arange(size, dtype=kind)
+    second += np.repeat(np.where(through, starts[numbers * through], 0) - ends + counts, counts).astype(kind)
+    through, columns, own = through[entries], columns[entries], own[entries]
+    del entries, numbers, counts, ends
+    second[~through] = 0
+    columns[through] = below.indices[second[through]]
+    factors = np.where(through, below.data[second] if below.nnz else 0, inner.products).astype(kind)
+    del second, through, below
+    ordered = make((np.arange(size, dtype=kind), columns, rows), shape=(outputs, inputs))
+    ordered.sort_indices()
+    order, columns = ordered.data, ordered.indices
+    own, factors = own[order].astype(kind), factors[order]
+    del order, ordered
+    whole, first, numbers = join_places(columns, rows, (outputs, inputs))
+    more = None if first.all() else Terms(own[~first], factors[~first], numbers[~first])
+    return Plan(whole, inner.pushed, inner.pulled, Terms(own[first], factors[first]), more, inner)

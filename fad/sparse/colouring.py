@@ -9,18 +9,35 @@ SIAM J. Sci. Comput. 19, 1998).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from fad.errors import ShapeMismatchError
+from fad.sparse.program import Program
 from fad.sparse.sets import kind_of_index
 
 REVERSE = 2  # what a product from the left costs, in products from the right
 SECOND = 1 << 20  # entries up to which another order of columns is tried
 _ROUNDS = 4  # in which the blocks of a block-diagonal matrix must be found
+_SLAB = 1 << 10  # rows that are coloured at once
+
+
+@dataclass(eq=False)
+class Terms:
+    """Numbers among those of all products that entries consist of.
+
+    Term number i is element ``take[i]``, where there are `factors` times the element that these name, of which the one
+    behind all products is 1. It is added to entry ``entries[i]``; without `entries` it is the first of entry i.
+    """
+
+    take: Any
+    factors: Any = None
+    entries: Any = None
 
 
 @dataclass(eq=False)
@@ -28,25 +45,23 @@ class Plan:
     """Which products to compute, and where each entry of the matrix stands in them.
 
     ``pushed`` says for each column the number of the product it is part of, -1 for none; ``pulled`` for each row. The
-    results of all products from the right, then those of all from the left, are one long vector: entry i of the matrix
-    is its element ``take[i]``.
-
-    Where gathers are cut, the products are those of the function between, whose columns (and for a Hessian rows) are
-    more than those of `pattern`: an entry of that is the sum of the elements ``take[sums[i] : sums[i + 1]]``, where
-    there are `factors` each times the element that these name, of which the one behind all products is 1.
+    results of all products from the right, then those of all from the left, are one long vector, of which the entries
+    are elements, or sums of terms where gathers are cut. The products are those of the function between then, whose
+    columns (and for a Hessian rows) are more than those of `pattern`.
     """
 
     pattern: Any  # csr_array of booleans
     pushed: Any
     pulled: Any
-    take: Any
-    sums: Any = None  # None: each entry is one element
-    factors: Any = None
+    first: Terms  # of each entry
+    more: Terms | None = None
     inner: Plan | None = None  # that for the parts of which `fad.sparse.chains` makes the whole: checks are its own
     cut: Any = None  # a `fad.sparse.gathers.Cut`
     direct: Any = ()  # numbers of the leaves of the input that a function with cut gathers uses otherwise, too
     origins: Any = None  # the input that each column of the function between the gathers belongs to
     symmetric: bool = False  # whether its rows belong to the same
+    program: Program = field(default_factory=Program)
+    precision: Any = None  # the numbers that it computes with, if a check showed that they are shorter than its results
 
     @cached_property
     def pushes(self) -> int:
@@ -68,8 +83,12 @@ class Plan:
 
     @cached_property
     def drawn(self) -> Any:
-        """One vector drawn at random for the check: that is pushed, or pulled where none is pushed."""
-        return np.random.default_rng(0).uniform(0.5, 1.5, self.pattern.shape[1 if self.forward else 0])
+        """One vector drawn at random for the check: that is pushed, or pulled where none is pushed.
+
+        Its numbers are the same in single precision.
+        """
+        found = np.random.default_rng(0).uniform(0.5, 1.5, self.pattern.shape[1 if self.forward else 0])
+        return found.astype(np.float32).astype(float)
 
     @property
     def drawn_between(self) -> Any:
@@ -86,15 +105,10 @@ class Plan:
         """Whether the check is a product from the right."""
         return self.pushes > 0 or self.pulls == 0
 
-    @cached_property
-    def entry_of(self) -> Any:
-        """The entry to which each element of `take` is added."""
-        return np.repeat(np.arange(self.sums.size), np.diff(self.sums, append=self.take.size))
-
 
 def _no_group(size: int) -> Any:
     """Return the groups of so many rows or columns that are in none, in the memory of one."""
-    return np.broadcast_to(np.intp(-1), (size,))
+    return np.broadcast_to(np.int32(-1), (size,))
 
 
 def _members(groups: Any, count: int) -> Any:
@@ -112,9 +126,9 @@ def colour(rows: Any) -> Any:
     found = _colour_blocks(rows, counts, widest)
     if found is not None:
         return found
-    found = _greedy(rows, range(len(counts)))
+    found = _greedy(rows)
     if found.max(initial=-1) + 1 > widest and rows.nnz <= SECOND:
-        other = _greedy(rows, np.argsort(-counts, kind="stable").tolist())
+        other = _greedy(rows, np.argsort(-counts, kind="stable"))
         found = min(found, other, key=lambda colours: colours.max(initial=-1))
     return found
 
@@ -124,7 +138,8 @@ def _colour_blocks(rows: Any, counts: Any, widest: int) -> Any:
     some = np.flatnonzero(counts)
     if not some.size:
         return None
-    starts, block_of_column = rows.indptr[some], np.arange(rows.shape[1], dtype=rows.indices.dtype)
+    kind = rows.indices.dtype
+    starts, block_of_column = rows.indptr[some], np.arange(rows.shape[1], dtype=kind)
     for _ in range(_ROUNDS):  # the least column that a row is connected with names its block
         block = np.minimum.reduceat(block_of_column[rows.indices], starts)
         if np.bincount(block).max() > widest:
@@ -135,29 +150,36 @@ def _colour_blocks(rows: Any, counts: Any, widest: int) -> Any:
         np.minimum.at(block_of_column, rows.indices, wide)
     else:
         return None
+    wide = block_of_column = starts = None
     order = np.argsort(block, kind="stable")
-    ordered = block[order]
-    first = np.maximum.accumulate(np.where(np.diff(ordered, prepend=-1) != 0, np.arange(order.size), 0))
-    colours = np.full(counts.size, -1)
-    colours[some[order]] = np.arange(order.size) - first
+    ends = np.cumsum(np.bincount(block), dtype=kind)
+    colours = np.full(counts.size, -1, np.int32)
+    rank = np.arange(order.size, dtype=kind)
+    block = block[order]
+    rank -= np.concatenate([np.zeros(1, kind), ends])[block]
+    colours[some[order]] = rank
     return colours
 
 
-def _greedy(rows: Any, order: Any) -> Any:
+def _greedy(rows: Any, order: Any = None) -> Any:
     taken = [0] * rows.shape[1]
-    indptr, indices = rows.indptr.tolist(), rows.indices.tolist()
-    colours = [-1] * rows.shape[0]
-    for i in order:
-        places = indices[indptr[i] : indptr[i + 1]]
-        seen = 0
-        for j in places:
-            seen |= taken[j]
-        bit = ~seen & (seen + 1)  # the lowest that is not set
-        for j in places:
-            taken[j] |= bit
-        if places:
-            colours[i] = bit.bit_length() - 1
-    return np.array(colours, np.intp)
+    colours = np.full(rows.shape[0], -1, np.int32)
+    for start in range(0, colours.size, _SLAB):  # of Python's numbers only so many are there at once
+        slab = slice(start, start + _SLAB) if order is None else order[start : start + _SLAB]
+        part = rows[slab]
+        indptr, indices = part.indptr.tolist(), part.indices.tolist()
+        found = []
+        for first, last in itertools.pairwise(indptr):
+            places = indices[first:last]
+            seen = 0
+            for j in places:
+                seen |= taken[j]
+            bit = ~seen & (seen + 1)  # the lowest that is not set
+            for j in places:
+                taken[j] |= bit
+            found.append(bit.bit_length() - 1 if places else -1)
+        colours[slab] = found
+    return colours
 
 
 def plan_passes(pattern: Any, mode: str) -> Plan:
@@ -247,23 +269,30 @@ def _without_columns(pattern: Any, heavy: Any) -> Any:
 
 
 def _compress(pattern: Any, pushed: Any, pulled: Any) -> Plan:
+    """Return the plan of products with groups of columns and of rows.
+
+    One side's groups are of one member each, if it has any: that side tells all of theirs, and the other the rest.
+    """
     m, n = pattern.shape
     counts = np.diff(pattern.indptr)
-    start = (int(pushed.max(initial=-1)) + 1) * m
+    pushes = int(pushed.max(initial=-1)) + 1
+    start = pushes * m
     kind = kind_of_index(start + (int(pulled.max(initial=-1)) + 1) * n)
-    take = np.repeat(np.where(pulled >= 0, start + pulled * n, np.arange(m)).astype(kind), counts)
+    take = np.repeat(start + pulled.astype(kind) * kind(n), counts)
+    take += pattern.indices
     if start:
-        ahead = (pushed * m).astype(kind)[pattern.indices]
-        np.copyto(ahead, pattern.indices, where=np.repeat(pulled >= 0, counts))
-        take += ahead
-    else:
-        take += pattern.indices
-    return Plan(pattern, pushed, pulled, take)
+        ahead = (pushed.astype(kind) * kind(m))[pattern.indices]
+        ahead += np.repeat(np.arange(m, dtype=kind), counts)
+        alone = np.count_nonzero(pushed >= 0) == pushes  # columns: what they do not tell, rows do
+        by_columns = pushed[pattern.indices] >= 0 if alone else np.repeat(pulled < 0, counts)
+        np.copyto(take, ahead, where=by_columns)
+    return Plan(pattern, pushed, pulled, Terms(take))
 
 
 def places(pattern: Any) -> tuple[Any, Any]:
     """Return the row and the column of each entry of a CSR matrix."""
-    return np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr)), pattern.indices
+    rows = np.arange(pattern.shape[0], dtype=pattern.indices.dtype)
+    return np.repeat(rows, np.diff(pattern.indptr)), pattern.indices
 
 
 def plan_symmetric(pattern: Any) -> Plan:
@@ -271,37 +300,41 @@ def plan_symmetric(pattern: Any) -> Plan:
     n = pattern.shape[0]
     if pattern.shape != (n, n):
         raise ShapeMismatchError(f"the pattern of a Hessian is square, but it has shape {pattern.shape}")
-    pattern = (pattern + pattern.T).tocsr()  # one triangle will do
-    pattern.sort_indices()
+    turned = pattern.T.tocsr()
+    if not all(np.array_equal(getattr(turned, name), getattr(pattern, name)) for name in ("indptr", "indices")):
+        pattern = (pattern + turned).tocsr()  # one triangle will do
+    del turned
     _, heavy = _heavy(_count_in_rows(pattern), 1.0)
-    rest = without(without(pattern, heavy).T.tocsr(), heavy)
+    rest = without(without(pattern, heavy).T.tocsr(), heavy) if len(heavy) else pattern
     pushed = colour(rest)
     first = int(pushed.max(initial=-1)) + 1
     pushed[heavy] = first + np.arange(len(heavy))
     rows, columns = places(pattern)
-    start = (pushed * n).astype(kind_of_index((int(pushed.max(initial=-1)) + 1) * n))
+    kind = kind_of_index((int(pushed.max(initial=-1)) + 1) * n)
+    start = pushed.astype(kind) * kind(n)
     take = start[columns]
-    take += rows.astype(take.dtype)
+    take += rows
     if len(heavy):
         alone = np.zeros(n, bool)
         alone[heavy] = True
         turned = np.flatnonzero(alone[rows] & ~alone[columns])
         take[turned] = start[rows[turned]] + columns[turned]
-    return Plan(pattern, pushed, _no_group(n), take)
+    return Plan(pattern, pushed, _no_group(n), Terms(take))
 
 
 # --- functions with cut gathers --------------------------------------------------------------------------------------
 
 
 def compose(plan: Plan, sources: Any, inputs: int, symmetric: bool) -> Plan:
-    """Return a plan for all of a function from one for the function between its gathers.
+    """Return a plan for all of a function from one for the function between its gathers, which is used up.
 
     Column j of that one's matrix, and row j of a symmetric one's, belongs to input number ``sources[j]``.
     """
-    inner, make = plan.pattern, type(plan.pattern)
-    kind = inner.indices.dtype
-    m, indptr = inner.shape[0], inner.indptr
-    ordered = make((plan.take, sources.astype(kind)[inner.indices], indptr), shape=(m, inputs))
+    inner, take = plan.pattern, plan.first.take
+    del plan.pattern, plan.first  # not to be held beside what is made of them
+    kind, make, m, indptr = inner.indices.dtype, type(inner), inner.shape[0], inner.indptr
+    ordered = make((take, sources.astype(kind)[inner.indices], indptr), shape=(m, inputs))
+    del inner, take
     if symmetric:  # rows of one input lie one after the other, and are one
         ordered = ordered[np.argsort(sources, kind="stable")]
         m, counts = inputs, np.bincount(sources, np.diff(indptr), inputs)
@@ -309,12 +342,22 @@ def compose(plan: Plan, sources: Any, inputs: int, symmetric: bool) -> Plan:
         ordered = make((ordered.data, ordered.indices, indptr), shape=(m, inputs))
     ordered.sort_indices()  # its elements along with it
     take, columns = ordered.data, ordered.indices
-    first = np.ones(columns.size, bool)  # of the elements of each entry
+    pattern, first, numbers = join_places(columns, indptr, (m, inputs))
+    more = None if first.all() else Terms(take[~first], entries=numbers[~first])
+    return Plan(pattern, plan.pushed, plan.pulled, Terms(take[first]), more)
+
+
+def join_places(columns: Any, indptr: Any, shape: tuple) -> tuple[Any, Any, Any]:
+    """Return the pattern of places that are given in order, some of them more than once.
+
+    And of each whether it is given for the first time, and which place of the pattern it is.
+    """
+    first = np.ones(columns.size, bool)
     np.not_equal(columns[1:], columns[:-1], out=first[1:])
     first[indptr[:-1][np.diff(indptr) > 0]] = True
-    starts, kind = None, kind_of_index(max(columns.size, m, inputs))
-    if not first.all():
-        starts = np.flatnonzero(first).astype(kind)
-        columns, indptr = columns[first], np.searchsorted(starts, indptr)
-    places = np.ones(columns.size, bool), columns.astype(kind, copy=False), indptr.astype(kind, copy=False)
-    return Plan(make(places, shape=(m, inputs)), plan.pushed, plan.pulled, take, starts)
+    kind = kind_of_index(max(columns.size, *shape))
+    numbers = np.cumsum(first, dtype=kind)
+    indptr = np.concatenate([np.zeros(1, kind), numbers])[indptr]
+    numbers -= 1
+    columns = columns[first].astype(kind, copy=False)
+    return scipy.sparse.csr_array((np.ones(columns.size, bool), columns, indptr), shape=shape), first, numbers

@@ -58,13 +58,15 @@ class _GatherTrace(Trace):
     """The trace of a run whose gathers are looked at.
 
     A tracer's `info` is what it is as moved inputs, None if it is computed: a tuple, the same moves of several arrays.
+    Unless what is `computed` counts, it is the business of the traces below alone.
     """
 
-    __slots__ = ("gathers", "scatters")
+    __slots__ = ("computed", "gathers", "scatters")
     kind = "fad.sparse"
 
-    def __init__(self, gathers: Callable, scatters: Callable):
+    def __init__(self, computed: bool, gathers: Callable, scatters: Callable):
         super().__init__()
+        self.computed = computed
         self.gathers = gathers  # (moved, operands, parameters) -> (result, what it is as moved inputs)
         self.scatters = scatters  # (operands, parameters) -> result, of computed values that are added
 
@@ -101,6 +103,8 @@ class _GatherTrace(Trace):
         return tuple([bind(prim, *xs, *values[count:], **params) for xs in zip(*moved[:count], strict=True)])
 
     def _wrap(self, y: Any, moved: Any) -> Any:
+        if moved is None and not self.computed and type(y) is Tracer:
+            return y
         return tracer(y, self, moved) if y.dtype.kind in "fc" else y
 
 
@@ -125,8 +129,10 @@ def _custom_rule(trace: _GatherTrace, call: Call, xs: tuple) -> list:
 RULES[_GatherTrace] = _custom_rule
 
 
-def _run(fun: Callable, in_tree: Any, xs: list, moved: list, gathers: Callable, scatters: Callable) -> Any:
-    trace = _GatherTrace(gathers, scatters)
+def _run(
+    fun: Callable, in_tree: Any, xs: list, moved: list, computed: bool, gathers: Callable, scatters: Callable
+) -> Any:
+    trace = _GatherTrace(computed, gathers, scatters)
 
     def arguments() -> Any:
         return tree.unflatten(in_tree, [snapshot(tracer(x, trace, m)) for x, m in zip(xs, moved, strict=True)])
@@ -184,7 +190,7 @@ def find_cut(fun: Callable, in_tree: Any, xs: list, computed: bool = False, scat
                 note(y, sums, places)
         return y
 
-    _run(fun, in_tree, xs, [(numbers,) for numbers in _number(xs)], look, look_at_scatter)
+    _run(fun, in_tree, xs, [(numbers,) for numbers in _number(xs)], computed, look, look_at_scatter)
     if computed and len(found.cut) > MANY:
         return find_cut(fun, in_tree, xs)
     if not sources or len(found.cut) > MANY:
@@ -272,7 +278,7 @@ def cut_gathers(cut: Cut, fun: Callable, in_tree: Any, outer: list, check: bool)
             below = keep(operand, shift, base.size)
             return shift_by(bind(index_add_p, base, below, *index, **params), shift, None)
 
-        out = _run(fun, in_tree, leaves, inputs, take, add_up)
+        out = _run(fun, in_tree, leaves, inputs, cut.computed, take, add_up)
         if next(position, None) is not None:
             raise CutChanged
         return (out, operands) if cut.computed else out

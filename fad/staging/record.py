@@ -216,7 +216,7 @@ class RecordTrace(Trace):
 
     def concrete(self, x: Tracer, convert: Callable) -> Any:
         try:
-            answer = convert(x.value)
+            answer = convert(number(self.lower(x)))
         except (ValueError, OverflowError) as error:
             if x.size != 1:
                 raise

@@ -9,7 +9,7 @@ takes from outside its arguments are treated right without being found.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,9 @@ from fad.transforms.vmap import BatchTrace
 _POLICIES = ("nothing", "everything")
 
 
-def checkpoint(fun: Callable | None = None, *, policy: str | None = None, static_argnums: Any = ()) -> Callable:
+def checkpoint(
+    fun: Callable | None = None, *, policy: str | None = None, static_argnums: int | Sequence[int] = ()
+) -> Callable:
     """Return a function equal to `fun` that keeps only its arguments for reverse mode, and computes the rest twice.
 
     Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 from collections.abc import Callable
@@ -10,71 +11,165 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.memory import copy_layout, is_writeable, snapshot
+from fad.core.buffers import LOST, PLAIN, borrow, lose, plain
+from fad.core.memory import RUNS, contents_of, copy_layout, is_outside, root_of, snapshot
+from fad.core.overlay import spaces_of
 from fad.core.tracer import Tracer
 from fad.core.transformed import Transformed
-from fad.errors import CustomRuleError
+from fad.errors import CustomRuleError, ItemAssignmentError
+from fad.introspect.reachable import Walk, code_names
+from fad.transforms.handles import Handles
+from fad.transforms.mutation import Earlier, equal
 
 
-def find_closed_over(function: Any, arrays: bool = False) -> tuple[list, Callable]:
+class Kept:
+    """What functions find by name as it is now, for rules that run them later, or again: what they write is undone."""
+
+    __slots__ = ("earlier", "handles", "writes")
+
+    def __init__(self, *functions: Any):
+        found = list(Walk(functions))
+        handles = [x for x in found if type(x) is Tracer]
+        lent = [x for x in map(root_of, handles) if is_outside(x)]
+        self.writes = any(spaces_of(f)[0] for f in functions if f is not None)
+        self.earlier = Earlier((x for x in [*found, *(x.value for x in lent)] if type(x) is np.ndarray), copy_all=True)
+        self.handles = Handles(x for x in handles if not is_outside(root_of(x)))
+
+    def run(self, function: Callable, args: tuple, kwargs: dict, changed: list[tuple] | None) -> Any:
+        """Run one of the functions on what it found; `changed` are arrays from outside that hold something else now.
+
+        None says that it runs for the first time: what it writes into arrays from outside stays there.
+        """
+        if not (self.writes or changed or self.handles.were_written()):
+            return function(*args, **kwargs)
+        outside = contextlib.nullcontext() if changed is None else self.earlier.restore(changed, self.writes)
+        with outside, self.handles.restore():
+            return tree.map(_snapshot, function(*args, **kwargs))
+
+
+_NAMES_NOTHING = {types.ModuleType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type(None)}
+
+
+def finds_nothing(function: Any) -> bool:
+    """Return whether a function finds no arrays by name, as far as a look at its globals tells."""
+    if type(function) is not types.FunctionType or function.__closure__ or function.__defaults__:
+        return function is None
+    known = function.__globals__
+    return not function.__kwdefaults__ and all(
+        type(known.get(name)) in _NAMES_NOTHING for name in code_names(function.__code__).loaded
+    )
+
+
+def _snapshot(x: Any) -> Any:
+    return snapshot(x) if type(x) is Tracer else x
+
+
+class Closure:
+    """A function that is run by a solver: the traced values of its closure, which are operands of the solver's rules.
+
+    It may be run again later, and write wherever NumPy's would: what it finds by name is as it was when this was made.
+    What it writes into arrays that the program made has no derivative, so it is lost; arrays from outside are written
+    by the first run alone.
+    """
+
+    def __init__(self, function: Any):
+        self.function = function
+        self.found, self.build = find_closed_over(function)
+        self.held = [snapshot(x) for x in self.found]
+        self.kept: Kept | None = None
+        self.written: set[int] = set()  # which of the held arrays were written
+        self.is_new = True
+
+    def keep(self, *operands: Any) -> Closure:
+        """Keep what the function finds if anything is traced that it is run on."""
+        if self.function is not None and any(type(plain(x)) is Tracer for x in (*operands, *self.held)):
+            self.kept = Kept(self.function)
+        return self
+
+    def at(self, values: Any) -> Callable:
+        """Return the function with values in the place of the traced ones that it holds."""
+        kept, values = self.kept, list(values)
+        first, self.is_new = self.is_new, False
+        if kept is None:
+            return self.build(values)
+        changed = None if first else kept.earlier.find_changed()
+        if not kept.writes:
+            function = self.build(values)
+            if not changed and not kept.handles.were_written():
+                return function
+            return lambda *args, **kwargs: kept.run(function, args, kwargs, changed)
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            own = [borrow(x) if RUNS.buffers else copy_layout(x) if type(x) is np.ndarray else x for x in values]
+            out = kept.run(self.build(own), args, kwargs, changed)
+            self._note_written(values, own)
+            return out
+
+        return run
+
+    def _note_written(self, values: list, own: list) -> None:
+        """Note which of the held arrays were written, which were copies of their values."""
+        written = {i for i, (x, y) in enumerate(zip(values, own, strict=True)) if _was_written(x, y)}
+        self.written |= written
+        roots = [id(root_of(x)) for x in self.found]
+        if any(roots.count(roots[i]) > 1 for i in written):
+            raise ItemAssignmentError(
+                "a function given to a solver wrote into an array that holds traced values, and which it knows by two "
+                "names, as an array and as a view of it: use one of them"
+            )
+
+    def settle(self) -> None:
+        """Let the arrays that were written with plain numbers be lost, when the solver has returned."""
+        if self.kept is not None:
+            for x in (*self.kept.handles.written.values(), *(self.found[i] for i in self.written)):
+                lose(x)
+
+
+def _was_written(x: Any, own: Any) -> bool:
+    if type(own) is Tracer:
+        return contents_of(own) != (0, 0)
+    return type(x) is np.ndarray and not equal(x, own)
+
+
+def find_closed_over(function: Any) -> tuple[list, Callable]:
     """Return the traced values that a function holds, and a function that makes it again with others in their place.
 
-    With `arrays`, plain arrays of numbers are returned with them. A tuple of functions is taken too.
-
     They are looked for in the cells of its closure, its defaults, the arguments of a partial, the instance of a method
-    that is a pytree, and in functions found there. Values are the leaves of pytrees.
+    that is a pytree, and in functions found there. Values are the leaves of pytrees; one that is found twice is one.
+    Plain arrays behind handles are left where they are.
     """
     held: list = []
-    build = _open_value(function, held, {}, arrays)
+    build = _open_value(function, held, {})
     return held, lambda values: _build(build, function, list(values))
 
 
-def find_as_now(function: Any) -> tuple[list, Callable]:
-    """Do what `find_closed_over` does for a rule that runs later: the values stay what they are now."""
-    held, rebuild = find_closed_over(function)
-    return [snapshot(x) for x in held], rebuild
-
-
-def hold_as_now(function: Any) -> Any:
-    """Return a function that finds the arrays of its closure as they are now, whatever is written into them."""
-    held, rebuild = find_closed_over(function, arrays=True)
-    return rebuild([_copy(x) if type(x) is np.ndarray else snapshot(x) for x in held]) if held else function
-
-
-def hold_arrays(function: Any) -> Any:
-    """Return a function that finds the plain arrays of its closure as they are now, and traced ones where they were."""
-    held, rebuild = find_closed_over(function, arrays=True)
-    return rebuild([_copy(x) if type(x) is np.ndarray else x for x in held]) if held else function
-
-
-def _copy(x: np.ndarray) -> np.ndarray:
-    return copy_layout(x) if is_writeable(x) else x
-
-
-def _open_value(x: Any, held: list, seen: dict, arrays: bool) -> Callable | None:
+def _open_value(x: Any, held: list, seen: dict) -> Callable | None:
     """Collect the traced values inside `x`; return what builds `x` from others in their place, or None."""
-    if type(x) is Tracer or (arrays and type(x) is np.ndarray and x.dtype.kind in "biufc"):
-        place = len(held)
-        held.append(x)
-        return lambda values: values[place]
     if id(x) in seen:
         return seen[id(x)]
+    if type(x) is Tracer:
+        if root_of(x).owner in (PLAIN, LOST):
+            return None
+        place = len(held)
+        held.append(x)
+        seen[id(x)] = lambda values: values[place]
+        return seen[id(x)]
     if isinstance(x, types.FunctionType):
-        return _open_function(x, held, seen, arrays)
+        return _open_function(x, held, seen)
     if isinstance(x, Transformed):
-        run = _open_value(x.run, held, seen, arrays)
+        run = _open_value(x.run, held, seen)
         return run and (lambda values: x.with_run(run(values)))
     if isinstance(x, types.MethodType):
-        owner, plain = _open_value(x.__self__, held, seen, arrays), x.__func__
+        owner, plain = _open_value(x.__self__, held, seen), x.__func__
         return owner and (lambda values: types.MethodType(plain, owner(values)))
     if isinstance(x, functools.partial):
-        parts = _open_value((x.func, x.args, x.keywords), held, seen, arrays)
+        parts = _open_value((x.func, x.args, x.keywords), held, seen)
         made = lambda func, args, keywords: functools.partial(func, *args, **keywords)
         return parts and (lambda values: made(*parts(values)))
     leaves, structure = tree.flatten(x)
     if len(leaves) == 1 and leaves[0] is x:
         return None
-    builders = [_open_value(leaf, held, seen, arrays) for leaf in leaves]
+    builders = [_open_value(leaf, held, seen) for leaf in leaves]
     if not any(builders):
         return None
     return lambda values: tree.unflatten(
@@ -82,12 +177,12 @@ def _open_value(x: Any, held: list, seen: dict, arrays: bool) -> Callable | None
     )
 
 
-def _open_function(f: types.FunctionType, held: list, seen: dict, arrays: bool) -> Callable | None:
+def _open_function(f: types.FunctionType, held: list, seen: dict) -> Callable | None:
     seen[id(f)] = None  # a function that refers to itself keeps its own closure
     places = f.__closure__ or ()
-    cells = [_open_value(_contents(c), held, seen, arrays) for c in places]
-    defaults = _open_value(f.__defaults__, held, seen, arrays)
-    keywords = _open_value(f.__kwdefaults__, held, seen, arrays)
+    cells = [_open_value(_contents(c), held, seen) for c in places]
+    defaults = _open_value(f.__defaults__, held, seen)
+    keywords = _open_value(f.__kwdefaults__, held, seen)
 
     def build(values):
         closure = tuple(types.CellType(b(values)) if b else c for b, c in zip(cells, places, strict=True))

@@ -7,10 +7,9 @@ are batched by ``vmap``.
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from fad.core.transformed import Wrapping, as_run, name_of
 from fad.core.values import depth
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
-from fad.transforms.closures import hold_as_now
+from fad.transforms.closures import Kept, finds_nothing
 from fad.transforms.custom_rules import Call
 from fad.transforms.mutation import equal
 from fad.transforms.tape import is_inexact
@@ -86,16 +85,6 @@ class CustomFunction(Wrapping):
         self._vmap = rule
         return rule
 
-    def _with_rules_of_now(self) -> CustomFunction:
-        """Return this function with rules that find the arrays of their closures as they are now: they run later."""
-        later = (self._jvp, self._bwd)
-        held = hold_as_now(later)
-        if held is later:
-            return self
-        other = copy.copy(self)
-        other._jvp, other._bwd = held
-        return other
-
     def _merge(self, nondiff: Any, primals: Any) -> list:
         it, rest = iter(nondiff), iter(primals)
         n = len(nondiff) + len(primals)
@@ -135,8 +124,9 @@ class CustomFunction(Wrapping):
     def _bind(self, nondiff: list, primals: tuple) -> Any:
         xs, in_tree = tree.flatten(primals)
         xs = [as_value(x, f"an argument of {self.__name__}") for x in xs]
-        rule = self._with_rules_of_now() if youngest(xs) is not None else self
-        adapter = _Adapter(rule, nondiff, in_tree, len(xs))
+        adapter = _Adapter(self, nondiff, in_tree, len(xs))
+        if youngest(xs) is not None and not (finds_nothing(self._jvp) and finds_nothing(self._bwd)):
+            adapter.kept = Kept(self._jvp, self._bwd)
         call = Call(
             self.__name__,
             adapter.fun,
@@ -165,6 +155,7 @@ class _Adapter:
         self.fixed, self.nondiff_tree = tree.flatten(nondiff)
         self.traced = [x for x in self.fixed if type(x) is Tracer]
         self.out_tree: Any = None
+        self.kept: Kept | None = None  # what the rules find by name: they run later
         self.guarded = False  # whether a transform runs, and the rule would not know what the function writes
 
     def _run(self, function: Callable, xs: Any, given: Callable) -> Any:
@@ -180,6 +171,11 @@ class _Adapter:
                     f"into its argument of shape {y.shape}: write into a copy, x = x.copy(), and return it"
                 )
         return out
+
+    def _find_as_then(self, rule: Callable, *args: Any) -> Any:
+        """Run a rule that finds by name what was there at the call."""
+        kept = self.kept
+        return rule(*args) if kept is None else kept.run(rule, args, {}, kept.earlier.find_changed())
 
     def _merge_args(self, xs: Any) -> list:
         return self.custom._merge(self._nondiff(xs), self._primals(xs))
@@ -199,7 +195,8 @@ class _Adapter:
         return self._outputs(self._run(self.custom.fun, xs, self._merge_args))
 
     def jvp(self, xs, ts):
-        got = self._run(self.custom._jvp, xs, lambda xs: (*self._nondiff(xs), self._primals(xs), self._primals(ts)))
+        given = lambda xs: (*self._nondiff(xs), self._primals(xs), self._primals(ts))
+        got = self._find_as_then(self._run, self.custom._jvp, xs, given)
         if type(got) not in (tuple, list) or len(got) != 2:
             raise CustomRuleError(f"the JVP rule of {self.custom.__name__} must return (out, tangent_out)")
         ys = self._outputs(got[0])
@@ -219,7 +216,7 @@ class _Adapter:
 
     def bwd(self, res, cts):
         res, xs = res
-        got = self.custom._bwd(*self._nondiff(xs), res, tree.unflatten(self.out_tree, cts))
+        got = self._find_as_then(self.custom._bwd, *self._nondiff(xs), res, tree.unflatten(self.out_tree, cts))
         primals = self._primals(xs)
         if type(got) not in (tuple, list) or len(got) != len(primals):
             raise CustomRuleError(
@@ -268,7 +265,9 @@ class _Adapter:
         return t if t.dtype == x.dtype else t.astype(x.dtype)
 
 
-def custom_jvp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = ()) -> CustomFunction:
+def custom_jvp(
+    fun: Callable, nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
+) -> CustomFunction:
     """Give a function a forward derivative rule of your own; reverse mode and batching are derived from it.
 
     The rule speaks of the arguments alone: where they are traced, a traced value that the function takes from
@@ -308,7 +307,9 @@ def custom_jvp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any =
     return CustomFunction(fun, nondiff_argnums, nondiff_argnames, made_by="custom_jvp")
 
 
-def custom_vjp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = ()) -> CustomFunction:
+def custom_vjp(
+    fun: Callable, nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
+) -> CustomFunction:
     """Give a function a reverse derivative rule of your own; forward mode and batching are derived from it.
 
     Parameters as in :func:`custom_jvp`.

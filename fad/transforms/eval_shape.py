@@ -9,9 +9,10 @@ import numpy as np
 
 from fad import tree
 from fad.core.spec import ShapeDtypeStruct, spec_of
+from fad.typing import PyTree
 
 
-def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable, *args: PyTree, **kwargs: Any) -> PyTree:
     """Return the shapes and dtypes of a function's output, as a tree of ShapeDtypeStruct.
 
     Returns

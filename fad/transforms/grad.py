@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -107,12 +107,12 @@ def _resolve_names(fun: Callable, args: tuple, kwargs: dict, argnums: Any, argna
 
 def grad(
     fun: Callable,
-    argnums: Any = 0,
+    argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     *,
-    argnames: Any = None,
+    argnames: str | Sequence[str] | None = None,
 ) -> Callable:
     """Return a function that computes the gradient of a scalar function.
 
@@ -157,12 +157,12 @@ def grad(
 
 def value_and_grad(
     fun: Callable,
-    argnums: Any = 0,
+    argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     *,
-    argnames: Any = None,
+    argnames: str | Sequence[str] | None = None,
 ) -> Callable:
     """Return a function that computes a scalar function and its gradient together.
 

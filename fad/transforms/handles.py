@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from fad import tree
-from fad.core.memory import RUNS, contents_of, point, snapshot
+from fad.core.buffers import LOST, PLAIN, blank
+from fad.core.memory import RUNS, Memory, contents_of, is_outside, point, root_of, snapshot
 from fad.core.tracer import Tracer
 from fad.introspect.reachable import reach
 
+_versions = itertools.count(1 << 40, 1 << 20)  # of arrays for the length of a block, unlike those of any other
+
 
 class Handles:
-    """The traced arrays among those that a function reaches, and what they stand for when it is to run."""
+    """The traced arrays among those that a function reaches, and what they stand for when it is to run.
 
-    __slots__ = ("kept",)
+    Of a view that is the array that it was taken from, so that in a block it is taken again.
+    """
+
+    __slots__ = ("kept", "written")
 
     def __init__(self, found: Iterable):
-        traced = [x for x in found if type(x) is Tracer and not x.owner.dead]
-        self.kept = [(x, contents_of(x), snapshot(x)) for x in traced]
+        roots = {id(root): root for x in found if type(x) is Tracer for root in (root_of(x),) if not root.owner.dead}
+        self.kept = [(x, contents_of(x), _as_now(x)) for x in roots.values()]
+        self.written: dict[int, Tracer] = {}  # the arrays that were written in a block
 
     def were_written(self) -> bool:
         """Return whether one of the arrays was written since."""
@@ -29,14 +37,34 @@ class Handles:
     def restore(self) -> Iterator[None]:
         """Let the handles stand for the length of a block for what they stood for then."""
         now = [(x, x.value, x.owner, x.info, x.memory) for x, _, _ in self.kept]
+        versions = [_stand(x, then) for x, _, then in self.kept]
         try:
-            for x, _, then in self.kept:
-                point(x, snapshot(then))
-                x.memory = None
             yield
         finally:
-            for x, *state in now:
+            for (x, *state), version in zip(now, versions, strict=True):
+                if contents_of(x) != (version, 0):
+                    self.written[id(x)] = x
                 x.value, x.owner, x.info, x.memory = state
+
+
+def _as_now(x: Tracer) -> Any:
+    """Return what an array stands for now, whatever is written into it: a plain one copied once while it stays so."""
+    if x.owner is LOST:
+        return blank(x)
+    return PLAIN.freeze(x) if x.owner is PLAIN and not is_outside(x) else snapshot(x)
+
+
+def _stand(x: Tracer, then: Any) -> int:
+    """Let a handle stand for what it stood for then; return its version."""
+    memory = Memory()
+    memory.version = next(_versions)
+    if type(then) is Tracer:
+        point(x, snapshot(then))
+    else:
+        x.value, x.owner, x.info = then, PLAIN, None
+        memory.borrowed = True
+    x.memory = memory
+    return memory.version
 
 
 def closes_over_tracer(fun: Callable) -> bool:

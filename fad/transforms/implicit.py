@@ -20,17 +20,18 @@ from fad.core.tracer import Trace, Tracer
 from fad.core.values import depth, stop_gradient, stop_older
 from fad.errors import DerivativeError, TreeMismatchError
 from fad.transforms.check import as_value, zeros_like
-from fad.transforms.closures import find_closed_over
+from fad.transforms.closures import Closure
 from fad.transforms.custom_rules import Call
 from fad.transforms.jvp import jvp
 from fad.transforms.linearize import linear_transpose, linearize
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import vjp
+from fad.typing import PyTree
 
 
 def custom_root(
-    f: Callable, initial_guess: Any, solve: Callable, tangent_solve: Callable, has_aux: bool = False
-) -> Any:
+    f: Callable, initial_guess: PyTree, solve: Callable, tangent_solve: Callable, has_aux: bool = False
+) -> PyTree:
     """Return a root of `f` as found by `solve`, differentiable by the implicit function theorem.
 
     The derivative is taken with respect to every traced value that `f` uses, from its closure or otherwise;
@@ -77,14 +78,14 @@ def custom_root(
     (np.float64(0.353553391), np.float64(-0.088388348))
     """
     now = Trace().birth
-    held, rebuild = find_closed_over(f)
-    plain = rebuild(stop_gradient(held))
+    closure = Closure(f).keep(*tree.leaves(initial_guess))
+    plain = closure.at(stop_gradient(closure.held))
     # What is not found in the closure is stopped in the results; derivatives that the solver itself takes are kept.
     out = solve(lambda x: tree.map(lambda y: stop_older(y, now), plain(x)), stop_gradient(initial_guess))
-    if not has_aux:
-        return implicit_root(f, out, tangent_solve)
-    solution, aux = out
-    return implicit_root(f, solution, tangent_solve), stop_gradient(aux)
+    solution, aux = out if has_aux else (out, None)
+    solution = implicit_root(closure.at(closure.held), solution, tangent_solve)
+    closure.settle()
+    return (solution, stop_gradient(aux)) if has_aux else solution
 
 
 def implicit_root(f: Callable, solution: Any, tangent_solve: Callable) -> Any:
@@ -111,8 +112,8 @@ def implicit_root(f: Callable, solution: Any, tangent_solve: Callable) -> Any:
 
 
 def custom_linear_solve(
-    matvec: Callable, b: Any, solve: Callable, transpose_solve: Callable | None = None, symmetric: bool = False
-) -> Any:
+    matvec: Callable, b: PyTree, solve: Callable, transpose_solve: Callable | None = None, symmetric: bool = False
+) -> PyTree:
     """Return the solution x of ``matvec(x) = b`` as found by `solve`, differentiable with respect to `b` and `matvec`.
 
     Forward derivatives solve the same system with another right-hand side, reverse ones its transpose;
@@ -152,22 +153,19 @@ def custom_linear_solve(
     >>> fad.grad(f)(np.array([1.0, 2.0]))
     array([-1.  , -0.25])
     """
-    matrix = _Closure(matvec, arrays=True)
-    solvers = _Closure((solve, solve if symmetric else transpose_solve), arrays=False)  # they may write into such
     leaves, structure = tree.flatten(b)
     leaves = [as_value(x, "the right-hand side of a linear system") for x in leaves]
     leaves = [snapshot(x) if type(x) is Tracer else x for x in leaves]
-    system = _System(matrix, solvers, structure, len(leaves))
-    return tree.unflatten(structure, system.call(False)(*leaves, *matrix.held, *stop_gradient(solvers.held)))
-
-
-class _Closure:
-    """A function, or a tuple of them: what arrays and traced values it holds now, and how to make it with others."""
-
-    def __init__(self, function: Any, arrays: bool):
-        held, self.rebuild = find_closed_over(function, arrays)
-        # arrays may be overwritten before a derivative is taken: rules keep copies of plain ones, as of other operands
-        self.held = [snapshot(x) if type(x) is Tracer else x for x in held]
+    closures = [Closure(f) for f in (matvec, solve, solve if symmetric else transpose_solve)]
+    held = [x for closure in closures for x in closure.held]
+    for closure in closures:
+        closure.keep(*leaves, *held)
+    system = _System(closures, structure, len(leaves))
+    n = len(closures[0].held)
+    found = system.call(False)(*leaves, *held[:n], *stop_gradient(held[n:]))
+    for closure in closures:
+        closure.settle()
+    return tree.unflatten(structure, found)
 
 
 class _System:
@@ -177,12 +175,11 @@ class _System:
     constants to every derivative, for the equation says what the solution is.
     """
 
-    def __init__(self, matrix: _Closure, solvers: _Closure, structure: Any, n: int):
-        self.matrix = matrix
-        self.solvers = solvers
+    def __init__(self, closures: list[Closure], structure: Any, n: int):
+        self.matrix, *self.solvers = closures
         self.structure = structure
         self.n = n
-        self.end = n + len(matrix.held)  # of the operands with a derivative
+        self.end = n + len(self.matrix.held)  # of the operands with a derivative
 
     def call(self, transposed: bool) -> Call:
         return Call(
@@ -194,7 +191,7 @@ class _System:
         )
 
     def matvec(self, transposed: bool, held: Any) -> Callable:
-        plain = self.matrix.rebuild(held)
+        plain = self.matrix.at(held)
         if not transposed:
             return plain
         return lambda y: linear_transpose(plain, tree.map(zeros_like, y))(y)[0]
@@ -204,7 +201,8 @@ class _System:
 
     def run(self, transposed: bool, *operands: Any) -> list:
         b, held = operands[: self.n], operands[self.n : self.end]
-        solver = self.solvers.rebuild(operands[self.end :])[transposed]
+        first = self.end + len(self.solvers[0].held)
+        solver = self.solvers[transposed].at(operands[first:] if transposed else operands[self.end : first])
         if solver is None:
             raise DerivativeError(
                 "the reverse-mode derivative of custom_linear_solve solves the transposed system, and it was given "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from fad.transforms.grad import grad, refuse_integers, split_arguments
 from fad.transforms.jvp import jvp
 from fad.transforms.vjp import Tape, vjp
 from fad.transforms.vmap import vmap
+from fad.typing import PyTree
 
 _BUDGET = 1 << 28  # bytes of basis and result that one chunk of rows may take, for chunk_size="auto"
 
@@ -137,8 +138,8 @@ def _pull_all(tape, xs, holomorphic, chunk_size, name):
 
 
 def jacfwd(
-    fun: Callable, argnums: Any = 0, has_aux: bool = False, holomorphic: bool = False, *, chunk_size: Any = None,
-    argnames: Any = None,
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, *,
+    chunk_size: int | str | None = None, argnames: str | Sequence[str] | None = None,
 ) -> Callable:  # fmt: skip
     """Return a function that computes the Jacobian column by column, by forward mode.
 
@@ -175,8 +176,8 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Callable, argnums: Any = 0, has_aux: bool = False, holomorphic: bool = False, *, chunk_size: Any = None,
-    argnames: Any = None,
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, *,
+    chunk_size: int | str | None = None, argnames: str | Sequence[str] | None = None,
 ) -> Callable:  # fmt: skip
     """Return a function that computes the Jacobian row by row, by reverse mode.
 
@@ -219,8 +220,8 @@ def jacrev(
 
 
 def jacobian(
-    fun: Callable, argnums: Any = 0, has_aux: bool = False, holomorphic: bool = False, *, mode: str = "auto",
-    chunk_size: Any = "auto", argnames: Any = None,
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, *,
+    mode: str = "auto", chunk_size: int | str | None = "auto", argnames: str | Sequence[str] | None = None,
 ) -> Callable:  # fmt: skip
     """Return a function that computes the Jacobian, in the mode that needs fewer passes.
 
@@ -281,8 +282,9 @@ def _jacobian(compute, name, fun, argnums, has_aux, holomorphic, chunk_size, arg
 
 
 def hessian(
-    fun: Callable, argnums: Any = 0, has_aux: bool = False, holomorphic: bool = False, *, chunk_size: Any = "auto"
-) -> Callable:
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, *,
+    chunk_size: int | str | None = "auto",
+) -> Callable:  # fmt: skip
     """Return a function that computes the matrix of second derivatives, by forward over reverse mode.
 
     Parameters as in :func:`jacfwd`; `fun` may return any shape.
@@ -327,7 +329,7 @@ def _as_tuple(x: Any, what: str) -> tuple:
     return tuple(x)
 
 
-def hvp(fun: Callable, primals: Any, tangents: Any) -> tuple:
+def hvp(fun: Callable, primals: PyTree, tangents: PyTree) -> tuple:
     """Multiply the Hessian of a scalar function by a vector, at the cost of a few gradients.
 
     Parameters
@@ -365,7 +367,7 @@ def _double(y):
     return y, y
 
 
-def vhp(fun: Callable, primals: Any, cotangents: Any) -> tuple:
+def vhp(fun: Callable, primals: PyTree, cotangents: PyTree) -> tuple:
     """Multiply a vector by the Hessian of a scalar function, by reverse over reverse mode.
 
     Parameters and result as in :func:`hvp`.
@@ -400,7 +402,7 @@ def vhp(fun: Callable, primals: Any, cotangents: Any) -> tuple:
     return value, (product[0] if len(primals) == 1 else product)
 
 
-def elementwise_grad(fun: Callable, argnums: Any = 0) -> Callable:
+def elementwise_grad(fun: Callable, argnums: int | Sequence[int] = 0) -> Callable:
     """Return a function that computes the sum of each column of the Jacobian, in the shape of the argument.
 
     Where every output element depends on its own input element alone, that is the elementwise derivative.

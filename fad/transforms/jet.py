@@ -33,6 +33,7 @@ from fad.transforms.check import as_primal, check_like, root, run, split_operand
 from fad.transforms.custom_rules import RULES, Call, check_closed, push_call
 from fad.transforms.jvp import _like, transposed_vjp
 from fad.transforms.tape import is_inexact
+from fad.typing import PyTree
 
 _NUMBERS = (bool, int, float, complex)
 _SMALL = 1024  # bytes up to which constants of a rule are distinguished by their numbers
@@ -365,7 +366,9 @@ RULES[JetTrace] = _custom_rule
 # --- the transform ----------------------------------------------------------------------------------------------------
 
 
-def jet(fun: Callable, primals: Any, series: Any, factorial_scaled: bool = True, *, has_aux: bool = False) -> tuple:
+def jet(
+    fun: Callable, primals: PyTree, series: PyTree, factorial_scaled: bool = True, *, has_aux: bool = False
+) -> tuple:
     """Push a curve through a function: all its derivatives up to some order in one pass.
 
     With ``x(t) = primals + series[0] t + series[1] t**2 / 2! + ...``, these are the derivatives of ``fun(x(t))`` at

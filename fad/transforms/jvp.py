@@ -36,6 +36,7 @@ from fad.ops.indexing import join_index
 from fad.transforms.check import as_operand, as_primal, check_like, run, zeros_like
 from fad.transforms.operand_cotangents import operand_cotangents
 from fad.transforms.vjp import vjp
+from fad.typing import PyTree
 
 _CONSTANTS = frozenset({float, int, np.ndarray})  # operands that need no look at what they are
 
@@ -245,7 +246,7 @@ def transposed_vjp(prim: Any, tangents: list, y: Any, xs: list, params: dict) ->
         return push(tuple(tangents[k] for k in wanted))[0]
 
 
-def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tuple:
+def jvp(fun: Callable, primals: PyTree, tangents: PyTree, has_aux: bool = False) -> tuple:
     """Evaluate a function together with its derivative along a direction.
 
     Parameters

@@ -21,6 +21,7 @@ from fad.transforms.check import as_primal, as_value, check_like, plain_values, 
 from fad.transforms.jvp import jvp, push_tangents
 from fad.transforms.mutation import check_own, copy_result, own, snapshots
 from fad.transforms.vjp import vjp
+from fad.typing import PyTree
 
 
 class LinearTrace(Trace):
@@ -123,7 +124,7 @@ def _push(steps: list, tangents: list, size: int) -> list:
     return slots
 
 
-def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+def linearize(fun: Callable, *primals: PyTree, has_aux: bool = False) -> tuple:
     """Evaluate a function once, and return its value with its derivative at that point as a linear function.
 
     Parameters
@@ -184,7 +185,7 @@ def _mine(y: Any, trace: Trace) -> bool:
     return type(y) is Tracer and y.owner is trace
 
 
-def linear_transpose(fun: Callable, *primals: Any) -> Callable:
+def linear_transpose(fun: Callable, *primals: PyTree) -> Callable:
     """Return the transpose of a linear function.
 
     Parameters

@@ -217,9 +217,10 @@ class Earlier:
 
     __slots__ = ("small", "large")
 
-    def __init__(self, arrays: Iterable[np.ndarray]):
+    def __init__(self, arrays: Iterable[np.ndarray], copy_all: bool = False):
         writeable = [x for x in arrays if x.size and may_be_overwritten(x)]
-        self.small = [(x, x.copy()) for x in writeable if x.nbytes <= _PIECE and is_writeable(x)]
+        most = _BUDGET if copy_all else _PIECE
+        self.small = [(x, x.copy()) for x in writeable if x.nbytes <= most and is_writeable(x)]
         known = {id(x) for x, _ in self.small}
         self.large = [(x, fingerprint(x, "sample")) for x in writeable if id(x) not in known]
 
@@ -237,24 +238,32 @@ class Earlier:
         )
         return next(changed, None)
 
+    def find_changed(self) -> list[tuple]:
+        """Return the arrays that do not hold any more what they held then, with that."""
+        self.check()
+        return [(x, then) for x, then in self.small if not equal(x, then)]
+
     def undo(self) -> bool:
         """Let the arrays hold what they held then, since the function is to run again; return whether any did not."""
-        self.check()
-        changed = [(x, then) for x, then in self.small if not equal(x, then)]
+        changed = self.find_changed()
         for x, then in changed:
             x[...] = then
         return bool(changed)
 
     @contextlib.contextmanager
-    def restore(self) -> Iterator[None]:
-        """Let the arrays hold for the length of a block what they held then."""
-        changed = [(x, then, x.copy()) for x, then in self.small if not equal(x, then)]
+    def restore(self, changed: list[tuple] | None = None, writes: bool = False) -> Iterator[None]:
+        """Let the arrays hold for the length of a block what they held then, and undo what it writes, if it may."""
+        changed = self.find_changed() if changed is None else changed
+        before = [(x, x.copy()) for x, _ in changed]
         try:
-            for x, then, _ in changed:
+            for x, then in changed:
                 x[...] = then
             yield
         finally:
-            for x, _, now in changed:
+            for x, then in self.small if writes else ():
+                if not equal(x, then):
+                    x[...] = then
+            for x, now in before:
                 x[...] = now
 
 

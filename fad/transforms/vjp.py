@@ -25,6 +25,7 @@ from fad.transforms.mutation import Watch, check_own, copy_result, own
 from fad.transforms.operand_cotangents import PULL_BACK
 from fad.transforms.overwrites import detach, may_view, overwrite, record_view, redo, store
 from fad.transforms.tape import INDEX, SEEDS, Recorder
+from fad.typing import PyTree
 
 make_trace: ContextVar[Callable | None] = ContextVar("make_trace", default=None)
 """Makes the traces of reverse mode while someone watches (`fad.transforms.tape_hooks`); None otherwise."""
@@ -205,7 +206,7 @@ def _may_be_kept(ct: Any) -> bool:
     return type(ct) is Tracer
 
 
-def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+def vjp(fun: Callable, *primals: PyTree, has_aux: bool = False) -> tuple:
     """Evaluate a function and return its value with its pullback, the map from cotangents of the output to inputs.
 
     Parameters

@@ -39,6 +39,7 @@ from fad.transforms.batch_axes import (
 )
 from fad.transforms.check import as_operand, as_value, check_function, finish_output
 from fad.transforms.undo_writes import outside
+from fad.typing import PyTree
 
 _warned: set[str] = set()
 
@@ -267,8 +268,8 @@ def _plain(x: Any) -> Any:
 
 def vmap(
     fun: Callable,
-    in_axes: Any = 0,
-    out_axes: Any = 0,
+    in_axes: PyTree = 0,
+    out_axes: PyTree = 0,
     *,
     axis_size: int | None = None,
     chunk_size: int | None = None,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.tree.nodes import PyTree, flatten, leaves, map, unflatten
+from fad.typing import Array, ArrayLike
 
 
 def ravel(tree: PyTree) -> tuple[Any, Callable]:
@@ -99,7 +100,7 @@ def sub(a: PyTree, b: PyTree) -> PyTree:
     return map(lambda x, y: x - y, a, b)
 
 
-def scale(factor: Any, tree: PyTree) -> PyTree:
+def scale(factor: ArrayLike, tree: PyTree) -> PyTree:
     """Return ``factor * tree``, leaf by leaf.
 
     Parameters
@@ -119,7 +120,7 @@ def scale(factor: Any, tree: PyTree) -> PyTree:
     return map(lambda x: factor * x, tree)
 
 
-def vdot(a: PyTree, b: PyTree) -> Any:
+def vdot(a: PyTree, b: PyTree) -> Array:
     """Return the inner product of two trees, the first conjugated as in ``numpy.vdot``.
 
     Parameters
@@ -144,7 +145,7 @@ def vdot(a: PyTree, b: PyTree) -> Any:
     return sum(leaves(map(np.vdot, a, b)))
 
 
-def norm(tree: PyTree) -> Any:
+def norm(tree: PyTree) -> Array:
     """Return the Euclidean norm of all leaves together; its gradient at zero is zero.
 
     Parameters

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ import numpy as np
 import optree
 
 from fad.errors import TreeMismatchError
+from fad.typing import PyTree
 
 _NAMESPACE = "fad"
 _LEAF = optree.tree_structure(cast(Any, 0))
@@ -25,8 +26,6 @@ _BARE: set[type] = {np.ndarray, float, np.float64, np.float32}
 mapping: ContextVar[bool] = ContextVar("mapping", default=False)
 # True while paths are requested: a node may then name its children, which costs time that a plain flatten saves.
 naming: ContextVar[bool] = ContextVar("naming", default=False)
-
-PyTree = Any
 
 
 def flatten(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, Any]:
@@ -56,7 +55,7 @@ def flatten(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, Any]:
     return leaves, treedef
 
 
-def unflatten(treedef: Any, leaves: Any) -> PyTree:
+def unflatten(treedef: Any, leaves: Iterable) -> PyTree:
     """Rebuild a tree from its structure and leaves; the inverse of :func:`flatten`.
 
     Parameters
@@ -178,7 +177,7 @@ def map(f: Callable, tree: PyTree, *rest: PyTree, is_leaf: Callable | None = Non
         mapping.reset(token)
 
 
-def reduce(f: Callable, tree: PyTree, *initial: Any) -> Any:
+def reduce(f: Callable, tree: PyTree, *initial: PyTree) -> Any:
     """Fold ``f`` over the leaves, from the left.
 
     Parameters

@@ -53,6 +53,17 @@ def test_a_lookup_gives_what_numpy_gives(name, dtype):
 
 
 @pytest.mark.parametrize("name", LOOKUPS)
+def test_index_arrays_may_be_of_either_width(name):
+    f = LOOKUPS[name]
+    for kinds in ((np.int32, np.int32), (np.int64, np.int32)):
+        i, j = I.astype(kinds[0]), J.astype(kinds[1])
+        fast = compiled(f, X, i, j)
+        assert name == "of what is strided" or "getitem" not in program(fast).fallbacks
+        for a, b in zip(fad.tree.leaves(fast(X, i, j)), fad.tree.leaves(f(X, i, j)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", LOOKUPS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_derivative_of_a_lookup_adds_up_repeated_rows(name, dtype):
     f = LOOKUPS[name]
@@ -86,9 +97,10 @@ def test_embeddings_and_labels_need_no_call_of_numpy():
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-14)
 
 
-def test_updates_at_integer_arrays_add_or_write_in_order():
+@pytest.mark.parametrize("kind", [np.int64, np.int32])
+def test_updates_at_integer_arrays_add_or_write_in_order(kind):
     x = RNG.normal(size=(6, 4))
-    i = np.array([1, 1, -1, 0])
+    i = np.array([1, 1, -1, 0], kind)
     v = RNG.normal(size=(4, 4))
 
     def f(x, v, i):

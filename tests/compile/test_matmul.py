@@ -51,7 +51,9 @@ def check(x, y, first="rows", second="rows", native=True):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 2), (16, 4, 32), (9, 33, 17), (64, 80, 70)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (3, 5, 2), (16, 4, 32), (9, 33, 17), (64, 80, 70), (10, 8, 99), (11, 200, 8), (13, 3, 5)]
+)
 @pytest.mark.parametrize("first", ["rows", "columns"])
 @pytest.mark.parametrize("second", ["rows", "columns"])
 def test_products_of_any_size_by_rows_and_columns_run_natively(shape, first, second, dtype):

@@ -90,7 +90,7 @@ def test_arguments_that_differ_are_found_in_every_call(transform):
         gradient = transform(D.grad(lambda w, x: comm.all_reduce(np.sum(np.sin(w * x))), comm))
         for k in range(3):
             np.testing.assert_allclose(gradient(W + k, W), 2 * W * np.cos((W + k) * W))
-        with pytest.raises(D.RankTypeError, match=r"differs: it is .* on rank 0 and .* on rank 1"):
+        with pytest.raises(D.RankTypeError, match=r"differs: .* on rank 0, .* on rank 1"):
             gradient(W + comm.rank, W)
         np.testing.assert_allclose(gradient(W, W), 2 * W * np.cos(W * W))
 
@@ -118,14 +118,30 @@ def test_forward_mode_is_right_where_ranks_use_other_values():
     np.testing.assert_allclose(on_ranks(run), np.sum(W * np.cos(W) * W))
 
 
-def test_ranks_that_record_again_at_other_times_stay_in_step():
+@pytest.mark.parametrize("debug", [False, True])
+def test_ranks_that_record_again_at_other_times_stay_in_step(debug):
     def run(comm):
         gradient = fad.jit(D.grad(lambda w, x: comm.all_reduce(np.sum(np.sin(np.outer(x, w)))), comm))
         for k in range(8):
             x = [np.ones(2 + (k % 3 if r else 0)) for r in range(2)]
             np.testing.assert_allclose(gradient(W, x[comm.rank]), sum(map(len, x)) * np.cos(W))
 
-    on_ranks(run)
+    D.run_ranks(run, 2, timeout=20, debug=debug)
+
+
+def test_numbers_and_results_that_differ_are_found_in_every_call_in_the_debug_mode():
+    def run(comm):
+        f = fad.jit(D.spmd(lambda w, x: w * 1.0 if comm.rank else w, comm, replicated=0))
+        for _ in range(2):
+            with pytest.raises(D.RankTypeError, match="returned as the same on all ranks what differs"):
+                D.spmd(lambda w: np.sin(w) if comm.rank else w, comm, replicated=0)(W)
+            with pytest.raises(D.RankTypeError, match=r"number differs .*: 0 on rank 0, 1 on rank 1, at .*agreement"):
+                D.spmd(lambda w: w * int(comm.rank), comm, replicated=0)(W)
+            f(W, W)
+            with pytest.raises(D.RankTypeError, match="what differs"):
+                f(W + comm.rank, W)
+
+    D.run_ranks(run, 2, timeout=20, debug=True)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])

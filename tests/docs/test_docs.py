@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import importlib.util
 import re
 import subprocess
 import sys
@@ -77,19 +78,50 @@ fad.grad(lambda x: np.sum(np.tanh(x)))(x)  # what is imported by need
 fast = fad.jit(fad.grad(f))
 entered(fad.grad(f), w, x)
 entered(fast, w, x)
+other = fad.jit(fad.grad(lambda w, x: np.sum(np.cos(x @ w))))
+for _ in range(3):
+    other(w, x)  # what is imported by need
+entered(fast, w, x)
+entered(fast, w, x)
 """
+
+
+def _has_llvm():
+    return importlib.util.find_spec("llvmlite") is not None
+
+
+def test_how_it_works_lists_the_passes_in_the_order_of_the_pipeline():
+    page = next(p for p in PAGES if p.name == "how-it-works.md").read_text(encoding="utf-8")
+    tree = ast.parse((SOURCES[0].parent / "compile" / "pipeline.py").read_text(encoding="utf-8"))
+    file_of = {
+        alias.name: f"{node.module.rpartition('.')[2]}.py"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    lists = [x.elts for x in ast.walk(tree) if isinstance(x, ast.Tuple) and len(x.elts) > 10]
+    assert len(lists) == 2
+    listed = page[page.index("The passes, in the order") :]
+    for passes in lists:
+        at = 0
+        for name in passes:
+            at = listed.find(f"{file_of[name.id]}`", at) + 1
+            assert at, f"{name.id} is not listed, or not in its place"
 
 
 def test_how_it_works_names_every_file_that_its_two_calls_enter():
     page = next(p for p in PAGES if p.name == "how-it-works.md").read_text(encoding="utf-8")
     here = Path(__file__).parents[2]
     run = subprocess.run([sys.executable, "-c", TRACE], capture_output=True, text=True, check=True, cwd=here)
-    eager, recorded = run.stdout.splitlines()
+    eager, recorded, compiled, replayed = run.stdout.splitlines()
     assert "transforms/vjp.py" in eager
     assert "staging/record.py" in recorded
-    for file in {*eager.split(), *recorded.split()}:
+    assert "compile/pipeline.py" in compiled or not _has_llvm()
+    assert replayed == "jitting/jit.py" or not _has_llvm()
+    for file in sorted({*eager.split(), *recorded.split(), *compiled.split()}):
         folder, _, name = file.rpartition("/")
-        assert f"`{file}`" in page or f"`{name}`" in page or f"`{folder}/`" in page, f"{file} is on the way, too"
+        written = re.compile(rf"`([\w/]*/)?{name}`|`{name.removesuffix('.py')}`|`{folder}/`")
+        assert written.search(page), f"{file} is on the way, too"
 
 
 # --- the reference ------------------------------------------------------------------------------------------------

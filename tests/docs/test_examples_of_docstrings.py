@@ -165,6 +165,28 @@ def test_every_public_name_has_a_sentence_parameters_and_an_example(module):
     assert [n for n, x in names.items() if not (inspect.getdoc(x) or "").strip()] == []
 
 
+# Where anything is taken or returned: `jit` gives a decorator as well, what describes a tree is an object of optree's,
+# and a reduction returns what its function does.
+ANYTHING = {
+    "fad.jit.return", "fad.tree.reduce.return", "fad.tree.structure.return", "fad.tree.transpose.inner",
+    "fad.tree.transpose.outer", "fad.tree.unflatten.treedef",
+}  # fmt: skip
+
+
+def test_signatures_say_what_is_taken_and_returned():
+    found, others = set(), (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    # Functions of NumPy's and SciPy's names have their signatures, which say nothing of types.
+    for module in [m for m in MODULES if not m.startswith(("fad.numpy", "fad.scipy"))]:
+        for name, thing in public_names(importlib.import_module(module)).items():
+            if inspect.isfunction(thing) or isinstance(thing, type):
+                signature = inspect.signature(thing)
+                said = {p.name: p.annotation for p in signature.parameters.values() if p.kind not in others}
+                if not isinstance(thing, type):
+                    said["return"] = signature.return_annotation
+                found |= {f"{module}.{name}.{n}" for n, a in said.items() if a in ("Any", inspect.Parameter.empty)}
+    assert found == ANYTHING, "say ArrayLike, Array or PyTree: see fad/typing.py"
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_every_public_name_says_what_it_raises_but_those_of_which_there_is_nothing_to_say(module):
     names = public_names(importlib.import_module(module))

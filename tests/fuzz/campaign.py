@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import calls, nested  # noqa: F401  their checks are registered
+from . import calls, nested, sparse  # noqa: F401  their checks are registered
 from .arguments import with_noise
 from .case import Case
 from .checks import CHECKS
@@ -66,18 +66,18 @@ class TooLong(Exception):
 
 @contextmanager
 def limited(seconds):
-    """Raise TooLong if the body takes longer."""
+    """Raise TooLong if the body takes longer, in time of the processor: others may keep it busy."""
 
     def stop(*_):
         raise TooLong(f"longer than {seconds} s")
 
-    old = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    old = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, old)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, old)
 
 
 def examine(program, check, seed=None, case=None):
@@ -123,14 +123,17 @@ def explained_by_rounding(program, check, seed):
     return False
 
 
-DEAR = ["pulled twice", "second order", "vmap of grad", "jacobian", "without writes", "nested", "third order"]
-DEAR_AND_JITTED = ["jit", "jit of grad", "jit of vmap"]
+DEAR = [
+    "pulled twice", "second order", "vmap of grad", "jacobian", "without writes", "nested", "third order",
+    "sparse jacobian", "sparse hessian",
+]  # fmt: skip
+DEAR_AND_JITTED = ["jit", "jit of grad", "jit of vmap", "sparse jacobian under jit"]
 
 
 def drawn(seed, always=()):
     """Return the checks of a program in a search: the quick ones, some, and each of the dear ones for a share."""
     r = np.random.default_rng([seed, 1])
-    some = {DEAR_AND_JITTED[r.integers(3)], *always}
+    some = {DEAR_AND_JITTED[r.integers(len(DEAR_AND_JITTED))], *always}
     some |= {name for name in DEAR if r.random() < 0.4}
     return [name for name in CHECKS if name in some or name not in (*DEAR, *DEAR_AND_JITTED)]
 

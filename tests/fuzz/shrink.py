@@ -87,9 +87,10 @@ def inlined_names(program):
         module = ast.parse(program.source)
         assignment = [node for node in ast.walk(module) if _names_one(node)][number]
         name, value = assignment.targets[0].id, assignment.value
-        for body in _bodies(module):
-            if assignment in body and len(body) > 1:
-                body.remove(assignment)
+        body = next(body for body in _bodies(module) if assignment in body)
+        if len(body) == 1:  # it would stay, and hold itself
+            continue
+        body.remove(assignment)
         for parent, field, place, node in list(_expressions(module)):
             if isinstance(node, ast.Name) and node.id == name:
                 _put(parent, field, place, value)

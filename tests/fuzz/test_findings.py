@@ -318,3 +318,21 @@ def test_a_number_has_no_triangle(f):
     for call in (*calls, lambda: fad.vmap(f)(X)):
         with pytest.raises(TypeError, match="tri"):
             call()
+
+
+@pytest.mark.parametrize("number", [1.5, 2, True, 1j, np.float64(1.5), [1.5]], ids=repr)
+@pytest.mark.parametrize("join", [np.union1d, lambda x, y: np.concatenate((x, y), axis=None)])
+def test_pythons_numbers_are_weak_where_arrays_are_joined_flat(join, number):
+    for x in (X.astype(np.float32), np.array([1.0, 2.0], np.float16)):
+        for f in (lambda x: join(x, number), lambda x: join(number, x)):
+            found = (fad.jvp(f, (x,), (x,))[0], fad.vjp(f, x)[0], fad.vmap(f)(x[None])[0], fad.jit(f)(x))
+            assert {y.dtype for y in found} == {f(x).dtype}
+            for y in found:
+                np.testing.assert_array_equal(y, f(x))
+
+
+@pytest.mark.parametrize("level", [0.5, 1, True, np.float64(0.5), np.float32(0.5), np.array(0.5), [0.5]], ids=repr)
+@pytest.mark.parametrize("quantile", [np.quantile, np.percentile, np.nanquantile, np.nanpercentile])
+def test_levels_of_quantiles_widen_as_numpys_do(quantile, level):
+    x, f = X.astype(np.float32), lambda x: quantile(x, level)
+    assert fad.jvp(f, (x,), (x,))[0].dtype == fad.vjp(f, x)[0].dtype == fad.jit(f)(x).dtype == f(x).dtype

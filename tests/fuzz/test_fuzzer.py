@@ -8,8 +8,9 @@ import pytest
 from .campaign import CHECKS, Finding, examine, explained_by_rounding
 from .generate import generate
 from .kinds import KINDS
+from .known import known
 from .program import Program, evaluate, literal
-from .shrink import shrink
+from .shrink import inlined_names, shrink
 
 RIGHT = Program("def f(x):\n    return np.sin(x) * x, x.sum()\n", ("np.array([0.5, -1.0, 2.0])",))
 
@@ -109,3 +110,22 @@ def test_a_literal_gives_the_value_back(x):
     assert type(y) is type(x)
     assert np.asarray(y).dtype == np.asarray(x).dtype
     np.testing.assert_array_equal(x, y)
+
+
+def test_a_program_that_overwrites_its_argument_meets_an_infinite_partial():
+    source = "def f(x):\n    x //= 0.5\n    return np.cbrt(x + 3)\n"
+    program = program_with(source, "np.array([-1.0, 0.5, -1.5])")
+    assert known(program, "jacobian", "nan is wanted, not 0.0")
+
+
+def test_a_statement_that_stands_alone_is_not_put_into_itself():
+    source = "def f(x):\n    c = x\n    for k in range(2):\n        c = c * x\n    return c\n"
+    assert list(inlined_names(program_with(source, "1.5")))
+
+
+def test_an_inverse_that_consists_of_rounding_is_known_as_such():
+    message = "the slope of reverse mode beside forward mode: 0.0 is wanted, not -10.1"
+    source = "def f(y):\n    return np.linalg.slogdet(np.linalg.outer(y, y) + {} * np.eye(3))[1]\n"
+    argument = "np.array([1.074, 0.324, -1.132], np.float32)"
+    assert known(program_with(source.format(0.0), argument), "modes", message)
+    assert not known(program_with(source.format(1.0), argument), "modes", message)

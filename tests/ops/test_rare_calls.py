@@ -71,6 +71,13 @@ def test_a_function_of_a_part_is_given_that_part_alone():
     np.testing.assert_allclose(fad.jacobian(f)(x), [[0, 0, 0], [0, 1.5, -0.5], [0, -0.5, 0.0]], rtol=1e-15)
 
 
+def test_a_number_in_parts_takes_a_traced_condition():
+    f = lambda x: x * np.piecewise(np.float64(2.0), [x > 0], [lambda v: 2 * v, lambda v: v])
+    for transform in (fad.grad, fad.jit, lambda f: fad.jit(fad.grad(f))):
+        assert transform(f)(1.0) == 4.0
+        assert transform(f)(np.array(1.0)) == 4.0
+
+
 ERRORS = [
     lambda x: np.block(((x, x),)),
     lambda x: np.block([[x], []]),

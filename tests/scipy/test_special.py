@@ -353,6 +353,14 @@ def test_pochhammers_symbol_has_the_slopes_of_its_polynomial_at_poles_of_gamma(a
     assert np.isnan(fad.grad(sc.poch, 1)(a, 0.0))  # it jumps
 
 
+@pytest.mark.parametrize("a", [1e-8, -1e-8, 1e-3 - 2.0, 1e-15, 0.4])
+def test_pochhammers_symbol_has_the_slopes_of_its_quotient_beside_poles_of_gamma(a):
+    for n in (1, 2, 5):
+        quotient = lambda a, n=n: 1.0 / np.prod(a - np.arange(1.0, n + 1.0))
+        for order in (fad.grad, lambda f: fad.grad(fad.grad(f))):
+            np.testing.assert_allclose(order(lambda a, n=n: sc.poch(a, -float(n)))(a), order(quotient)(a), rtol=1e-12)
+
+
 @pytest.mark.parametrize(("name", "sign"), [("struve", -1), ("modstruve", 1)])
 @pytest.mark.parametrize("order", [-1.0, 0.0, 1.0, 2.0, 3.0])
 def test_struves_functions_have_the_derivatives_of_their_series_at_0(name, sign, order):

@@ -1,5 +1,6 @@
 """Sparse Jacobians and Hessians against the dense ones, and what they promise about passes, patterns and transforms."""
 
+import itertools
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ from fad.errors import (
     NonScalarOutputError,
     ShapeMismatchError,
 )
+from fad.sparse import dependence, derivatives
 from fad.sparse.colouring import plan_passes, plan_symmetric
 from fad.testing.programs import SMOOTH
 from fad.testing.strategies import programs_and_points
@@ -82,9 +84,23 @@ def test_a_sparse_hessian_is_the_dense_one(name):
     np.testing.assert_allclose(found.toarray(), fad.hessian(f)(x).reshape(x.size, x.size), rtol=1e-12, atol=1e-12)
 
 
+def shared(x):
+    """Return what one number, and three more for each, take part in."""
+    return x[0] * np.arange(1.0, 5.0) + x[0] ** 2 * np.sum(x[1:].reshape(4, 3) ** 2, axis=1)
+
+
+def test_full_columns_are_pushed_where_rows_are_pulled_for_the_rest():
+    x = np.append(X, 2.0)
+    for f in (shared, lambda x: np.append(shared(x), x[0] + x[1:].sum())):
+        for derivative in (fad.sparse.jacobian(f), fad.jit(fad.sparse.jacobian(f))):
+            for _ in range(3):
+                np.testing.assert_allclose(derivative(x).toarray(), fad.jacobian(f)(x), rtol=1e-13)
+
+
 @pytest.mark.parametrize(
     ("derivative", "f", "passes"),
     [
+        (fad.sparse.jacobian, lambda x: shared(np.resize(x, 13)) + 0 * x[0], "1 forward and 1 in reverse"),
         (fad.sparse.jacobian, lambda x: x[1:] ** 2 - x[:-1], "2 forward"),
         (fad.sparse.jacobian, np.sum, "1 in reverse"),
         (fad.sparse.jacobian, arrow, "2 forward and 1 in reverse"),
@@ -126,7 +142,7 @@ def test_every_entry_of_any_matrix_is_read_off_the_products_of_its_plan(pattern,
     plan = plan_passes(scipy.sparse.csr_array(pattern), mode)
     right, left = plan.members
     products = np.concatenate([(right @ entries.T).reshape(-1), (left @ entries).reshape(-1)])
-    np.testing.assert_array_equal(products[plan.take], entries[plan.places])
+    np.testing.assert_array_equal(products[plan.first.take], entries[plan.places])
     assert plan.pulls == 0 or mode != "fwd"
     assert plan.pushes == 0 or mode != "rev"
     assert plan.pushes + plan.pulls <= sum(pattern.shape)
@@ -139,7 +155,7 @@ def test_every_entry_of_a_symmetric_matrix_is_read_off_products_from_the_right(p
     entries = np.where(pattern, np.add.outer(np.arange(1.0, n + 1), np.arange(1.0, n + 1)) ** 2, 0.0)
     plan = plan_symmetric(scipy.sparse.csr_array(pattern))
     right, left = plan.members
-    np.testing.assert_array_equal((right @ entries).reshape(-1)[plan.take], entries[plan.places])
+    np.testing.assert_array_equal((right @ entries).reshape(-1)[plan.first.take], entries[plan.places])
     assert len(left) == 0
     assert plan.pushes <= n
 
@@ -179,6 +195,75 @@ def test_a_compiled_sparse_jacobian_is_recorded_again_where_its_places_change():
     derivative, dense = fad.jit(fad.sparse.jacobian(_moving)), fad.jacobian(_moving)
     for x in ([1.0, 2.0, 3.0], [1.5, 2.0, 3.0], [3.0, 2.0, 1.0], [1.0, 2.0, 3.0]):
         np.testing.assert_array_equal(derivative(np.array(x)).toarray(), dense(np.array(x)))
+
+
+def test_a_compiled_jacobian_of_a_linear_function_is_a_constant_that_may_be_written_into():
+    for f in (lambda x: 2 * x, lambda x: 3 * x[np.array([0, 0, 2])]):
+        compiled, wanted = fad.jit(fad.sparse.jacobian(f)), fad.jacobian(f)(X[:3])
+        for _ in range(4):
+            found = compiled(X[:3])
+            assert found.indptr.size == 4
+            np.testing.assert_array_equal(found.toarray(), wanted)
+            found.data[:] = 7.0
+
+
+SHORTER = {
+    "sorted": lambda x: np.sort(np.sin(x.astype(np.float32))),
+    "of longer results": lambda x: np.sort(np.interp(x, np.array([-9.0, 0.0, 9.0]), np.array([0.0, 1.0, 0.5]))),
+    "half precision": lambda x: np.sort(np.sin(x.astype(np.float16))).astype(float) ** 2,
+    "of loops": lambda x: x[np.argsort(x)] * np.sin(x.astype(np.float32))[::-1],
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", SHORTER)
+def test_places_are_seen_where_a_function_computes_with_shorter_numbers(name, dtype, monkeypatch):
+    f, x = SHORTER[name], X[:5].astype(dtype)
+    looked = []
+    find = dependence.dependences
+    monkeypatch.setattr(derivatives, "dependences", lambda *args: looked.append(1) or find(*args))
+    plain = fad.sparse.jacobian(f)
+    for derivative in (plain, fad.jit(plain), fad.jit(fad.sparse.jacobian(f, mode="rev"))):
+        for point in (x, x + dtype(0.125), -x, x[::-1].copy(), x):
+            np.testing.assert_allclose(derivative(point).toarray(), fad.jacobian(f)(point), rtol=5e-3, atol=1e-5)
+    looked.clear()
+    plain(x), plain(x)
+    assert not looked
+
+
+def test_a_pattern_that_is_given_holds_for_a_function_that_computes_with_shorter_numbers():
+    f = lambda x: np.sin(3 * x.astype(np.float32)) / 3
+    derivative = fad.sparse.jacobian(f, pattern=np.eye(X.size))
+    for x in (X, -X, X + 1):
+        np.testing.assert_allclose(derivative(x).toarray(), fad.jacobian(f)(x), rtol=1e-5)
+    with pytest.raises(DerivativeError, match="lacks places"):
+        fad.sparse.jacobian(lambda x: f(x) + x[0], pattern=np.eye(X.size))(X)
+
+
+def test_a_function_may_gather_otherwise_in_each_run():
+    runs = itertools.count()
+    index = np.array([0, 0, 2])
+
+    def f(x):
+        for _ in range(next(runs) % 3):
+            x[index] * 2.0
+        return x[index] ** 2
+
+    for _ in range(5):
+        np.testing.assert_allclose(fad.sparse.jacobian(f)(X).toarray(), fad.jacobian(lambda x: x[index] ** 2)(X))
+
+
+def test_gathers_in_a_loop_that_a_program_runs_as_one_are_seen():
+    def f(x):
+        steps, heights = 1.0, np.append(np.heaviside(x, 0.5), 1.0)
+        while steps < 4 and heights[2] < 9:
+            steps = steps * 2
+            np.resize(heights, 7)
+        return x**2
+
+    for derivative in (fad.sparse.jacobian(f), fad.jit(fad.sparse.jacobian(f))):
+        for x in (X[:3], X[:3] + 1, -X[:3]):
+            np.testing.assert_array_equal(derivative(x).toarray(), np.diag(2 * x))
 
 
 @pytest.mark.parametrize("options", [{}, {"mode": "rev"}, {"check": False}, {"mode": "rev", "check": False}])

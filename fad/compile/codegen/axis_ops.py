@@ -17,7 +17,6 @@ from fad.core.graph import Equation, Graph
 _NUMBERS = (F64, F32, *INTEGERS)
 _REAL = (F64, F32)
 _ACCUMULATED = {np.add: "add", np.multiply: "multiply", np.maximum: "maximum", np.minimum: "minimum"}
-_FOLDED = {"product_over": "multiply", "max_over": "maximum", "min_over": "minimum"}
 _POSITIONS = {"position_of_max": "maximum", "position_of_min": "minimum"}
 
 
@@ -56,12 +55,13 @@ def _plan(graph: Graph, eq: Equation) -> tuple[str, Callable, tuple[int, ...]] |
         return title, lambda: scan.check_module(title, t, p["how"]), (1, 1, 1)
     if name == NOT_NEGATIVE.name:
         return f"negative_{t}", lambda: scan.negative_module(f"negative_{t}", t), (1, types[0].size, 1)
-    if name in _FOLDED and (t in INTEGERS or name == "product_over"):
+    how = eq.prim.combines  # of floating-point numbers, sums and extrema are loops that are fused
+    if how == "multiply" or (how not in ("", "add") and t in INTEGERS):
         axis = p["axis"]
         if not axis or axis != tuple(range(axis[0], axis[-1] + 1)):
             return None
-        title = f"fold_{_FOLDED[name]}_{t}"
-        return title, lambda: scan.fold_module(title, _FOLDED[name], t), _extents(shape, axis)
+        title = f"fold_{how}_{t}"
+        return title, lambda: scan.fold_module(title, how, t), _extents(shape, axis)
     if name in ("cumsum_along", "accumulation"):
         op = "add" if name == "cumsum_along" else _ACCUMULATED.get(p["ufunc"])
         extents = _extents(shape, (p["axis"],))

@@ -15,7 +15,7 @@ from fad.compile.schedule.fusion import Step
 from fad.compile.schedule.split_reductions import in_stages
 from fad.compile.schedule.steps import node_facts
 
-_HOW = {"sum_over": "", "max_over": " maximum", "min_over": " minimum"}
+_SHORT_ROW, _LONG_ROW = 16, 64  # elements of a row that is slow to begin, and of one that is not
 
 
 def add_loop(program: Program, step: Step) -> Callable | None:
@@ -28,8 +28,33 @@ def add_loop(program: Program, step: Step) -> Callable | None:
     extents, strides = program.table.layout(step.shape, arrays)
     if len(extents) > MOST_AXES:
         return one_by_one(program, step)
+    operands, extents, strides = _lengthen_rows(program, operands, extents, strides)
     program.table.add_loop(nodes, types, operands, outs, [numbers[o] for o in outs], extents, strides)
     return None
+
+
+def _lengthen_rows(program: Program, operands: list, extents: tuple, strides: tuple) -> tuple:
+    """Make one row of several short ones, if only what is the same in all rows does not run on from one to the next.
+
+    Such an operand, of the few numbers of a row, is written out for as many rows as become one.
+    """
+    if len(extents) < 2 or not 1 < extents[-1] < _SHORT_ROW:
+        return operands, extents, strides
+    *lead, rows, n = extents
+    together = max(r for r in range(1, min(rows, _LONG_ROW // n) + 1) if rows % r == 0)
+    same = [k for k, s in enumerate(strides) if s[-2] == 0 and s[-1]]
+    runs_on = all(s[-2] == n * s[-1] for k, s in enumerate(strides) if k not in same)
+    if not same or not runs_on or same[-1] >= len(operands) or together * n < _SHORT_ROW or rows < 4 * together:
+        return operands, extents, strides
+    operands = list(operands)
+    longer = [(*s[:-2], s[-2] * together, s[-1]) for s in strides]
+    for k in same:
+        shape = (*[m if s else 1 for m, s in zip(lead, strides[k], strict=False)], together, n)
+        row = np.lib.stride_tricks.as_strided(program.memory.at[operands[k]], shape, strides[k], writeable=False)
+        operands[k] = program.table.copy_view(row, operands[k])
+        steps = program.memory.at[operands[k]].strides
+        longer[k] = (*[s if m > 1 else 0 for m, s in zip(shape[:-2], steps, strict=False)], 0, steps[-1])
+    return operands, (*lead, rows // together, together * n), tuple(longer)
 
 
 def add_sum(program: Program, step: Step) -> Callable | None:
@@ -65,12 +90,13 @@ def add_sum(program: Program, step: Step) -> Callable | None:
         else:
             summed = [k for k in summed if k < len(extents) - 1 or extents[k] > 1]
         if len(extents) <= MOST_AXES and summed:
-            how = ("inner" if inner else f"axis{summed[-1]}") + _HOW[eq.prim.name]
+            combines = "" if eq.prim.combines == "add" else f" {eq.prim.combines}"
+            how = ("inner" if inner else f"axis{summed[-1]}") + combines
             targets, steps, rest = in_stages(program.memory, outs, extents, strides, summed)
             everything = [*stored, *targets]
             program.table.add_loop(nodes, types, operands, everything, values, extents, steps, how, len(stored))
             for part, o, lengths, moves, k in rest:
-                how = ("inner" if inner else f"axis{k}") + _HOW[eq.prim.name]
+                how = ("inner" if inner else f"axis{k}") + combines
                 program.table.add_loop((), (), [part], [o], [0], lengths, moves, how)
             return None
     return one_by_one(program, step)

@@ -19,7 +19,7 @@ from fad.compile.ir.types import BYTES, LLVM_TYPE
 from fad.compile.schedule.strides import collapse
 from fad.core.graph import Equation, Graph
 
-_INTEGER = np.dtype(np.int64)
+_INDEX = {np.dtype(np.int64): "i64", np.dtype(np.int32): "i32"}
 _ADDED = (np.dtype(float), np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.int32))
 MOST_ARRAYS = 3
 NAMES = frozenset({"getitem", "index_add", "index_set", "scatter"})
@@ -34,13 +34,13 @@ def is_lookup(graph: Graph, eq: Equation) -> bool:
         (index, *more) = eq.params["indices"]
         arrays = [p for p in index if isinstance(p, np.ndarray)] if type(index) is tuple else []
         template: Any = tuple("array" if isinstance(p, np.ndarray) else p for p in index) if arrays else ()
-        fine = not more and all(a.dtype == _INTEGER and a.size for a in arrays) and out.dtype in _ADDED
+        fine = not more and all(a.dtype in _INDEX and a.size for a in arrays) and out.dtype in _ADDED
         values, single = eq.ins, not any(a.ndim for a in arrays)
         shape = out.shape
     else:
         template = eq.params["template"]
         first = 1 if eq.prim.name == "getitem" else 2
-        fine = all(graph.types[i].dtype == _INTEGER for i in eq.ins[first:])
+        fine = all(graph.types[i].dtype in _INDEX for i in eq.ins[first:])
         fine = fine and (eq.prim.name != "index_add" or out.dtype in _ADDED)
         values, single = eq.ins[:first], not any(graph.types[i].shape for i in eq.ins[first:])
         shape = graph.types[eq.ins[0]].shape
@@ -150,9 +150,11 @@ def _emit(program: Program, eq: Equation, how: str, plan: tuple) -> None:
     t = LLVM_TYPE[a.dtype]
     even = aq == bq == BYTES[t] and q[0] > 1
     single = q[0] == 1
-    name = f"look_{how}_{t}_{len(arrays)}{'_even' if even else '_one' if single else ''}"
+    kinds = tuple([_INDEX[array.dtype] for array, _ in arrays])
+    of = "".join(["n" if kind == "i32" else "i" for kind in kinds])
+    name = f"look_{how}_{t}_{of}{'_even' if even else '_one' if single else ''}"
     program.failing(eq)
-    program.table.begin_row(name, lambda: lookup_module(name, how, t, len(arrays), even, single))
+    program.table.begin_row(name, lambda: lookup_module(name, how, t, kinds, even, single))
     words = program.table.words
     for extent in (p, n, q):
         words.append(extent[0])

@@ -19,7 +19,7 @@ from fad.compile.ir.types import LLVM_TYPE
 from fad.compile.machine.thread_pool import pool
 from fad.compile.schedule.buffers import Memory
 from fad.compile.schedule.parallelize import cut, summed_axis
-from fad.compile.schedule.strides import broadcast_strides, collapse, mode
+from fad.compile.schedule.strides import broadcast_strides, collapse, is_spread, mode
 from fad.core.graph import Equation, Type
 
 MOST_AXES = 4
@@ -72,7 +72,9 @@ class Table:
         kinds = tuple(LLVM_TYPE[graph.types[i].dtype] for i in operands)
         at = self.memory.at
         modes = tuple(mode(at[i], s, extents) for i, s in zip(operands, strides[: len(operands)], strict=True))
-        kernel = Kernel(len(extents), kinds, modes, nodes, types, tuple(values), reduce, False, stored)
+        spread = tuple([n for n, o in enumerate(outs) if is_spread(at[o], strides[len(operands) + n], extents)])
+        spread = spread if not reduce else tuple([n for n in spread if n < stored])
+        kernel = Kernel(len(extents), kinds, modes, nodes, types, tuple(values), reduce, spread, stored)
         everything = [*operands, *outs]
         split = cut(kernel, extents, strides)
         if split is None or split[0] != summed_axis(kernel):
@@ -134,15 +136,15 @@ class Table:
         """Copy an array, value i if it is one, into a place in the memory of value o, or add it there."""
         t = LLVM_TYPE[place.dtype]
         kind = mode(source, strides[0], extents)
-        spread = extents[-1] > 1 and strides[1][-1] != place.itemsize
+        spread = is_spread(place, strides[1], extents)
         if add:
             modes = (kind, "s" if spread else "c")
             node = (Node("({0} + {1})", (0, 1), t, False),)
-            kernel = Kernel(len(extents), (t, t), modes, node, (t,), (2,), "", spread)
+            kernel = Kernel(len(extents), (t, t), modes, node, (t,), (2,), "", (0,) * spread)
             arrays = [(source, i), (place, o), (place, o)]
             strides = (strides[0], strides[1], strides[1])
         else:
-            kernel = Kernel(len(extents), (t,), (kind,), (), (), (0,), "", spread)
+            kernel = Kernel(len(extents), (t,), (kind,), (), (), (0,), "", (0,) * spread)
             arrays = [(source, i), (place, o)]
 
         def point(k: int, offset: int, _: int) -> int:
@@ -194,8 +196,12 @@ class Table:
         a = self.memory.at[i]
         if a.flags.c_contiguous or (rows and (a.ndim == 1 or (len(a) and a[0].flags.c_contiguous))):
             return i
+        return self.copy_view(a, i)
+
+    def copy_view(self, a: np.ndarray, i: int) -> int:
+        """Return a value that is a copy, in memory without gaps, of a view of value i."""
         v = len(self.graph.types)
-        self.graph.types.append(self.graph.types[i])
+        self.graph.types.append(Type(a.shape, a.dtype))
         self.memory.base[v] = v
         if i in self.graph.constants:
             self.memory.at[v] = np.ascontiguousarray(a)

@@ -21,6 +21,7 @@ from fad.compile.schedule.parallelize import GRAIN, MOST_PARTS, SMALLEST
 from fad.core.graph import Equation
 
 _ROWS = (1, 4, 8)
+_SUMS = 24  # vectors of sums that a block may have
 # A product is done by panels if they are filled by so much, and the rows of the left factor not too far from each other
 # (those at a distance of a page have the same place in the nearest cache) and not more than this in all.
 _FULL, _FARTHEST, _MOST_OF_ROWS = 0.75, 4096, 1 << 20
@@ -256,13 +257,23 @@ def _by_own_code(p: Product, t: str) -> tuple:
         if p.b[1] != size and p.a[0] == size and p.c[0] == size:
             p.flip()
             m, k, n = p.shape
-        rows = next((r for r in _ROWS if m <= r), _ROWS[-1])
         gathered = p.b[1] != size and n > 1
         # two vectors of columns at a time where there are registers for their sums
-        columns = 2 if rows > 1 and not gathered and register_bytes() == 64 and n * size > 64 else 1
+        columns = 2 if m > 1 and not gathered and register_bytes() == 64 and n * size > 64 else 1
+        rows = _rows_at_a_time(m, columns)
         name = matmul_kernels.rows_name(t, rows, gathered, columns)
         text = lambda: matmul_kernels.rows_module(t, rows, gathered, columns)
     return name, text, [m, n, k, *p.a, *p.b, p.c[0], _at_a_time(n, k, size)]
+
+
+def _rows_at_a_time(m: int, columns: int) -> int:
+    """Return how many rows a block has. A few more than the usual block are one, if there are registers for their sums.
+
+    Two blocks would compute rows twice, and read, or gather, the right factor twice.
+    """
+    most = _SUMS // columns if register_bytes() == 64 else 0
+    rows = (*_ROWS, *range(_ROWS[-1] + 2, min(most, 2 * _ROWS[-1]) + 1, 2))
+    return next((r for r in rows if m <= r), _ROWS[-1])
 
 
 def _at_a_time(n: int, k: int, size: int) -> int:

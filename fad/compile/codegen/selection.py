@@ -26,6 +26,7 @@ from fad.compile.codegen.special_functions import add_special, is_special
 from fad.compile.codegen.stacks import add_pop, add_push
 from fad.compile.ir.expressions import template
 from fad.compile.ir.lowered_ops import ADDED_PRODUCT, BLOCK_PRODUCT, COMPLEX, PIECES, REDUCTIONS, VIEWS
+from fad.compile.ir.slice_writes import left_out
 from fad.compile.ir.types import LLVM_TYPE
 from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
 from fad.compile.schedule.fusion import Step
@@ -58,10 +59,11 @@ def _is_in_slices(graph: Graph, eq: Equation) -> bool:
         return False
     if any(graph.types[i].dtype != out.dtype for i in eq.ins):
         return False
-    if out.dtype not in _REAL and eq.prim.name not in ("join", "index_set"):
-        return False
     if eq.prim.name == "scatter":
-        return all(is_basic(index) for index in eq.params["indices"])
+        indices = eq.params["indices"]
+        return all(map(is_basic, indices)) and (out.dtype in _REAL or left_out(indices, out.shape) is not None)
+    if out.dtype not in _REAL and eq.prim.name == "index_add":
+        return False
     return eq.prim.name == "join" or _is_basic(eq.params["template"])
 
 

@@ -125,6 +125,11 @@ def is_heavy(text: str) -> bool:
     return not POLYNOMIALS.isdisjoint(_called_functions(text))
 
 
+def weight(template: str) -> int:
+    """Return how much an operation adds to a kernel and the time that it takes to compile."""
+    return 8 if is_heavy(template) else 1
+
+
 @functools.cache
 def _integer_safe(text: str) -> bool:
     return _OF_INTEGERS.issuperset(_called_functions(text)) and not any(

@@ -32,7 +32,7 @@ class Kernel(NamedTuple):
     node_types: tuple[str, ...]
     outs: tuple[int, ...]  # numbers of values, operands first
     reduce: str = ""
-    spread: bool = False  # results are strided along the innermost axis, too
+    spread: tuple[int, ...] = ()  # the results, by number, that are strided along the innermost axis, too
     stored: int = 0
 
     @property
@@ -58,7 +58,7 @@ class Kernel(NamedTuple):
             found.append(("p", k))
             whole = k < len(self.modes) + self.stored
             found += [("t", k, d) for d in range(self.rank - 1) if whole or d != self.summed]
-            if self.spread:
+            if k - len(self.modes) in self.spread:
                 found.append(("t", k, self.rank - 1))
         return found
 

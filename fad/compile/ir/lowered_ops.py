@@ -8,11 +8,12 @@ import numpy as np
 
 from fad.core.primitive import Primitive
 from fad.ops.conv import conv_input_p, conv_kernel_p, conv_p
+from fad.ops.reduction import max_p, min_p, sum_p
 
 # --- sets of operations that several stages know ----------------------------------------------------------------------
 
 PIECES = frozenset({"scatter", "join", "index_set", "index_add"})
-REDUCTIONS = frozenset({"sum_over", "max_over", "min_over"})
+REDUCTIONS = {p.name: p.combines for p in (sum_p, max_p, min_p)}  # those that are loops, and how these combine elements
 VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem", "real_part", "imag_part"})
 
 # --- copies, sums and parts -------------------------------------------------------------------------------------------

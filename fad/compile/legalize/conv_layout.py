@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import template
-from fad.compile.ir.lowered_ops import FORWARD, INPUT, KERNEL
+from fad.compile.ir.lowered_ops import FORWARD, INPUT, KERNEL, REDUCTIONS
 from fad.compile.ir.slice_writes import as_slices
 from fad.compile.machine.cpu import register_bytes
 from fad.core.graph import Equation, Graph
@@ -23,7 +23,6 @@ from fad.core.rewriter import Rewriting
 from fad.ops.windows import margins
 
 _CONVOLUTIONS = ("convolution", "convolution_input", "convolution_kernel")
-_REDUCTIONS = ("sum_over", "max_over", "min_over")
 MOST_AXES = 4
 _REAL = (np.dtype(float), np.dtype(np.float32))
 MOST_WEIGHTS = 1 << 19  # bytes, from which on places of one vector each are done by BLAS
@@ -286,7 +285,7 @@ def _permute(work: _Rewriter, eq: Equation) -> bool:
 
 
 _RULES = {
-    **dict.fromkeys(_CONVOLUTIONS, _convolution), **dict.fromkeys(_REDUCTIONS, _reduction), "getitem": _getitem,
+    **dict.fromkeys(_CONVOLUTIONS, _convolution), **dict.fromkeys(REDUCTIONS, _reduction), "getitem": _getitem,
     "scatter": _scatter, "join": _join, "permute": _permute,
 }  # fmt: skip
 

@@ -31,7 +31,7 @@ def accumulate_gemm(graph: Graph) -> Graph:
     made = {eq.outs[0]: eq for eq in graph.equations if len(eq.outs) == 1}
     equations = []
     for eq in graph.equations:
-        if eq.prim.name in ("add", "subtract") and eq.outs[0] in outputs and counts[eq.outs[0]] == 1:
+        if eq.prim.symbol in ("+", "-") and eq.outs[0] in outputs and counts[eq.outs[0]] == 1:
             eq = _join(graph, eq, large, counts, made) or eq
         equations.append(eq)
     return drop_dead(graph.replace(equations=equations))
@@ -44,7 +44,7 @@ def _is_large(graph: Graph, eq: Equation) -> bool:
 
 def _join(graph: Graph, eq: Equation, large: dict, counts: Any, made: dict) -> Equation | None:
     t = graph.types[eq.outs[0]]
-    for place in (1, 0)[: 1 + (eq.prim.name == "add")]:
+    for place in (1, 0)[: 1 + (eq.prim.symbol == "+")]:
         base = eq.ins[1 - place]
         before = made.get(base)
         if graph.types[base] != t or t.kind != ARRAY or (before and template(graph, before, graph.constants)):
@@ -52,7 +52,7 @@ def _join(graph: Graph, eq: Equation, large: dict, counts: Any, made: dict) -> E
         found = _scale(graph, eq, eq.ins[place], large, counts, made)
         if found is not None:
             product, factor = found
-            factor = factor if eq.prim.name == "add" else -factor
+            factor = factor if eq.prim.symbol == "+" else -factor
             return Equation(ADDED_PRODUCT, (*product.ins, base), {"factor": factor}, eq.outs, eq.place)
     return None
 
@@ -62,7 +62,7 @@ def _scale(graph: Graph, total: Equation, i: int, large: dict, counts: Any, made
     factor, dtype = 1.0, graph.types[total.outs[0]].dtype
     while i not in large:
         eq = made.get(i)
-        if eq is None or counts[i] > 1 or eq.prim.name not in ("multiply", "negative"):
+        if eq is None or counts[i] > 1 or eq.prim.symbol not in ("*", "neg"):
             return None
         numbers = [k for k in eq.ins if k in graph.constants and np.ndim(graph.constants[k]) == 0]
         if len(numbers) != len(eq.ins) - 1:

@@ -8,8 +8,6 @@ steps, and what is counted up by a constant.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,8 +15,9 @@ import numpy as np
 from fad.compile.ir.expressions import template
 from fad.control_flow.loop_layout import Loop
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
-from fad.core.primitive import Primitive
+from fad.core.primitive import REGISTRY, Primitive
 from fad.core.rewriter import Rewriting
+from fad.staging.record import on_numbers
 
 MOST = 2**63 - 1  # of a native integer
 GIVEN = 2**62  # of an integer among the arguments; larger ones are constants of the program
@@ -38,15 +37,12 @@ def _check(*xs: Any, how: str, of: int) -> Any:
     elif how == "narrow":
         if not -(2**31) <= xs[0] < 2**31:
             raise Beyond
-    elif not -MOST - 1 <= _EXACT[how](*xs) <= MOST:
+    elif not -MOST - 1 <= on_numbers(REGISTRY[how]).forward(*xs) <= MOST:
         raise Beyond
     return np.asarray(xs[0]).dtype.type(0)
 
 
-_EXACT: dict[str, Callable] = {
-    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "negative": operator.neg,
-    "absolute": operator.abs,
-}  # fmt: skip
+_CHECKED = ("+", "-", "*", "neg", "abs")  # operations on integers that have a check; others are calls that are exact
 # Zero, if the operation `how` on these operands has a result in 64 bits; otherwise a native program stops at `of`.
 CHECK = Primitive("check_number", _check, archetype="check")
 
@@ -86,20 +82,20 @@ def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool =
 
 def _treat(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation, str]:
     """Return an operation on Python's numbers, as a call that is exact if need be, and what is to be checked or ''."""
-    name, out = (eq.prim.array_form or eq.prim).name, graph.types[eq.outs[0]]
+    symbol, out = eq.prim.symbol, graph.types[eq.outs[0]]
     if out.kind != NUMBER:
         return eq, ""
-    if name == "divide" and out.dtype.kind == "f" and not body:
+    if symbol == "/" and out.dtype.kind == "f" and not body:
         return eq, "" if graph.constants.get(eq.ins[1]) else "nonzero"
     if out.dtype == _INTEGER:
-        bound = size[eq.outs[0]] = _find_bound(name, eq, graph.constants, size)
+        bound = size[eq.outs[0]] = _find_bound(eq, graph.constants, size)
         if bound <= MOST:
             return eq, ""
         size[eq.outs[0]] = MOST
-        if name in _EXACT:
-            return eq, name
+        if symbol in _CHECKED:
+            return eq, (eq.prim.array_form or eq.prim).name
         return _exactly(eq, int), ""
-    if name == "power" and template(graph, eq, graph.constants) is None:
+    if symbol == "**" and template(graph, eq, graph.constants) is None:
         return _exactly(eq, {"f": float, "c": complex}[out.dtype.kind]), ""
     return eq, ""
 
@@ -117,24 +113,24 @@ def _exactly(eq: Equation, kind: type) -> Equation:
     return Equation(Primitive(name, forward), eq.ins, {}, eq.outs, eq.place)
 
 
-def _find_bound(name: str, eq: Equation, constants: dict, size: dict) -> int:
+def _find_bound(eq: Equation, constants: dict, size: dict) -> int:
     """Return what the result of an operation on integers does not exceed, or more than `MOST` if that is not known."""
     a, *rest = [size.get(i, MOST + 1) for i in eq.ins]
-    second = constants.get(eq.ins[-1])
-    if name in ("add", "subtract"):
+    symbol, second = eq.prim.symbol, constants.get(eq.ins[-1])
+    if symbol in ("+", "-"):
         return a + rest[0]
-    if name in ("negative", "positive", "absolute"):
+    if symbol in ("neg", "pos", "abs"):
         return a
-    if name == "multiply":
+    if symbol == "*":
         return a * rest[0]
-    if name == "remainder":
+    if symbol == "%":
         return rest[0]
-    if name in ("floor_divide", "right_shift"):
-        return a if name == "floor_divide" or (type(second) is int and 0 <= second < 64) else MOST + 1
-    if name in ("bitwise_and", "bitwise_or", "bitwise_xor", "invert"):
+    if symbol in ("//", ">>"):
+        return a if symbol == "//" or (type(second) is int and 0 <= second < 64) else MOST + 1
+    if symbol in ("&", "|", "^", "~"):
         return (1 << max(a, *rest, 1).bit_length()) - 1
-    if name in ("left_shift", "power") and type(second) is int and 0 <= second < 64:
-        return a << second if name == "left_shift" else a**second
+    if symbol in ("<<", "**") and type(second) is int and 0 <= second < 64:
+        return a << second if symbol == "<<" else a**second
     return MOST + 1
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import is_heavy, template
-from fad.compile.ir.lowered_ops import VIEWS
+from fad.compile.ir.lowered_ops import REDUCTIONS, VIEWS
 from fad.compile.ir.slice_writes import view_of
 from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
 from fad.core.cotangent import is_basic
@@ -23,7 +23,14 @@ MOST_OPERATIONS = 300  # of single numbers in one step
 MOST_HEAVY = 9  # functions that vectors compute much faster
 MOST_OF_BRANCH = 128  # operations of a branch that is computed whether it is taken or not
 
-_COMBINE = {"sum_over": "add", "max_over": "maximum", "min_over": "minimum"}
+
+def can_combine(graph: Graph, eq: Equation) -> bool:
+    """Return whether an operation adds up elements one after the other, of booleans their number, or is an extreme."""
+    if eq.prim.name not in REDUCTIONS or not eq.params["axis"]:
+        return False
+    x, out = graph.types[eq.ins[0]], graph.types[eq.outs[0]]
+    counts = eq.prim.combines == "add" and x.dtype == bool and out.dtype == np.int64
+    return bool(x.size) and (x.dtype == out.dtype or counts)
 
 
 class Expanded:
@@ -41,7 +48,9 @@ def expand_body(graph: Graph) -> Expanded | None:
     """Return a body that computes with single numbers; None if it has too many, or an operation without a kernel."""
     if any(t.size > MOST_ELEMENTS for t in graph.types) or len(graph.equations) > MOST_OPERATIONS:
         return None
-    work = _Expansion(graph)
+    work = Expansion(graph)
+    work.numbers.update((i, work.fresh(i)) for i in graph.inputs)
+    work.add_constants()
     for eq in graph.equations:
         if not work.add(eq) or len(work.equations) > MOST_OPERATIONS or work.heavy > MOST_HEAVY:
             return None
@@ -51,17 +60,14 @@ def expand_body(graph: Graph) -> Expanded | None:
     return Expanded(work.finish().replace(inputs=flat[0], outputs=flat[1]), inputs, outputs)
 
 
-class _Expansion(Rewriting):
-    """The program of single numbers, which has no value of the other one: that is `source`."""
+class Expansion(Rewriting):
+    """A program of elements, as it is written: each value of another one, `source`, is an array of their numbers."""
 
     def __init__(self, graph: Graph):
         super().__init__(Graph([], [], {}, [], []))
         self.source = graph
         self.heavy = 0
         self.numbers: dict[int, np.ndarray] = {}  # value -> the numbers of its elements
-        for i in graph.inputs:
-            self.numbers[i] = self.fresh(i)
-        self.add_constants()
 
     def add_constants(self) -> None:
         for i, c in self.source.constants.items():
@@ -101,7 +107,7 @@ class _Expansion(Rewriting):
             self.numbers[o] = np.asarray(view_of(eq, arrays[0])).reshape(t.shape)
         elif name == "join":
             self.numbers[o] = np.concatenate(arrays, eq.params["axis"])
-        elif name in _COMBINE and eq.params["axis"] and arrays[0].size and t.dtype == graph.types[eq.ins[0]].dtype:
+        elif can_combine(graph, eq):
             self.numbers[o] = self.reduce(eq, arrays[0], t)
         elif name == "matmul" and all(
             graph.types[i].dtype == t.dtype and 0 < a.ndim <= 2 and a.size
@@ -168,8 +174,11 @@ class _Expansion(Rewriting):
     def reduce(self, eq: Equation, x: np.ndarray, t: Type) -> np.ndarray:
         axis = eq.params["axis"]
         kept = [d for d in range(x.ndim) if d not in axis]
+        if t.dtype != self.source.types[eq.ins[0]].dtype:
+            convert = lambda i: self.compute("convert", (i,), {"dtype": t.dtype}, t)
+            x = np.array(list(map(convert, x.flat)), np.int64).reshape(x.shape)
         rows = x.transpose(*kept, *axis).reshape(t.size, -1)
-        return np.array([self.chain(_COMBINE[eq.prim.name], list(row), t) for row in rows], np.int64).reshape(t.shape)
+        return np.array([self.chain(eq.prim.combines, list(row), t) for row in rows], np.int64).reshape(t.shape)
 
     def product(self, x: np.ndarray, y: np.ndarray, t: Type) -> np.ndarray:
         a, b = np.atleast_2d(x), y if y.ndim == 2 else y[:, None]

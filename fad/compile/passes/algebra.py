@@ -23,20 +23,27 @@ def simplify(graph: Graph) -> Graph:
     types = graph.types
 
     def rewrite(eq: Equation, alias: dict) -> Equation | None:
-        rule = _ALGEBRA.get(eq.prim.name)
-        if rule is not None:
-            found = rule(eq, types, constants, made)
-            if type(found) is int:
-                if types[found] == types[eq.outs[0]]:
-                    alias[eq.outs[0]] = found
-                    return None
-            elif found is not None:
-                eq = found
-        if len(eq.outs) == 1:
-            made[eq.outs[0]] = eq
-        return eq
+        found = simplify_one(eq, types, constants, made)
+        if type(found) is int:
+            alias[eq.outs[0]] = found
+            return None
+        if len(found.outs) == 1:
+            made[found.outs[0]] = found
+        return found
 
     return rewrite_equations(graph, rewrite, constants)
+
+
+def simplify_one(eq: Equation, types: list, constants: dict, made: dict[int, Equation]) -> Any:
+    """Return what gives the result of an operation: a value that is there, another operation, or the same one.
+
+    `made` has the operations that gave its operands.
+    """
+    rule = _ALGEBRA.get(eq.prim.name)
+    found = None if rule is None else rule(eq, types, constants, made)
+    if type(found) is int:
+        return found if types[found] == types[eq.outs[0]] else eq
+    return eq if found is None else found
 
 
 def _is(constants: dict, i: int, number: float) -> bool:

@@ -19,7 +19,7 @@ from fad.core.rewriter import Rewriting
 
 MOST = 1 << 26  # bytes of the stacks that any loop may get; one with large operands and results may get as many again
 _DEEPEST = 8  # operations between a choice and what it is of
-_LINEAR = ("add", "subtract", "multiply", "divide", "negative")
+_LINEAR = ("+", "-", "*", "/", "neg")  # symbols of operations
 _COMPARED = ("less", "less_equal", "greater", "greater_equal", "logical_not", "logical_and")
 _WHOLE = slice(None)
 _MOST_OF = 0.8  # of a product from which on all of it is computed
@@ -272,7 +272,7 @@ class LoopStacks:
             if found == (mask, 1) and e.ins[1] == v and v not in (e.ins[0], e.ins[2]):
                 continue
             same = self.body.types[o].shape == self.body.types[v].shape
-            if e.prim.name not in _LINEAR or not same or not self.is_read_only_where(o, mask, depth + 1):
+            if e.prim.symbol not in _LINEAR or not same or not self.is_read_only_where(o, mask, depth + 1):
                 return False
         return True
 
@@ -286,11 +286,11 @@ class LoopStacks:
             return inner != v and self.is_zero_outside(inner, mask, depth + 1)
         if e.prim.name == "where_select":
             return self.mask_of(e) == (mask, 1) and self.number(e.ins[2]) == 0
-        if e.prim.name in ("add", "subtract", "negative"):
+        if e.prim.symbol in ("+", "-", "neg"):
             return all(self.is_zero_outside(i, mask, depth + 1) for i in e.ins)
-        if e.prim.name not in ("multiply", "divide"):
+        if e.prim.symbol not in ("*", "/"):
             return False
-        pairs = (e.ins, e.ins[::-1])[: 1 + (e.prim.name == "multiply")]
+        pairs = (e.ins, e.ins[::-1])[: 1 + (e.prim.symbol == "*")]
         for x, factor in pairs:
             c = self.number(factor)
             if c is not None and np.isfinite(c) and c != 0 and self.is_zero_outside(x, mask, depth + 1):

@@ -58,15 +58,15 @@ class _Rewriter(Rewriting):
         eq = self.made.get(x)
         if eq is None or self.counts[x] > 1 or depth > _DEEPEST:
             return None
-        t, name = self.types[x], eq.prim.name
+        t, name, symbol = self.types[x], eq.prim.name, eq.prim.symbol
         if any(self.types[i].dtype != t.dtype for i in eq.ins if self.types[i].kind == ARRAY):
             return None
         if name == "matmul" and self.factor(eq, axes) is not None:
             return name, ()
-        if name in ("add", "subtract", "negative"):
+        if symbol in ("+", "-", "neg"):
             inner = eq.ins
-        elif name in ("multiply", "divide"):
-            pairs = (eq.ins, eq.ins[::-1])[: 1 + (name == "multiply")]
+        elif symbol in ("*", "/"):
+            pairs = (eq.ins, eq.ins[::-1])[: 1 + (symbol == "*")]
             inner = next(((i,) for i, factor in pairs if self.is_even(factor, axes, len(t.shape))), ())
         else:
             return None

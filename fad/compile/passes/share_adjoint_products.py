@@ -61,7 +61,7 @@ class _Rewriter(Rewriting):
                     if not graph.types[k].shape:
                         minus = k in graph.constants and as_uniform(graph.constants[k]) == -1
                         self.scaled[a, -1 if minus else k] = eq.outs[0]
-            elif eq.prim.name == "negative":
+            elif eq.prim.symbol == "neg":
                 self.scaled[eq.ins[0], -1] = eq.outs[0]
             elif eq.prim.name == "add":
                 a, b = map(self.side, eq.ins)
@@ -110,13 +110,13 @@ class _Rewriter(Rewriting):
 
     def terms(self, w: int, eq: Equation) -> list[_Term]:
         """Return what the sum of weights times the result of an operation consists of, if it is linear."""
-        t, name = self.types[eq.outs[0]], eq.prim.name
-        if name in ("add", "subtract", "negative"):
+        t, symbol = self.types[eq.outs[0]], eq.prim.symbol
+        if symbol in ("+", "-", "neg"):
             if any(self.types[i] != t for i in eq.ins):
                 return []
-            plain = [_Term(w, i, None) for i in (eq.ins if name == "add" else eq.ins[: name == "subtract"])]
-            return plain if name == "add" else [*plain, self.term(w, eq.ins[-1], -1)]
-        if name != "multiply":
+            plain = [_Term(w, i, None) for i in (eq.ins if symbol == "+" else eq.ins[: symbol == "-"])]
+            return plain if symbol == "+" else [*plain, self.term(w, eq.ins[-1], -1)]
+        if symbol != "*":
             return []
         pairs = [(i, k) for i, k in (eq.ins, eq.ins[::-1]) if self.types[i] == t and not self.types[k].shape]
         return next(([self.term(w, i, k)] for i, k in pairs), [])

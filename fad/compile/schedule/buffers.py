@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fad.compile.ir.slice_writes import data_address, find_placed_pieces, view_of, with_ellipsis
-from fad.compile.ir.uses import use_counts
 from fad.compile.schedule.fusion import Step
 from fad.compile.schedule.inplace_updates import Updates
 from fad.core.graph import ARRAY, Equation, Graph
@@ -22,6 +22,19 @@ from fad.core.primitive import Primitive
 LARGE = 1 << 15  # bytes above which an argument or result is pointed to, not copied
 SAME = Primitive("same", lambda x: x, archetype="bare")  # a later version of an array in the same memory
 _ANYWHERE = ("loop", "sum", "matmul", "pieces")  # steps that write into a given buffer
+_STRIDED = ("loop", "pieces")  # and those that may leave gaps between the elements
+
+
+class Wanted(NamedTuple):
+    """Where a value is wanted: as `piece`, which is the value or a view of its shape alone, at a place in an array.
+
+    `alone`: nothing else reads it.
+    """
+
+    piece: int
+    whole: int
+    place: tuple
+    alone: bool
 
 
 class Place:
@@ -135,7 +148,8 @@ class Memory:
                     if o in self.over and self._take_over(o, k, last):
                         continue
                     if o not in self.base:
-                        self._new_or_inside(o, wanted if step.kind in _ANYWHERE else {}, k)
+                        strided = step.kind in _STRIDED and graph.types[o].dtype != bool
+                        self._new_or_inside(o, wanted if step.kind in _ANYWHERE else {}, k, strided)
         end = len(self.steps)
         for i in graph.outputs:
             place = self.places.get(self.base.get(i, -1))
@@ -180,40 +194,58 @@ class Memory:
         self.views.append((Equation(SAME, (self.root(x),), {}, (o,)), o))
         return True
 
-    def _find_direct(self) -> dict[int, tuple]:
-        """Return what may be computed where it is wanted, in a piece of a larger array: value -> (array, index)."""
-        counts = use_counts(self.graph)
-        found: dict[int, tuple] = {}
+    def _find_direct(self) -> dict[int, Wanted]:
+        """Return what may be computed where it is wanted, in a piece of a larger array."""
+        counts = self._count_outside_reads()
+        viewed = {eq.outs[0]: eq for step in self.steps if step.kind == "view" for eq in step.equations}
+        found: dict[int, Wanted] = {}
         for step in reversed(self.steps):  # the largest arrays come last, and what they hold may hold pieces itself
             if step.kind == "pieces":
                 eq = step.equations[0]
                 whole = eq.outs[0]
                 outer = whole
                 while outer in found:
-                    outer = found[outer][0]
+                    outer = found[outer].whole
                 pieces = find_placed_pieces(self.graph, eq)
                 shared = len(pieces) == len(eq.ins)  # nothing is added to them
                 for i, index in pieces:
+                    piece, alone = i, counts[i] == 1
+                    while alone and i in viewed and viewed[i].prim.name == "reshape_to" and i not in self.graph.outputs:
+                        (i,) = viewed[i].ins
+                        alone = counts[i] == 1
                     # what else reads it must find it there: not where a result is, which is elsewhere in each call
-                    alone = counts.get(i) == 1 or (shared and outer not in self.graph.outputs and i not in found)
-                    if alone and i not in self.graph.outputs and 0 < len(self.graph.types[i].shape) <= 4:
-                        found[i] = (whole, index)
+                    fits = alone or (shared and i == piece and outer not in self.graph.outputs and i not in found)
+                    if fits and i not in self.graph.outputs and len(self.graph.types[i].shape) <= 4:
+                        found[i] = Wanted(piece, whole, index, alone)
         return found
 
-    def _new_or_inside(self, i: int, wanted: dict, k: int) -> None:
-        """Give a value its place; if it is wanted in a larger one and contiguous along its last axis there, that."""
+    def _count_outside_reads(self) -> Counter[int]:
+        """Count how often each value is read by steps other than its own; being an output counts once more."""
+        counts = Counter(set(self.graph.outputs))
+        for step in self.steps:
+            own = {o for eq in step.equations for o in eq.outs} if len(step.equations) > 1 else ()
+            counts.update([i for eq in step.equations for i in eq.ins if i not in own])
+        return counts
+
+    def _new_or_inside(self, i: int, wanted: dict[int, Wanted], k: int, strided: bool = False) -> None:
+        """Give a value its place; if it is wanted in a larger one, that.
+
+        There it is contiguous along its last axis, or `strided` says that it need not be.
+        """
         if i in wanted:
-            whole, index = wanted[i]
+            piece, whole, index, alone = wanted[i]
             if whole not in self.base:
-                self._new_or_inside(whole, wanted, k)
-            piece = self.at[whole][index]
-            even = piece.strides[-1] == piece.itemsize and piece.shape[-1] > 1
-            if even and piece.shape == self.graph.types[i].shape:
-                self.at[i] = piece
-                self.base[i] = self.base[whole]
-                self.sharing[self.base[i]].append(i)
-                self.direct[i] = (whole, index)
-                return
+                self._new_or_inside(whole, wanted, k, strided=True)
+            place = self.at[whole][index]
+            even = place.size == 1 or (place.strides[-1] == place.itemsize and place.shape[-1] > 1)
+            if place.shape == self.graph.types[piece].shape and (even or (strided and alone)):
+                inside = place.reshape(self.graph.types[i].shape)
+                if np.may_share_memory(inside, place):
+                    self.at[i] = inside
+                    self.base[i] = self.base[whole]
+                    self.sharing[self.base[i]].append(i)
+                    self.direct[i] = self.direct[piece] = (whole, index)
+                    return
         self._new(i, k, outside=False)
 
     def is_there(self, i: int | None, whole: int, index: Any) -> bool:
@@ -284,7 +316,7 @@ class Memory:
                 self.at[i] = np.ndarray(t.shape, t.dtype, self.arena, place.offset)
                 self.addresses[i] = start + place.offset
         for i, (whole, index) in self.direct.items():
-            self.at[i] = self.at[whole][index]
+            self.at[i] = self.at[whole][index].reshape(self.graph.types[i].shape)
         for eq, o in self.views:
             self.at[o] = view_of(eq, self.at[eq.ins[0]])
 

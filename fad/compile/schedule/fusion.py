@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 from fad.core.graph import Equation, Graph
 
+_MOST_NUMBERS = 24  # operands of a loop that are numbers: each is in a register throughout
+
 
 class Step:
     """One step of a program.
@@ -27,13 +29,13 @@ class Step:
         self.number = number
         self.equations = [eq]
         self.templates: list[str] = []
-        self.weight = 0
+        self.weight = 0.0
         self.shape = shape
         self.members: set[int] = set(eq.outs)
         self.operands: set[int] = set(eq.ins)
 
 
-def join(graph: Graph, eq: Equation, level: dict, group: dict, more: int, limits: Callable) -> Step | None:
+def join(graph: Graph, eq: Equation, level: dict, group: dict, more: float, limits: Callable) -> Step | None:
     """Put an operation into the group of one of its operands if all others come from below; return the group.
 
     `more` is what it weighs; ``limits(shape)`` are the most weight and the most operands of a group.
@@ -48,12 +50,12 @@ def join(graph: Graph, eq: Equation, level: dict, group: dict, more: int, limits
         return None
     for other in dict.fromkeys(mine) if len(mine) > 1 else ():  # one group may give several operands
         if other is not best and other.level == best.level:
-            _merge(best, other, group, most_weight - more, most_operands)
+            _merge(graph, best, other, group, most_weight - more, most_operands)
     for i in eq.ins:
         if i not in best.members and level[i] >= best.level:
             return None
-    many = len(best.operands) + len(eq.ins) > most_operands
-    if many and len(best.operands.union(eq.ins) - best.members) > most_operands:
+    many = len(best.operands) + len(eq.ins) > _MOST_NUMBERS
+    if many and not are_few(graph, best.operands.union(eq.ins) - best.members, most_operands):
         return None
     best.equations.append(eq)
     best.members.update(eq.outs)
@@ -61,11 +63,18 @@ def join(graph: Graph, eq: Equation, level: dict, group: dict, more: int, limits
     return best
 
 
-def _merge(best: Step, other: Step, group: dict, most_weight: int, most_operands: int) -> None:
+def are_few(graph: Graph, operands: set[int], most: int) -> bool:
+    """Return whether a loop may have these operands; numbers that are known beforehand do not count."""
+    arrays = sum(bool(graph.types[i].shape) for i in operands)
+    numbers = sum(not graph.types[i].shape and i not in graph.constants for i in operands)
+    return arrays + numbers <= most and numbers <= _MOST_NUMBERS
+
+
+def _merge(graph: Graph, best: Step, other: Step, group: dict, most_weight: float, most_operands: int) -> None:
     """Make two groups of one level and shape one: neither reads what the other computes."""
     operands = best.operands | other.operands
-    outside = len(operands - best.members - other.members)
-    if best.weight + other.weight > most_weight or outside >= most_operands:
+    outside = operands - best.members - other.members
+    if best.weight + other.weight > most_weight or not are_few(graph, outside, most_operands - 1):
         return
     best.equations += other.equations
     best.templates += other.templates

@@ -10,16 +10,11 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from fad.compile.ir.expressions import is_heavy
+from fad.compile.ir.expressions import weight
 from fad.core.graph import Graph
 
 SMALLEST = 1 << 13  # elements: smaller arrays stay in the nearest cache
 _MOST_READ = 2  # large arrays that the later loop reads instead of one
-
-
-def weight(template: str) -> int:
-    """Return how much an operation adds to a kernel and the time that it takes to compile."""
-    return 8 if is_heavy(template) else 1
 
 
 def compute_where_used(

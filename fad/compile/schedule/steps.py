@@ -7,15 +7,18 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from fad.compile.ir.expressions import templates, working_type
+from fad.compile.ir.expressions import templates, weight, working_type
 from fad.compile.schedule.fusion import Step, join
-from fad.compile.schedule.sink import compute_where_used, weight
+from fad.compile.schedule.siblings import fuse_siblings
+from fad.compile.schedule.sink import compute_where_used
 from fad.core.graph import GUARD, Equation, Graph, has_effects
 
 # A transcendental function weighs 8. The bound keeps the time to compile a kernel short, and lets the steps of an
 # unrolled loop share kernels; for large arrays the memory that a longer kernel saves is worth more.
 _ORDERED = ("guard", "call", "control")  # what Python sees run: not before the guards that come before
-MOST_WEIGHT, MOST_WEIGHT_LARGE, LARGE_SIZE, MOST_OPERANDS = 24, 1000, 1 << 13, 24
+MOST_WEIGHT, MOST_WEIGHT_LARGE, LARGE_SIZE, MOST_OPERANDS = 24, 1000, 1 << 13, 36
+# In programs of few operations, where kernels are few, what is no function weighs little beside loads and stores.
+_FEW, _SMALL, _LIGHT = 1000, 1 << 7, 0.02
 
 
 def plan_steps(graph: Graph, kind_of: Callable[[Graph, Equation], str], updates: Any = None) -> list[Step]:
@@ -33,16 +36,19 @@ def plan_steps(graph: Graph, kind_of: Callable[[Graph, Equation], str], updates:
     steps: list[Step] = []
     last_guard = last_effect = -1
     level_of, template_of = level.__getitem__, templates(graph)
+    few = len(graph.equations) <= _FEW
+    weigh = _weigh if few else lambda text, shape: weight(text)
     for number, eq in enumerate(graph.equations):
         lowest = max(map(level_of, eq.ins), default=-1)
         text = None if eq.prim is GUARD else template_of(eq)
         if text is not None and 0 not in graph.types[eq.outs[0]].shape:
-            step = join(graph, eq, level, group, weight(text), _limits)
+            more = weigh(text, graph.types[eq.outs[0]].shape)
+            step = join(graph, eq, level, group, more, _limits)
             if step is None:
                 step = Step("loop", lowest + 1, number, eq, graph.types[eq.outs[0]].shape)
                 steps.append(step)
             step.templates.append(text)
-            step.weight += weight(text)
+            step.weight += more
             group[eq.outs[0]] = step
         else:
             kind = kind_of(graph, eq)
@@ -68,7 +74,15 @@ def plan_steps(graph: Graph, kind_of: Callable[[Graph, Equation], str], updates:
     steps = [s for s in steps if s.equations]
     steps.sort(key=lambda s: (s.level, s.kind == "view", s.number))
     steps = compute_where_used(graph, steps, group, MOST_OPERANDS, MOST_WEIGHT_LARGE, stays=stays)
+    if few and not over:
+        steps = fuse_siblings(graph, steps, group, _SMALL, _limits)
     return _fuse_sums(graph, steps, group)
+
+
+def _weigh(text: str, shape: tuple) -> float:
+    """Return what an operation weighs in a program of few operations, which has few kernels."""
+    heavy = weight(text)
+    return _LIGHT if heavy == 1 and _SMALL < math.prod(shape) <= LARGE_SIZE else heavy
 
 
 def _limits(shape: tuple) -> tuple[int, int]:

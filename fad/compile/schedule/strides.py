@@ -47,3 +47,8 @@ def mode(array: np.ndarray, strides: tuple, extents: tuple) -> str:
     if strides[-1] == 0:
         return "0"
     return "c" if strides[-1] == array.itemsize else "s"
+
+
+def is_spread(place: np.ndarray, strides: tuple, extents: tuple) -> bool:
+    """Return whether what a loop writes is not contiguous along the innermost axis."""
+    return extents[-1] > 1 and strides[-1] != place.itemsize

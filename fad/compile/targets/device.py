@@ -15,11 +15,12 @@ import numpy as np
 
 from fad.compile.codegen.cuda import spelling
 from fad.compile.codegen.device_kernels import Kernel, fits
+from fad.compile.ir.expressions import weight
 from fad.compile.ir.uses import use_counts
 from fad.compile.passes.constants import as_uniform
 from fad.compile.schedule.fusion import Step, join
 from fad.compile.schedule.numpy_buffers import Plan
-from fad.compile.schedule.sink import compute_where_used, weight
+from fad.compile.schedule.sink import compute_where_used
 from fad.compile.targets.numpy_program import NumPyProgram, Writer
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type, place_constant
 

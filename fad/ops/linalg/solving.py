@@ -290,9 +290,12 @@ def tensorsolve(a, b, axes=None):
     """
     a, b = as_array(a), as_array(b)
     if axes is not None:
-        axes = tuple(k % a.ndim for k in axes)
-        a = np.transpose(a, [k for k in range(a.ndim) if k not in axes] + list(axes))
-    shape = a.shape[b.ndim - a.ndim :] if a.ndim > b.ndim else ()
+        order = list(range(a.ndim))
+        for k in axes:
+            order.remove(k)
+            order.append(k)
+        a = np.transpose(a, order)
+    shape = a.shape[b.ndim - a.ndim :]  # all of it if both have one rank; NumPy takes a `b` of more axes as well
     n = math.prod(shape)
     if a.size != n * n:
         raise np.linalg.LinAlgError(

@@ -15,7 +15,7 @@ from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.scipy.host import HostCall
 from fad.scipy.special.build import number
-from fad.transforms.closures import find_closed_over
+from fad.transforms.closures import Closure
 from fad.transforms.implicit import depth, implicit_root
 from fad.transforms.jacobian import jacobian
 
@@ -30,15 +30,15 @@ def flatten_start(x0: Any) -> tuple[Any, Callable]:
 class Problem:
     """A function of flat unknowns: with traced values as it came, or with plain ones in the place of what it holds."""
 
-    def __init__(self, function: Callable, args: tuple, unravel: Callable = lambda x: x):
-        self.args = tuple(args)
+    def __init__(self, function: Callable, args: tuple, start: Any, unravel: Callable = lambda x: x):
         self.unravel = unravel
-        self.held, self.rebuild = find_closed_over((function, self.args))
+        self.closure = Closure(lambda x: function(x, *args)).keep(*tree.leaves(start))
+        self.held = self.closure.held
 
     def at(self, held: Any = None) -> Callable:
         """Return the function of the unknowns alone; `held` are values for its traced parts."""
-        function, args = self.rebuild(self.held if held is None else list(held))
-        return lambda x: function(self.unravel(x), *args)
+        function = self.closure.at(self.held if held is None else held)
+        return lambda x: function(self.unravel(x))
 
     def vector(self, held: Any = None) -> Callable:
         f = self.at(held)
@@ -136,5 +136,6 @@ def finish(x, success, report, equation, problem, what):
     result = OptimizeResult(report)
     result.x = problem.unravel(x)
     result.fun = problem.at()(x)
+    problem.closure.settle()
     result.success = success if np.ndim(success) else bool(success) if type(success) is np.ndarray else success
     return result

@@ -68,7 +68,7 @@ def root(
     np.float64(0.25)
     """
     flat, unravel = flatten_start(x0)
-    problem = Problem(fun, args, unravel)
+    problem = Problem(fun, args, flat, unravel)
 
     def solver(x, held):
         f = problem.vector(held)
@@ -115,7 +115,7 @@ def fixed_point(
     np.float64(0.333333333)
     """
     flat, unravel = flatten_start(x0)
-    problem = Problem(func, args, unravel)
+    problem = Problem(func, args, flat, unravel)
 
     def solver(x, held):
         f = problem.vector(held)
@@ -123,7 +123,9 @@ def fixed_point(
 
     x, _, _ = run(solver, flat, problem.held)
     image = problem.vector()
-    return unravel(implicit_root(lambda x: image(x) - x, x, solve_dense))
+    x = implicit_root(lambda x: image(x) - x, x, solve_dense)
+    problem.closure.settle()
+    return unravel(x)
 
 
 # --- one equation in one unknown ------------------------------------------------------------------------------------
@@ -134,7 +136,7 @@ def _scalar(f: Callable, args: tuple, solver: Callable, *points: Any) -> Any:
 
     Return the root, whether it was found, and what the solver reported.
     """
-    problem = Problem(f, args)
+    problem = Problem(f, args, points)
 
     def solve_plain(points, held):
         return solver(problem.at(held), *points)
@@ -148,6 +150,7 @@ def _scalar(f: Callable, args: tuple, solver: Callable, *points: Any) -> Any:
         return y / rate
 
     x = implicit_root(problem.at(), x[()] if x.ndim == 0 else x, solve)
+    problem.closure.settle()
     return x, success, report
 
 

@@ -75,7 +75,7 @@ def minimize(
     """
     constant_bounds(bounds)
     flat, unravel = flatten_start(x0)
-    problem = Problem(fun, args, unravel)
+    problem = Problem(fun, args, flat, unravel)
     name = (method or ("slsqp" if constraints else "l-bfgs-b" if bounds is not None else "bfgs")).lower()
     given = {"bounds": bounds, "constraints": constraints, "tol": tol, "callback": callback, "options": options}
 
@@ -189,7 +189,7 @@ def least_squares(
     """
     constant_bounds(bounds)
     flat, unravel = flatten_start(x0)
-    problem = Problem(fun, args, unravel)
+    problem = Problem(fun, args, flat, unravel)
     given = {
         "bounds": bounds,
         "method": method,

@@ -172,16 +172,31 @@ def multigammaln(a, d):
 
 # --- beta, binomials, Pochhammer ------------------------------------------------------------------------------------
 
+def _digamma_step(x, h, y):
+    """Return digamma(y) - digamma(x) for y = x + h: of large x the difference of their series, not of their values."""
+    far = (x > 20.0) & (y > 20.0)
+    near = sc.digamma(np.where(far, 1.0, y)) - sc.digamma(np.where(far, 1.0, x))
+    x, h, y = np.where(far, x, 20.0), np.where(far, h, 0.0), np.where(far, y, 20.0)
+    p, q = 1.0 / (x * x), 1.0 / (y * y)
+    total, term, power = 1 / 12, 1.0, 1.0
+    for k, b in enumerate(_BERNOULLI[1:5], start=2):
+        power = power * p
+        term = q * term + power  # (q**k - p**k) / (q - p)
+        total = total + b / (2 * k) * term
+    change = -h / (x * y)  # of 1/x
+    return np.where(far, np.log1p(h / x) - change * (0.5 + (1.0 / x + 1.0 / y) * total), near)
+
+
 beta = special(
     "beta",
-    lambda z, a, b: z * (sc.digamma(a) - sc.digamma(a + b)),
-    lambda z, a, b: z * (sc.digamma(b) - sc.digamma(a + b)),
+    lambda z, a, b: -z * _digamma_step(a, b, a + b),
+    lambda z, a, b: -z * _digamma_step(b, a, a + b),
     domain=(0.3, 3.0),
 )
 betaln = special(
     "betaln",
-    lambda _z, a, b: sc.digamma(a) - sc.digamma(a + b),
-    lambda _z, a, b: sc.digamma(b) - sc.digamma(a + b),
+    lambda _z, a, b: -_digamma_step(a, b, a + b),
+    lambda _z, a, b: -_digamma_step(b, a, a + b),
     domain=(0.3, 3.0),
 )
 
@@ -191,16 +206,18 @@ def _is_pole(x):
 
 
 def _poch_base(z, a, m):
-    # gamma(a + m) / gamma(a): where a is a pole of gamma, 1/gamma(a) has a zero and a slope. If a + m is a pole, too, m
-    # is a whole number, and a sum of 1 / (a + j) is left.
+    # gamma(a + m) / gamma(a): where a is a pole of gamma, 1/gamma(a) has a zero and a slope. If m is a whole number,
+    # what a step left of zero adds is a sum of 1 / (a + j): by reflection, for a + m is rounded, and the poles are
+    # near.
     pole = _is_pole(a)
-    both = pole & _is_pole(a + m)
-    zero = pole & ~both
+    steps = (m == np.floor(m)) & (a < 0.5) & (a + m < 0.5)
+    zero = pole & ~steps
     x, top = np.where(zero, a, 1.0), np.where(zero, a + m, 1.0)
     at_zero = sc.gamma(top) * _rgamma_slope(sc.rgamma(x), x) + z * sc.digamma(top)
-    of_both = z * (sc.digamma(np.where(both, 1.0 - a - m, 1.0)) - sc.digamma(np.where(both, 1.0 - a, 1.0)))
-    regular = z * (sc.digamma(np.where(pole, 1.0, a + m)) - sc.digamma(np.where(pole, 1.0, a)))
-    return np.where(both, of_both, np.where(zero, at_zero, regular))
+    left = z * (sc.digamma(np.where(steps, 1.0 - a - m, 1.0)) - sc.digamma(np.where(steps, 1.0 - a, 1.0)))
+    other = pole | steps
+    regular = z * _digamma_step(np.where(other, 1.0, a), np.where(other, 0.0, m), np.where(other, 1.0, a + m))
+    return np.where(steps, left, np.where(zero, at_zero, regular))
 
 
 def _poch_steps(z, a, m):
@@ -223,7 +240,7 @@ def _binom_upper(z, n, k):
     # z, counts in the second derivative.
     top = np.where(pole, n, 1.0) + 1.0
     limit = sc.gamma(top) * sc.rgamma(k + 1.0) * _rgamma_slope(sc.rgamma(x), x) + z * sc.digamma(top)
-    regular = z * (sc.digamma(n + 1.0) - sc.digamma(np.where(pole, 1.0, n - k + 1.0)))
+    regular = z * _digamma_step(np.where(pole, 1.0, n - k + 1.0), np.where(pole, 0.0, k), np.where(pole, 1.0, n + 1.0))
     return np.where(pole, limit, regular)
 
 

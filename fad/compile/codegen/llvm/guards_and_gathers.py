@@ -28,8 +28,12 @@ def guard_module(width: int) -> Module:
 _LOOKED = ("P", "N", "Q", "A", "ap", "aq", "B", "bp", "bn", "bq")
 
 
-def lookup_module(name: str, how: str, t: str, count: int, even: bool, single: bool) -> Module:
-    """Return a lookup: `how` is "take" (B from A), "add" (B to A) or "set"; `even`: both contiguous along q."""
+def lookup_module(name: str, how: str, t: str, kinds: tuple, even: bool, single: bool) -> Module:
+    """Return a lookup: `how` is "take" (B from A), "add" (B to A) or "set"; `even`: both contiguous along q.
+
+    `kinds` are LLVM's types of the index arrays.
+    """
+    count = len(kinds)
     memory = "i8" if t == BOOL else t
     size = BYTES[t]
     names = [*_LOOKED, *[f"{w}{k}" for k in range(count) for w in ("I", "in", "lim", "is")]]
@@ -43,10 +47,14 @@ def lookup_module(name: str, how: str, t: str, count: int, even: bool, single: b
         "  %Bp = getelementptr i8, ptr %B, i64 %bpo", "  br label %n", "n:", "  %i = phi i64 [0, %p], [%i1, %ne]",
     ]  # fmt: skip
     here, inside = "%Ap", ""
-    for k in range(count):
+    for k, kind in enumerate(kinds):
+        lines += [f"  %io{k} = mul i64 %i, %in{k}", f"  %ia{k} = getelementptr i8, ptr %I{k}, i64 %io{k}"]
+        if kind == "i64":
+            lines.append(f"  %r{k} = load i64, ptr %ia{k}")
+        else:
+            lines += [f"  %n{k} = load {kind}, ptr %ia{k}", f"  %r{k} = sext {kind} %n{k} to i64"]
         lines += [
-            f"  %io{k} = mul i64 %i, %in{k}", f"  %ia{k} = getelementptr i8, ptr %I{k}, i64 %io{k}",
-            f"  %r{k} = load i64, ptr %ia{k}", f"  %m{k} = icmp slt i64 %r{k}, 0", f"  %f{k} = add i64 %r{k}, %lim{k}",
+            f"  %m{k} = icmp slt i64 %r{k}, 0", f"  %f{k} = add i64 %r{k}, %lim{k}",
             f"  %x{k} = select i1 %m{k}, i64 %f{k}, i64 %r{k}", f"  %ok{k} = icmp ult i64 %x{k}, %lim{k}",
             f"  %xo{k} = mul i64 %x{k}, %is{k}", f"  %Ax{k} = getelementptr i8, ptr {here}, i64 %xo{k}",
         ]  # fmt: skip

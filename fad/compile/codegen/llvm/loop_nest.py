@@ -227,7 +227,7 @@ def _plain_loop(w: _Writer, tag: str) -> list[str]:
 def _place(w: _Writer, n: int, t: str, tag: str) -> list[str]:
     """Find where the n-th result's element of one innermost step is stored."""
     number, place = len(w.k.modes) + n, f"%w{tag}_{n}"
-    if w.k.spread:
+    if n in w.k.spread:
         return [
             f"  {place}_o = mul i64 %j{tag}, %t_{number}_{w.k.rank - 1}",
             f"  {place} = getelementptr i8, ptr %row{tag}_{number}, i64 {place}_o",

@@ -24,9 +24,10 @@ def width(kernel: Any) -> int:
     size = register_bytes()
     if not size:
         return 1
-    bools = kernel.spread and any(t == BOOL for t in (*kernel.types, *kernel.node_types))
+    every = (*kernel.types, *kernel.node_types)
+    bools = any(every[kernel.outs[n]] == BOOL for n in kernel.spread)
     bools = bools or any(t == BOOL and m == "s" for t, m in zip(kernel.types, kernel.modes, strict=True))
-    bools = bools or (size < 64 and BOOL in (*kernel.types, *kernel.node_types))
+    bools = bools or (size < 64 and BOOL in every)
     if bools:  # bytes are not gathered, and masked only by the newer instructions
         return 1
     # one polynomial after the other would wait for its own steps: two vectors side by side do not
@@ -110,7 +111,7 @@ class Lanes:
         """Store the n-th result's elements."""
         k, tag = self.w.k, self.tag
         number = len(k.modes) + n
-        stride = f"%t_{number}_{self.inner}" if k.spread else ""
+        stride = f"%t_{number}_{self.inner}" if n in k.spread else ""
         kind, name, lines = ("i8" if t == BOOL else t), f"%w{tag}_{n}", []
         v, mask = vector(kind, self.n), f"{vector('i1', self.n)} %m{tag}"
         if t == BOOL:

@@ -33,6 +33,7 @@ from fad.compile.codegen.nests.values import (
 from fad.compile.codegen.nests.windows import window_of
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.expressions import is_heavy, template
+from fad.compile.ir.lowered_ops import REDUCTIONS
 from fad.compile.ir.types import BOOL, F32, F64, I64
 from fad.compile.schedule.steps import node_facts
 from fad.core.cotangent import is_basic
@@ -42,7 +43,6 @@ MOST_HEAVY = 9  # elements of functions that kernels compute in vectors
 MOST_TOUCHED = 1 << 18  # elements of one operation: threads share larger ones
 MOST_PRODUCT = 1 << 9  # multiplications of one product of matrices; kernels are faster for larger ones
 MOST_DOTS = 1 << 18  # those of a product of a matrix with a vector
-_COMBINE = {"sum_over": "add", "max_over": "maximum", "min_over": "minimum"}
 
 
 def emit_operation(body: Body, eq: Equation) -> None:
@@ -340,7 +340,7 @@ def _scatter(body: Body, eq: Equation) -> None:
 
 
 def _reduction(body: Body, eq: Equation) -> None:
-    (x,), (o,), how, axes = eq.ins, eq.outs, _COMBINE[eq.prim.name], eq.params["axis"]
+    (x,), (o,), how, axes = eq.ins, eq.outs, eq.prim.combines, eq.params["axis"]
     t, shape = body.type(o), body.shape(x)
     if not axes or 0 in shape or (body.type(x) != t and not (how == "add" and t == I64)) or t == BOOL:
         raise TooMuch(f"{eq.prim.name} of these operands has no machine code")
@@ -437,5 +437,5 @@ _RULES: dict[str, Callable[[Body, Equation], None]] = {
     "getitem": _take, "index_set": _update, "index_add": _update, "write_pieces": _write_pieces,
     "reshape_to": _reshape, "permute": _permute, "broadcast": _broadcast, "join": _join, "scatter": _scatter,
     "matmul": _product, "check_number": _check,
-    **dict.fromkeys(_COMBINE, _reduction),
+    **dict.fromkeys(REDUCTIONS, _reduction),
 }  # fmt: skip

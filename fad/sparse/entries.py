@@ -1,0 +1,189 @@
+"""The entries of a sparse derivative: read off the products of a plan, and compared with one more product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from fad.backends import like
+from fad.core.values import stop_gradient
+from fad.ops.taking import at
+from fad.sparse.colouring import Plan, Terms
+from fad.sparse.directions import NotByDirections
+from fad.sparse.gathers import CutChanged
+from fad.sparse.passes import OtherSize, Seeds, VectorMap, is_traced
+from fad.sparse.program import ProgramChanged, Watch
+
+_SOME = 1 << 14  # terms that are computed at once
+
+
+def compute_entries(
+    make: Callable, plan: Plan, check: bool, chunk_size: Any, note: bool, trust: bool = True
+) -> tuple[Any, str]:
+    """Return the entries of the matrix at the places of a plan, and what these do not explain, in words, if anything.
+
+    ``make(check)`` returns the function, or that between its gathers, as a `VectorMap`. A run that does what is known
+    of another has its places; else they are compared with a product with a vector drawn at random. `note` says that
+    the places were found at these arguments, so that this run will be known. Of traced entries the answer is a question
+    to the transform: `jit` records it as a guard.
+    """
+    some = bool(plan.pushes or plan.pulls)
+    check = check or not some  # the function is run at least once
+    run = make(check)
+    parts, program = plan.inner or plan, plan.program
+    known = check and trust and some and program.steps is not None and not is_traced(run.xs)
+    drawn = parts.drawn_between if check and not known else None
+    watch = Watch(program, known, note and check)
+    products: list = []
+    try:
+        seen = _run_passes(run, parts, drawn, chunk_size, watch, products)
+    except NotByDirections:
+        program.loops = True
+        return compute_entries(make, plan, check, chunk_size, False, False)
+    except ProgramChanged:
+        return compute_entries(make, plan, check, chunk_size, False, False)
+    except CutChanged:
+        return None, "gathers otherwise"
+    except OtherSize:
+        return None, f"has {plan.pattern.shape[0]} rows, but the output has another number of elements"
+    whole = _join(products, plan.first.factors is not None)
+    if drawn is None:
+        return _read(plan, whole), ""
+    data = _read(parts, whole)
+    lacking = _find_unexplained(parts, data, seen, _find_rounding(run, seen, plan.precision))
+    if not lacking:
+        watch.close()
+    if parts is plan:
+        return data, lacking
+    del data
+    return _read(plan, whole), lacking
+
+
+def _run_passes(run: VectorMap, plan: Plan, drawn: Any, chunk_size: Any, watch: Watch, products: list) -> Any:
+    """Add the products to a list, as rows of leaves; return that with the vector drawn at random."""
+    seen: Any = None
+    if plan.forward:
+        seeds = Seeds(plan.pushed, plan.pushes, drawn)
+        seen = _multiply(run.push(seeds, chunk_size, watch), seeds, plan, products)
+    if plan.pulls:
+        seeds = Seeds(plan.pulled, plan.pulls, None if plan.forward else drawn)
+        last = _multiply(run.pull(seeds, chunk_size, watch), seeds, plan, products)
+        seen = seen if plan.forward else last
+    return seen
+
+
+def _multiply(found: Iterator, seeds: Seeds, plan: Plan, products: list) -> Any:
+    """Add the products with the colours to a list; return that with the vector drawn at random."""
+    seen: Any = None
+    length = plan.pushed.size + plan.pulled.size - seeds.length
+    for leaves in found:
+        if sum(rows.shape[1] for rows in leaves) != length:
+            raise OtherSize
+        if seeds.drawn is not None and seen is None:
+            seen = _add_up_origins(plan, _join([[rows[:1] for rows in leaves]]))
+            leaves = [rows[1:] for rows in leaves]
+        if len(leaves[0]) or not seeds.count:
+            products.append(leaves)
+    return seen
+
+
+def _join(products: list, one: bool = False) -> Any:
+    """Return all numbers of rows of leaves in one vector, and behind them a one; the list is emptied meanwhile."""
+    if any(is_traced(leaves) for leaves in products):
+        whole = np.concatenate([np.concatenate(leaves, axis=1).reshape(-1) for leaves in products])
+        return np.concatenate([whole, like(whole, np.ones(1, whole.dtype))]) if one else whole
+    if len(products) == 1 and len(products[0]) == 1 and not one:
+        return products.pop()[0].reshape(-1)
+    kind = np.result_type(*[rows.dtype for leaves in products for rows in leaves])
+    whole, start = np.ones(sum(rows.size for leaves in products for rows in leaves) + one, kind), 0
+    products.reverse()
+    while products:
+        leaves = products.pop()
+        count, width = len(leaves[0]), sum(rows.shape[1] for rows in leaves)
+        stop = start + count * width
+        np.concatenate(leaves, axis=1, out=whole[start:stop].reshape(count, width))
+        start = stop
+    return whole
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _read(plan: Plan, whole: Any) -> Any:
+    """Return the entries of the matrix, read off the numbers of all products."""
+    if type(whole) is not np.ndarray:
+        data, more = _multiply_terms(plan.first, whole), plan.more
+        return data if more is None else at(data)[more.entries].add(_multiply_terms(more, whole))
+    data = np.empty(plan.first.take.size, whole.dtype)
+    for some, values in _compute_terms(plan.first, whole):
+        data[some] = values
+    if plan.more is not None:
+        for some, values in _compute_terms(plan.more, whole):
+            np.add.at(data, plan.more.entries[some], values)
+    return data
+
+
+def _compute_terms(terms: Terms, whole: Any) -> Iterator[tuple[slice, Any]]:
+    """Compute terms some at a time: NumPy takes by numbers of eight bytes, and makes them."""
+    for start in range(0, terms.take.size, _SOME):
+        some = slice(start, start + _SOME)
+        yield some, _multiply_terms(terms, whole, some)
+
+
+def _multiply_terms(terms: Terms, whole: Any, some: slice = slice(None)) -> Any:
+    values = _take(whole, terms.take[some])
+    return values if terms.factors is None else values * _take(whole, terms.factors[some])
+
+
+def _take(whole: Any, places: Any) -> Any:
+    return whole.take(places, mode="clip") if type(whole) is np.ndarray else np.take(whole, like(whole, places))
+
+
+def _add_up_origins(plan: Plan, seen: Any) -> Any:
+    """Return a product with the matrix from one with that of the function between its gathers."""
+    if plan.cut is None or (plan.forward and not plan.symmetric):
+        return seen
+    if type(seen) is np.ndarray:
+        return np.bincount(plan.origins, seen, plan.pattern.shape[1]).astype(seen.dtype, copy=False)
+    return at(np.zeros_like(seen, shape=(plan.pattern.shape[1],)))[plan.origins].add(seen)
+
+
+# --- the check --------------------------------------------------------------------------------------------------------
+
+
+def _find_rounding(run: VectorMap, seen: Any, precision: Any) -> float:
+    """Return the rounding of the shortest numbers that are known to be computed with."""
+    kinds = [seen.dtype, *[x.dtype for x in run.xs], *([] if precision is None else [precision])]
+    return float(max(np.finfo(kind).eps for kind in kinds))
+
+
+def _find_unexplained(plan: Plan, data: Any, seen: Any, rounding: float) -> str:
+    """Compare a product with what was seen, up to rounding."""
+    drawn = plan.drawn.astype(data.dtype)
+    close = rounding**0.5
+    if type(data) is np.ndarray:
+        product = _multiply_plain(plan, data, drawn)
+        if not np.any(_are_far(product, seen, np.abs(product), close)):  # which are at most those of absolute values
+            return ""
+        size = _multiply_plain(plan, np.abs(data), drawn)
+    else:
+        rows, columns = plan.places if plan.forward else plan.places[::-1]
+        terms, zero = data * like(data, drawn[columns]), np.zeros_like(seen)
+        product, size = at(zero)[rows].add(terms), at(zero)[rows].add(np.abs(terms))
+    far = _are_far(product, seen, size, close)
+    if not np.any(far):
+        return ""
+    return f"lacks places in {'row' if plan.forward else 'column'} {int(np.argmax(stop_gradient(far)))}"
+
+
+def _are_far(product: Any, seen: Any, size: Any, close: float) -> Any:
+    return np.abs(product - seen) > close * (size + close * np.max(size)) if size.size else size > 0
+
+
+def _multiply_plain(plan: Plan, data: Any, drawn: Any) -> Any:
+    pattern = plan.pattern
+    whole = scipy.sparse.csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
+    return (whole if plan.forward else whole.T) @ drawn

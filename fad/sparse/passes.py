@@ -1,0 +1,172 @@
+"""Products of a derivative with vectors: a function at its arguments as a linear map, and the passes that apply it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.backends import like
+from fad.sparse.directions import apply, stack
+from fad.sparse.program import Watch
+from fad.transforms.check import as_value
+from fad.transforms.grad import refuse_integers
+from fad.transforms.jacobian import check_kinds, chunks
+from fad.transforms.jvp import jvp
+from fad.transforms.mutation import check_own, own, recording
+from fad.transforms.vjp import Tape
+from fad.transforms.vmap import vmap
+
+_CACHED = 1 << 16  # numbers of an array that one core's cache holds, beside others
+WIDE = 1 << 11  # numbers of a vector from which on each is multiplied with by itself
+_TOGETHER = 16  # vectors whose products are computed in one run then
+_RECORDED = 8  # vectors up to which that is done in a program of `jit`, which grows with each
+
+
+class OtherSize(Exception):
+    """The output has not the size that it had at another point."""
+
+
+@dataclass(eq=False)
+class Seeds:
+    """Vectors to multiply with: one drawn at random, if any, and behind it for each colour its members as ones."""
+
+    colours: Any  # of each element; -1 for none
+    count: int
+    drawn: Any = None
+
+    def __len__(self) -> int:
+        return self.count + (self.drawn is not None)
+
+    @property
+    def length(self) -> int:
+        return self.colours.size
+
+    def rows(self, start: int, stop: int) -> Any:
+        """Return some of the vectors as rows."""
+        drawn = self.drawn is not None
+        rows = np.arange(start - drawn, stop - drawn)[:, None] == self.colours
+        return np.concatenate([self.drawn[None], rows[1:]]) if drawn and start == 0 else rows
+
+    def parts(self, start: int, stop: int, leaves: list) -> list:
+        """Return for each leaf what some of the vectors have in its place, as `fad.sparse.directions` takes it."""
+        drawn, at, found = self.drawn is not None, 0, []
+        for x in leaves:
+            mine = slice(at, at + x.size)
+            colours = _shorten(self.colours[mine].reshape(x.shape))
+            parts = [_pick_members(colours, k, x.dtype) for k in range(start - drawn, stop - drawn)]
+            if drawn and start == 0:
+                parts[0] = self.drawn[mine].reshape(x.shape).astype(x.dtype)
+            found.append(parts)
+            at += x.size
+        return found
+
+
+def _shorten(x: Any) -> Any:
+    """Return an array with length 1 along the axes along which it repeats."""
+    for axis in range(x.ndim):
+        first = x[(slice(None),) * axis + (slice(0, 1),)]
+        if x.shape[axis] > 1 and (x == first).all():
+            x = first
+    return x
+
+
+def _pick_members(colours: Any, colour: int, dtype: Any) -> Any:
+    """Return ones where a colour is, and zeros elsewhere; None if it is nowhere."""
+    mine = colours == colour
+    return mine.astype(dtype) if mine.any() else None
+
+
+class VectorMap:
+    """A function of a list of arrays, at these arrays, as a map from one long vector to another.
+
+    The last `own` arrays are held by nobody else. What the passes do is watched.
+    """
+
+    def __init__(self, fun: Callable, xs: list, name: str, own: int = 0):
+        self.fun, self.xs, self.name, self.own = fun, xs, name, own
+        self.inputs = sum(x.size for x in xs)
+
+    def push(self, seeds: Seeds, chunk_size: Any, watch: Watch) -> Iterator[Any]:
+        """Multiply the matrix by each of `seeds`; yield the products, some at a time, as rows of each leaf."""
+
+        def pushed(tangents, keep):
+            out, t = jvp(self.fun, tuple(self.xs), tangents)
+            self._check_output(tree.leaves(tree.map(as_value, out)))
+            return tree.leaves(t)
+
+        return self._map_chunks("push", pushed, seeds, self.xs, chunk_size, watch)
+
+    def pull(self, seeds: Seeds, chunk_size: Any, watch: Watch) -> Iterator[Any]:
+        """Multiply each of `seeds` by the matrix; yield the products as `push` does."""
+        others = self.xs[: len(self.xs) - self.own]
+        copies = own(others)
+        leaves, structure = tree.flatten((*copies, *self.xs[len(others) :]))
+        tape = Tape(self.fun, structure, leaves, False, own=True)
+        check_own(copies, others)
+        values = tape.values()
+        self._check_output(values)
+
+        def pulled(cts, keep):
+            return tree.leaves(tape.pull(list(cts), keep))
+
+        return self._map_chunks("pull", pulled, seeds, values, chunk_size, watch)
+
+    def _check_output(self, ys: list) -> None:
+        refuse_integers(ys, self.name)
+        check_kinds(ys, False, self.name, "output")
+
+    def _map_chunks(
+        self, side: str, run: Callable, seeds: Seeds, leaves: list, chunk_size: Any, watch: Watch
+    ) -> Iterator[Any]:
+        bounds = np.cumsum([0, *[x.size for x in leaves]])
+        if bounds[-1] != seeds.length:
+            raise OtherSize
+        width = max(self.inputs, seeds.length)
+        alone = chunk_size == "auto" and width >= WIDE and not watch.program.loops and not is_traced(leaves)
+        if alone and (len(seeds) <= _RECORDED or recording.get() is None):
+            yield from self._map_parts(side, run, seeds, leaves, watch)
+            return
+        watch.miss()
+        for start, stop in _cut_into_chunks(len(seeds), width, chunk_size, leaves):
+            cut = np.split(seeds.rows(start, stop), bounds[1:-1], axis=1)
+            stacked = [
+                like(x, c.reshape(stop - start, *x.shape).astype(x.dtype)) for c, x in zip(cut, leaves, strict=True)
+            ]
+            if stop - start > 1:
+                yield vmap(lambda *rows: _flatten(run(rows, True)))(*stacked)
+            else:  # what only the last product needs is dropped as it is read
+                yield [y.reshape(1, -1) for y in run(tuple([x[0] for x in stacked]), stop < len(seeds))]
+
+    def _map_parts(self, side: str, run: Callable, seeds: Seeds, leaves: list, watch: Watch) -> Iterator[Any]:
+        """Run the passes for each vector by itself; yield what the drawn one gives first, and alone."""
+        start, count, drawn = 0, len(seeds), seeds.drawn is not None
+        while start < count:
+            stop = 1 if drawn and watch.noting and not start else min(start + _TOGETHER, count)
+            keep = stop < count
+            parts, steps = apply(lambda *xs, keep=keep: run(xs, keep), seeds.parts(start, stop, leaves), leaves)
+            watch.meet(side, steps)
+            del steps
+            if drawn and not start:
+                yield [stack(parts, 0, 1)]
+            if stop > 1 or not drawn:
+                yield [stack(parts, int(drawn and not start), stop - start)]
+            start = stop
+
+
+def _flatten(leaves: list) -> list:
+    return [x.reshape(-1) for x in leaves]
+
+
+def _cut_into_chunks(n: int, width: int, chunk_size: Any, leaves: list) -> list:
+    """Cut n passes into ranges, by themselves so that arrays with a row for each stay in the cache of a core."""
+    if chunk_size == "auto" and not is_traced(leaves):
+        chunk_size = max(1, _CACHED // max(1, width))
+    return list(chunks(n, width, chunk_size))
+
+
+def is_traced(leaves: list) -> bool:
+    return any(type(x) is not np.ndarray and not isinstance(x, np.generic) for x in leaves)
