@@ -112,18 +112,22 @@ class Results(NamedTuple):
 
 
 class BackwardInputs(NamedTuple):
-    """The inputs of a body run backward: those of the body but its carry, what was kept for it, and cotangents."""
+    """The inputs of a body run backward: those of the body but its carry, what was kept for it, and cotangents.
+
+    `finals` are the parts of the state of which it reads what the loop leaves.
+    """
 
     consts: list
+    finals: list
     number: list
     xs: list
     kept: list
     cts: list
 
     @classmethod
-    def split(cls, items: Sequence, params: dict, kept: int, cts: int) -> BackwardInputs:
-        xs = len(items) - params["consts"] - params["index"] - kept - cts
-        return cls(*_cut(items, params["consts"], params["index"], xs, kept))
+    def split(cls, items: Sequence, params: dict, kept: int, cts: int, finals: int = 0) -> BackwardInputs:
+        xs = len(items) - params["consts"] - finals - params["index"] - kept - cts
+        return cls(*_cut(items, params["consts"], finals, params["index"], xs, kept))
 
     def join(self) -> list:
         return _chain(self)

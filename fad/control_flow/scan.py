@@ -147,7 +147,9 @@ def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
     k = len(found.ys) - cut.kept
     results, kept = found._replace(ys=found.ys[:k]), found.ys[k:]
     operands = Operands.split(trace.keep(values, parents), params)
-    pull = _Pullback(operands, results, kept, inputs, outputs, cut.backward, params)
+    finals = [results.carry[k] for k in cut.finals]
+    finals = trace.keep(finals, [0 if outputs[k] else -1 for k in cut.finals])
+    pull = _Pullback(operands, results, [finals, kept], inputs, outputs, cut.backward, params)
     ys = results.join()
     outs = trace.call(parents, ys, pull)
     # a float that depends on nothing traced is no traced value: it may be a Python number
@@ -195,16 +197,18 @@ def _cut(values: list, inputs: list[bool], outputs: list[bool], params: dict) ->
     joint = record_pullback(body, inputs, outputs, [*shown, *cts])
     own = Inputs.split(joint.inputs[: len(body.inputs)], params)
     steps = params["length"] if memory_limit.get() is None else None
-    return halves(joint, own, len(body.outputs), params["save"] != "carry", steps)
+    known = params["index"] and params["length"] is not None and params["stop"] != "cond"
+    finals = (params["length"], params["reverse"]) if known else None
+    return halves(joint, own, len(body.outputs), params["save"] != "carry", steps, finals)
 
 
 class _Pullback:
-    """What the tape keeps of a loop: its operands, what its steps kept, and the body that runs backward."""
+    """What the tape keeps of a loop: its operands, what the steps and the end of it left, and the body run backward."""
 
     def __init__(self, operands, results, kept, inputs, outputs, backward, params):
         self.operands = operands
         self.results = results
-        self.kept = kept
+        self.finals, self.kept = kept
         self.inputs = inputs
         self.outputs = outputs
         self.backward = backward
@@ -217,15 +221,16 @@ class _Pullback:
         pairs = zip(given.carry, self.results.carry, outputs.carry, strict=True)
         seeds = [zeros_like(y) if ct is None else ct for ct, y, a in pairs if a]
         stacked = select_marked(given.ys, outputs.ys)
-        k = len(seeds)
-        slots = BackwardInputs.split(self.backward.inputs, params, len(self.kept), k + len(stacked)).cts
+        k, finals = len(seeds), len(self.finals)
+        slots = BackwardInputs.split(self.backward.inputs, params, len(self.kept), k + len(stacked), finals).cts
         absent = {i for i, ct in zip(slots[k:], stacked, strict=True) if ct is None}
         graph = without(self.backward, slots, absent) if absent else self.backward
         stacked = [ct for ct in stacked if ct is not None]
         consts = select_marked(operands.consts, marks.consts)
         graph, sums = accumulate_outputs(graph, len(consts))
-        own = BackwardInputs.split(graph.inputs, params, len(self.kept), k + len(stacked))
-        inputs = Inputs(own.consts, own.number, [*sums, *own.cts[:k]], [*own.xs, *own.kept, *own.cts[k:]])
+        own = BackwardInputs.split(graph.inputs, params, len(self.kept), k + len(stacked), finals)
+        xs = [*own.xs, *own.kept, *own.cts[k:]]
+        inputs = Inputs([*own.consts, *own.finals], own.number, [*sums, *own.cts[:k]], xs)
         new = {
             **params, "body": graph.replace(inputs=inputs.join()), **inputs.layout(), "reverse": not params["reverse"],
             "stop": "length" if params["stop"] == "length" else "count", "adjoint": True,
@@ -233,7 +238,8 @@ class _Pullback:
         zeros = [zeros_like(as_value(x)) for x in consts]
         xs = [*operands.xs, *self.kept, *stacked]
         count = self.results.steps or operands.steps
-        found = bind(scan_p, *Operands(operands.consts, count, [*zeros, *seeds], xs).join(), **new)
+        given = Operands([*operands.consts, *self.finals], count, [*zeros, *seeds], xs)
+        found = bind(scan_p, *given.join(), **new)
         grads = Inputs.split(place_marked(found, self.inputs), params)
         return grads.at_operands([None for _ in operands.steps]).join()
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fad.control_flow.final_reads import FinalReads
 from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Results
 from fad.control_flow.subgraph import record_flat, to_number_p
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
@@ -23,13 +24,15 @@ _PIECES = 8  # a piece of the state is kept if it is so many times smaller: then
 class Halves(NamedTuple):
     """The body run forward, which also returns what it keeps, and the body run backward.
 
-    `backward` takes `BackwardInputs`, and returns cotangents.
+    `backward` takes `BackwardInputs`, and returns cotangents. Of the parts of the state whose numbers are `finals` it
+    reads what the loop leaves.
     """
 
     forward: Graph
     backward: Graph
     kept: int
     nbytes: int
+    finals: tuple[int, ...] = ()
 
 
 def find_needed(equations: list[Equation], outputs: Any) -> list[Equation]:
@@ -76,21 +79,24 @@ def _is_kept(eq: Equation, graph: Graph, near: bool, moving: set[int]) -> bool:
     return not (cheap or index_of_slices or numbers)
 
 
-def halves(joint: Graph, own: Inputs, outputs: int, everything: bool, steps: int | None) -> Halves:
+def halves(
+    joint: Graph, own: Inputs, outputs: int, everything: bool, steps: int | None, finals: tuple[int, bool] | None = None
+) -> Halves:
     """Cut what :func:`record_pullback` recorded in two. Its first inputs are the body's `own`, then come cotangents.
 
     With `everything` costly results are kept, too, and otherwise the state alone. More is costly where `steps` is
-    given, and all that so many keep stays in the cache.
+    given, and all that so many keep stays in the cache. `finals` are the number of steps and whether they run in
+    reverse, if what the loop leaves may be read.
     """
     if everything and steps is not None:
-        found = _halves(joint, own, outputs, lambda eq, moving: _is_kept(eq, joint, True, moving))
+        found = _halves(joint, own, outputs, lambda eq, moving: _is_kept(eq, joint, True, moving), finals)
         if found.nbytes * steps <= _NEAR:
             return found
     is_costly = lambda eq, moving: everything and _is_kept(eq, joint, False, moving)
-    return _halves(joint, own, outputs, is_costly)
+    return _halves(joint, own, outputs, is_costly, finals if everything else None)
 
 
-def _halves(joint: Graph, own: Inputs, outputs: int, is_costly: Callable) -> Halves:
+def _halves(joint: Graph, own: Inputs, outputs: int, is_costly: Callable, finals: tuple[int, bool] | None) -> Halves:
     joint = _with_constant_zeros(joint)
     grads = joint.outputs[outputs:]
     inputs = len(own.join())
@@ -106,7 +112,7 @@ def _halves(joint: Graph, own: Inputs, outputs: int, is_costly: Callable) -> Hal
             moving.update(eq.outs)
         producer.update(dict.fromkeys(eq.outs, eq))
 
-    def is_kept(v: int) -> bool:
+    def is_kept(v: int, producer: dict[int, Equation] = producer) -> bool:
         made_early = v in producer and v not in late
         return v in state or (made_early and is_costly(producer[v], moving))
 
@@ -114,6 +120,14 @@ def _halves(joint: Graph, own: Inputs, outputs: int, is_costly: Callable) -> Hal
     masked = _find_masked(kept, [eq for eq in joint.equations if id(eq) in chosen], joint, state | late)
     if masked:
         kept, seen, chosen = _trace_back(grads, producer, lambda v: v in masked or is_kept(v))
+    source, left = joint, FinalReads(joint, own, *finals) if finals and kept else None
+    if left is not None:
+        made = left.rewrite(late, moving)
+        found = _trace_back(grads, made, lambda v: v in masked or is_kept(v, made))
+        if left.pays(kept, found[0], found[1]):
+            source, producer, (kept, seen, chosen) = left.finish(), made, found
+        else:
+            left = None
     again = _read_again(kept, producer, seen)
     chosen.update([id(producer[v]) for v in again])
     kept = sorted(v for v in kept if v not in again)
@@ -123,12 +137,13 @@ def _halves(joint: Graph, own: Inputs, outputs: int, is_costly: Callable) -> Hal
         outputs=[*joint.outputs[:outputs], *kept],
         equations=find_needed(joint.equations, [*joint.outputs[:outputs], *kept, *unread]),
     )
-    work = Rewriting(joint)
-    work.equations = [e for e in joint.equations if id(e) in chosen]
+    work = Rewriting(source)
+    work.equations = [e for e in source.equations if id(e) in chosen]
     given = [_as_given(work, v) for v in kept]
-    inputs = BackwardInputs(own.consts, own.number, own.xs, given, seeds).join()
+    ends = left.inputs_among(seen) if left is not None else {}
+    inputs = BackwardInputs(own.consts, [*ends.values()], own.number, own.xs, given, seeds).join()
     backward = work.finish().replace(inputs=inputs, outputs=list(grads))
-    return Halves(forward, backward, len(kept), sum(joint.types[v].nbytes for v in kept))
+    return Halves(forward, backward, len(kept), sum(source.types[v].nbytes for v in kept), tuple(ends))
 
 
 def _trace_back(grads: list[int], producer: dict, is_kept: Callable) -> tuple[list[int], set[int], set[int]]:

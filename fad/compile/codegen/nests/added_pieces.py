@@ -127,6 +127,10 @@ class _Write(NamedTuple):
         return repr(self.template), self.at
 
     @property
+    def is_whole(self) -> bool:
+        return all(p is Ellipsis or (type(p) is slice and p == slice(None)) for p in self.template)
+
+    @property
     def is_box(self) -> bool:
         return all((type(p) is slice and p.step in (None, 1)) or p is Ellipsis for p in self.template)
 
@@ -184,6 +188,11 @@ class _Rewriter(Rewriting):
         if writes and not writes[0].adds and self.is_there(writes[0], first):
             del writes[0]
         version = self.alias.get(first, first)
+        if self.is_zero(first) and all(w.adds for w in writes):
+            whole = next((w for w in writes if w.is_whole and self.types[w.piece] == self.types[last]), None)
+            if whole is not None:  # the others are added to it
+                writes.remove(whole)
+                version = self.alias.get(whole.piece, whole.piece)
         if not writes:
             self.alias[last] = version
             return
