@@ -52,7 +52,7 @@ def chunk_sizes(steps: int, save: Any, state: int, kept: int, fixed: int = 0, be
 def _halves(steps: int, kept: int) -> tuple[int, ...]:
     sizes = []
     while steps > SHORT and steps * kept > KEPT:
-        steps = (steps + 1) // 2
+        steps //= 2  # of an odd number one step is left over, and not half of them
         sizes.append(steps)
     return tuple(sizes)
 

@@ -153,6 +153,8 @@ class Primitive(Operation):
         whether it reads no more of its operand than the shape.
     ``indexed``
         of an operation that takes index arrays, the number of operands before them.
+    ``kind_varies``
+        whether its results are real or complex as the values of its operands are.
     ``combines``
         of a reduction, the operation on two elements by which it combines them all, if there is one: "add".
     ``positions``
@@ -201,6 +203,7 @@ class Primitive(Operation):
     cheap: bool | str = False
     shape_only: bool = False
     indexed: int | None = None
+    kind_varies: bool = False
     combines: str = ""
     positions: bool = False
     symbol: str | None = None

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import is_numpy
 from fad.core.archetypes import cast, flat, linear
 from fad.core.memory import as_one_array, is_array
 from fad.core.primitive import Primitive, public, register
@@ -125,9 +126,22 @@ packbits_p: Any = flat(
     samples=lambda s: [call(s.ints(0, 2, (3, 10)), axis=1, bitorder="big")],
     doc="Eight whole numbers, which are zero or not, as the bits of one byte.",
 )
+
+
+def _unpack_bits(x, *, axis, count, bitorder):
+    if is_numpy(x) or count is None:
+        return np.unpackbits(x, axis=axis, bitorder=bitorder, **({} if count is None else {"count": count}))
+    bits = np.unpackbits(x, axis=axis, bitorder=bitorder)
+    missing = count - bits.shape[axis]
+    if missing > 0:
+        widths = [(0, missing if d == axis % bits.ndim else 0) for d in range(bits.ndim)]
+        return np.pad(bits, widths)
+    return bits[(slice(None),) * (axis % bits.ndim) + (slice(count),)]
+
+
 unpackbits_p: Any = flat(
     "unpack_bits",
-    lambda x, *, axis, count, bitorder: np.unpackbits(x, axis, count, bitorder),
+    _unpack_bits,
     batch=lambda size, batched, xs, params: bind(unpackbits_p, *xs, **{**params, "axis": params["axis"] + 1}),
     samples=lambda s: [call(s.ints(0, 255, (3, 2)).astype(np.uint8), axis=1, count=None, bitorder="big")],
     doc="The bits of bytes, one after another.",

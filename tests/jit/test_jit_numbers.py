@@ -189,3 +189,18 @@ def test_the_program_is_written_with_pythons_operators():
     space = {}
     exec(text, space)
     np.testing.assert_array_equal(space["program"](3, SINGLE), SINGLE * abs(~3 | 4) * 6)
+
+@pytest.mark.parametrize(
+    "f",
+    [np.linalg.eigvals, lambda x: np.linalg.eigvals(x).real, lambda x: np.linalg.eig(x)[1], lambda x: np.roots(x[0])],
+    ids=["eigvals", "parts", "vectors", "roots"],
+)
+@pytest.mark.parametrize("first", [0, 1])
+def test_results_that_are_real_for_some_values_and_complex_for_others_are_numpys(f, first):
+    real = np.array([[2.0, 1.0, -3.0], [1.0, 3.0, 0.5], [0.0, 0.0, 1.0]])
+    given = [real, np.array([[0.5, 1.0, 2.0], [-1.0, 0.0, 1.0], [0.0, 0.0, 2.0]])]
+    fast = fad.jit(f)
+    for k in (first, 1 - first, first, 1 - first):
+        got, wanted = fast(given[k]), f(given[k])
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.codegen.program import Program
+from fad.compile.ir.recorded_kinds import forward_of
 from fad.compile.schedule.fusion import Step
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph
 from fad.core.primitive import Primitive
@@ -18,7 +19,7 @@ def numpy_call(program: Program, eq: Equation) -> Callable:
     program.fallbacks.append(eq.prim.name)
     at, params, outs = program.memory.at, eq.params, eq.outs
     getters = [getter(program, i) for i in eq.ins]
-    forward = eq.prim.forward
+    forward = forward_of(eq, program.graph)
     if isinstance(forward, np.ufunc) and not params and not eq.prim.multi and program.memory.at[outs[0]].ndim:
         target = outs[0]
         return lambda: forward(*[get(at) for get in getters], out=at[target])

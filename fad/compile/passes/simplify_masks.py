@@ -45,7 +45,8 @@ class _Masks(Rewriting):
     def always(self, i: int) -> bool | None:
         """Return what a mask is everywhere, if that is known."""
         c = self.constants.get(i)
-        number = None if c is None or self.types[i].dtype != bool else as_uniform(np.asarray(c))
+        t = self.types[i]
+        number = None if c is None or t.home is not None or t.dtype != bool else as_uniform(np.asarray(c))
         return None if number is None else bool(number)
 
     def everywhere(self, value: object, t: Type) -> int | None:
@@ -120,8 +121,8 @@ class _Masks(Rewriting):
         return self.new("multiply", (ones, count), {}, t.shape, t.dtype)
 
     def _sum_of_zeros(self, eq: Equation) -> int | None:
-        c = self.constants.get(eq.ins[0])
-        number = None if c is None else as_uniform(np.asarray(c))
+        c, home = self.constants.get(eq.ins[0]), self.types[eq.ins[0]].home
+        number = None if c is None or home is not None else as_uniform(np.asarray(c))
         return self.everywhere(0, self.types[eq.outs[0]]) if number is not None and number == 0 else None
 
 

@@ -86,7 +86,7 @@ class _Writer(Writer):
                 (eq,) = step.equations
                 if eq.prim is not GUARD:
                     self.calls[eq.prim.name] += 1
-                found += self.step(step.number, eq, names, plan)
+                found += self.step(step.number, eq, graph, names, plan)
                 made = set(eq.outs)
             read = {i for eq in step.equations for i in eq.ins if last[i] == k}
             dead = {names[i] for i in read | {o for o in made if o not in last}} - kept

@@ -7,10 +7,12 @@ Python's ``for`` and ``while``, and branches its ``if``.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from fad.compile.ir.recorded_kinds import forward_of
 from fad.compile.passes.loop_bodies import is_control
 from fad.compile.runtime.failures import EQUATIONS, FILE
 from fad.compile.schedule.numpy_buffers import Plan, plan_memory
@@ -130,9 +132,9 @@ class Writer:
         return name
 
     def lines(self, graph: Graph, names: dict[int, str], plan: Plan) -> list[str]:
-        return [line for k, eq in enumerate(graph.equations) for line in self.step(k, eq, names, plan)]
+        return [line for k, eq in enumerate(graph.equations) for line in self.step(k, eq, graph, names, plan)]
 
-    def step(self, k: int, eq: Equation, names: dict[int, str], plan: Plan) -> list[str]:
+    def step(self, k: int, eq: Equation, graph: Graph, names: dict[int, str], plan: Plan) -> list[str]:
         """Return the lines of one equation, the k-th."""
         if eq.prim.archetype == "loop":
             return self.loop(eq, names)
@@ -140,18 +142,18 @@ class Writer:
             return self.branch(eq, names)
         if eq.prim is GUARD:
             return [f"check({self.hold((eq, k))}, {names[eq.ins[0]]})"]
-        return [self.call(eq, names, plan)]
+        return [self.call(eq, forward_of(eq, graph), names, plan)]
 
-    def call(self, eq: Equation, names: dict[int, str], plan: Plan) -> str:
+    def call(self, eq: Equation, forward: Callable, names: dict[int, str], plan: Plan) -> str:
         ins = [names[i] for i in eq.ins]
         if eq.params:
             ins.append(f"**{self.hold(eq.params)}")
         end = f"{_MARK}{len(self.called)}"
         self.called.append(eq)
         if eq.outs[0] in plan.buffer:
-            return f"{self.function(eq.prim.forward)}({', '.join(ins)}, out={names[eq.outs[0]]}){end}"
+            return f"{self.function(forward)}({', '.join(ins)}, out={names[eq.outs[0]]}){end}"
         outs = ", ".join(names[o] for o in eq.outs) + ("," if eq.prim.multi and len(eq.outs) == 1 else "")
-        return f"{outs} = {self.function(eq.prim.forward)}({', '.join(ins)}){end}"
+        return f"{outs} = {self.function(forward)}({', '.join(ins)}){end}"
 
     def loop(self, eq: Equation, names: dict[int, str]) -> list[str]:
         loop = Loop(eq)

@@ -87,12 +87,12 @@ def batch_stacks(prim: Any) -> Any:
     return batch
 
 
-def make_known(name: str, forward: Any, batch: Any) -> Primitive:
+def make_known(name: str, forward: Any, batch: Any, **facts: Any) -> Primitive:
     """Make the operation that finds a decomposition, to be handed to one that knows how it is differentiated.
 
     It is constant for every derivative; on a line of matrices (`fad.core.limits`) it decomposes the one in the middle.
     """
-    return Primitive(name, forward, flat=True, multi=True, batch=batch, archetype="flat", at_limit=True)
+    return Primitive(name, forward, flat=True, multi=True, batch=batch, archetype="flat", at_limit=True, **facts)
 
 
 def broadcast_batch(size: int, batched: tuple, xs: Any) -> tuple:

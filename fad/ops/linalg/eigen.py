@@ -208,13 +208,14 @@ def _eig_direct_jvp(tangents, y, xs, params):
 
 def general(name: str, decompose: Callable) -> Primitive:
     """Make the operation that finds eigenvalues and vectors of length 1, with their largest component real."""
-    known_p = make_known(f"{name}_known", decompose, batch_stacks(lambda: known_p))
+    known_p = make_known(f"{name}_known", decompose, batch_stacks(lambda: known_p), kind_varies=True)
     prim = Primitive(
         f"{name}_of",
         decompose,
         jvp=_eig_direct_jvp,
         batch=batch_stacks(lambda: prim),
         multi=True,
+        kind_varies=True,
         differentiated=lambda a: _vectors_followed(a, *bind(known_p, a)), refuses="infinite",
     )
     return prim

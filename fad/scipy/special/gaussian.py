@@ -13,7 +13,7 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer
 from fad.scipy.special import faddeeva, formulas, voigt
 from fad.scipy.special.build import branch, polynomial, special, special_multi
-from fad.scipy.special.voigt import wofz_slope
+from fad.scipy.special.voigt import wofz_p, wofz_slope
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 _ROOT_TWO = math.sqrt(2)
@@ -62,13 +62,6 @@ erfc = special("erfc", lambda _z, x: -_TWO_OVER_ROOT_PI * np.exp(-x * x), comple
 erfcx = special("erfcx", _erfcx_slope, complex=True)
 erfi = special("erfi", lambda _z, x: _TWO_OVER_ROOT_PI * np.exp(x * x), complex=True, elsewhere=faddeeva.erfi)
 dawsn = special("dawsn", _dawsn_slope, complex=True, elsewhere=faddeeva.dawsn)
-wofz_p = special(
-    "wofz",
-    wofz_slope,
-    complex=True,
-    samples=lambda s: [call(s.real(3, 4) + 1j * s.real(3, 4))],
-    elsewhere=faddeeva.wofz,
-)
 
 
 def wofz(z, /, **options):

@@ -1,4 +1,4 @@
-"""The derivatives of Voigt's profile, and of Faddeeva's function w far from 0, where the recurrence of w cancels."""
+"""Faddeeva's function w, whose recurrence cancels far from 0, and the derivatives of Voigt's profile."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.special as sc
 
-from fad.scipy.special.build import polynomial
+from fad.core.samples import call
+from fad.scipy.special import faddeeva
+from fad.scipy.special.build import polynomial, special
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 _FAR = 12.0
@@ -28,6 +29,15 @@ def wofz_slope(w: Any, z: Any) -> Any:
     series = (-1j * _TWO_OVER_ROOT_PI) * u * polynomial(u, _DOUBLE[1:14])
     series = series - 2.0 * weight * below * np.exp(-below * below)
     return np.where(far, series, 1j * _TWO_OVER_ROOT_PI - 2.0 * z * w)
+
+
+wofz_p = special(
+    "wofz",
+    wofz_slope,
+    complex=True,
+    samples=lambda s: [call(s.real(3, 4) + 1j * s.real(3, 4))],
+    elsewhere=faddeeva.wofz,
+)
 
 
 def _split(x: Any, sigma: Any, gamma: Any) -> tuple:
@@ -59,7 +69,7 @@ def _wide(x: Any, sigma: Any, gamma: Any) -> tuple:
     """Return z, for which the profile is the real part of w(z) / (sigma sqrt(2 pi)), and the derivative in x."""
     scale = math.sqrt(2.0) * sigma
     z = (x + 1j * gamma) / scale
-    return z, wofz_slope(sc.wofz(z), z) / (scale * sigma * math.sqrt(2 * math.pi))
+    return z, wofz_slope(wofz_p(z), z) / (scale * sigma * math.sqrt(2 * math.pi))
 
 
 _ODD = [(2 * k + 1) * c for k, c in enumerate(_DOUBLE)]
