@@ -239,9 +239,9 @@ class Sparse(Wrapping):
                 f"the pattern given to {self._name} {lacking}. Leave pattern= out, or make it with fad.sparse.pattern; "
                 "check=False leaves all but its places away"
             )
-        if plan.cut is not None:  # other elements may be gathered now
+        if plan.cut is not None:  # other elements may be gathered now, or gathered from what depends on others
             now = plan_passes(point, self._plan_of)
-            if now.cut is None or not np.array_equal(now.cut.sources, plan.cut.sources):
+            if not _is_same(now, plan):
                 now, found = self._use(point, now)
                 if found is not None:  # else `jit` gathers by a loop what other runs gather step by step
                     return now, found
@@ -296,6 +296,23 @@ def _has_all_places(plan: Plan, point: Point) -> bool:
     except BatchedValueError:
         return False
     return found.shape == plan.pattern.shape and (found + plan.pattern).nnz == plan.pattern.nnz
+
+
+def _is_same(a: Plan, b: Plan) -> bool:
+    """Return whether two plans of functions with cut gathers read the same entries off the same products."""
+    if a.cut is None or b.cut is None or not np.array_equal(a.cut.sources, b.cut.sources):
+        return False
+    return (
+        _has_same_places(a, b)
+        and (a.inner is None) == (b.inner is None)
+        and (a.inner is None or b.inner is None or _has_same_places(a.inner, b.inner))
+    )
+
+
+def _has_same_places(a: Plan, b: Plan) -> bool:
+    x, y = a.pattern, b.pattern
+    pairs = (x.indptr, y.indptr), (x.indices, y.indices), (a.first.take, b.first.take)
+    return x.shape == y.shape and all(np.array_equal(u, v) for u, v in pairs)
 
 
 def _truth(given: Any, name: str) -> Any:

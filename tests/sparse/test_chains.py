@@ -189,6 +189,23 @@ def test_indices_computed_from_values_are_seen_in_a_computed_array():
         assert np.allclose(jacobian(point).toarray(), fad.jacobian(f)(point), rtol=1e-12)
 
 
+@pytest.mark.parametrize("mode", ["fwd", "rev", "auto"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.quantile(x, [0.25, 0.5], axis=-2),
+        lambda x: np.sort(x, axis=0)[[0, 0, 1]] + 0.5 * np.sort(x, axis=0)[[1, 1, 0]],
+        lambda x: np.sort(x[[0, 0, 1]], axis=0) * np.array([[1.0], [2.0], [3.0]]),
+    ],
+    ids=["quantile", "sort", "sorted gathers"],
+)
+def test_sorted_elements_in_another_order_are_found_where_the_matrix_has_the_same_places(f, mode):
+    jacobian = fad.sparse.jacobian(f, mode=mode)
+    x = np.array([[-0.694, 1.117, -0.661], [-0.875, 0.184, -0.573]])
+    for point in (x, x[::-1].copy(), -x, x):
+        assert np.allclose(jacobian(point).toarray(), fad.jacobian(f)(point).reshape(-1, 6), rtol=1e-12)
+
+
 def test_a_dependence_that_appears_at_another_point_is_found():
     def f(x):
         h = np.sin(x) if x[0] > 0 else np.sin(x) * x[::-1]
