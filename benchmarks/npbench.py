@@ -176,10 +176,11 @@ def within(seconds: float, run: Callable) -> Any:
 def is_ill_conditioned(function: Callable, point: list) -> bool:
     """Return whether the last bit of the point decides what a function gives: chaos makes of it whatever it likes."""
     value, rng = float(function(*[x.copy() for x in point])), np.random.default_rng(2)
+    most = max(1e-6, 1e4 * max((np.finfo(x.dtype).eps for x in point), default=0.0))
     for _ in range(3):
         signs = [np.finfo(x.dtype).eps * rng.choice([-1.0, 1.0], x.shape) for x in point]
         nudged = [x * (1 + s).astype(x.real.dtype) for x, s in zip(point, signs, strict=True)]
-        if abs(float(function(*nudged)) - value) > 1e-6 * abs(value):
+        if abs(float(function(*nudged)) - value) > most * abs(value):
             return True
     return False
 
