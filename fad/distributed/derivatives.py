@@ -103,8 +103,8 @@ class Buckets:
 def _join(parts: list, comm: Communicator | None = None) -> Any:
     """Return the elements of all arrays as one vector: plain ones where a communicator is to add them up at once."""
     if comm is not None and comm.size > 1 and all(issubclass(type(x), (np.ndarray, np.generic)) for x in parts):
-        room = comm.lend(sum([x.size for x in parts]), parts[0].dtype)
-        return np.concatenate(parts, axis=None, out=room)
+        buffer = comm.lend(sum([x.size for x in parts]), parts[0].dtype)
+        return np.concatenate(parts, axis=None, out=buffer)
     return np.concatenate([x.reshape(-1) for x in parts]) if len(parts) > 1 else parts[0].reshape(-1)
 
 

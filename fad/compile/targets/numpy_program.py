@@ -58,7 +58,7 @@ class NumPyProgram:
 class Writer:
     """Writes the function; a body's values have names with a number of its own in front.
 
-    With `lends`, results may lie in memory of operands, constants or each other: whoever calls it copies them at once.
+    With `lends`, results may lie in memory of operands, constants or each other: the caller copies them at once.
     """
 
     def __init__(self, lends: bool = False) -> None:
