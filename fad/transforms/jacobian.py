@@ -15,6 +15,7 @@ from fad.errors import ComplexGradientError
 from fad.transforms.check import as_primal, as_value, check_function
 from fad.transforms.grad import grad, refuse_integers, split_arguments
 from fad.transforms.jvp import jvp
+from fad.transforms.linearize import linearize
 from fad.transforms.vjp import Tape, vjp
 from fad.transforms.vmap import vmap
 from fad.typing import PyTree
@@ -89,31 +90,47 @@ def _finish(blocks: list, out_tree: Any, in_tree: Any, single: bool) -> Any:
 
 def _forward(f, xs, in_tree, has_aux, holomorphic, chunk_size, name="jacfwd"):
     check_kinds(xs, holomorphic, name, "input")
+    seen: dict = {}
+    ranges = _ranges(xs, chunk_size)
+    if len(ranges) == 1:
+
+        def push(*tangents):
+            out = jvp(f, tree.unflatten(in_tree, xs), tree.unflatten(in_tree, list(tangents)), has_aux)
+            _note_output(seen, out[0], out[2] if has_aux else None, name)
+            return tree.leaves(out[1])
+
+        return _push_all(push, xs, ranges), seen
+    # The function runs once, however many chunks there are: what it writes outside of itself is written once.
+    out = linearize(f, *tree.unflatten(in_tree, xs), has_aux=has_aux)
+    _note_output(seen, out[0], out[2] if has_aux else None, name)
+    ys = [as_value(y) for y in tree.leaves(out[0])]
+    if not ranges:  # no input element at all
+        return [[made_like(np.zeros_like, y, y.shape + x.shape) for x in xs] for y in ys], seen
+    return _push_all(lambda *ts: tree.leaves(out[1](*tree.unflatten(in_tree, list(ts)))), xs, ranges), seen
+
+
+def _ranges(xs: list, chunk_size: Any) -> list:
+    """Return the ranges of the unit vectors of the space of all leaves together that are pushed or pulled at once."""
     n = sum(x.size for x in xs)
-    parts, seen = [], {}
+    return list(chunks(n, max(n, 1), chunk_size))
 
-    def push(*tangents):
-        out = jvp(f, tree.unflatten(in_tree, xs), tree.unflatten(in_tree, list(tangents)), has_aux)
-        refuse_integers(tree.leaves(tree.map(as_value, out[0])), name)
-        ys, seen["tree"] = tree.flatten(out[1])
-        seen["aux"] = out[2] if has_aux else None
-        return ys
 
-    for start, stop in chunks(n, max(n, 1), chunk_size):
-        parts.append(vmap(push)(*_basis(xs, start, stop)))
-    if not parts:  # no input element at all: only the shapes of the output are needed
-        push(*xs)
-        ys = tree.leaves(f(*tree.unflatten(in_tree, xs)) if not has_aux else f(*tree.unflatten(in_tree, xs))[0])
-        return [[made_like(np.zeros_like, y, np.shape(y) + x.shape) for x in xs] for y in ys], seen
-    columns = _stack(parts)
-    blocks = [
+def _note_output(seen: dict, out: PyTree, aux: PyTree, name: str) -> None:
+    refuse_integers(tree.leaves(tree.map(as_value, out)), name)
+    seen["tree"] = tree.flatten(out)[1]
+    seen["aux"] = aux
+
+
+def _push_all(push: Callable, xs: list, ranges: list) -> list:
+    """Return the Jacobian's blocks: per output leaf, one per input leaf, from the pushes of all unit vectors."""
+    columns = _stack([vmap(push)(*_basis(xs, start, stop)) for start, stop in ranges])
+    return [
         [
             np.moveaxis(c, tuple(range(x.ndim)), tuple(range(-x.ndim, 0)))
             for c, x in zip(_split_by_leaf(y, xs), xs, strict=True)
         ]
         for y in columns
     ]
-    return blocks, seen
 
 
 def _reverse(f, xs, in_tree, has_aux, holomorphic, chunk_size, name="jacrev"):
@@ -266,8 +283,26 @@ def _cheaper(f, xs, in_tree, has_aux, holomorphic, chunk_size, name):
     inputs, outputs = sum(x.size for x in xs), sum(y.size for y in tape.values())
     real = holomorphic or not any(x.dtype.kind == "c" for x in xs)
     if inputs < outputs and real:
-        return _forward(f, xs, in_tree, has_aux, holomorphic, chunk_size, name)
+        return _push_through(tape, xs, holomorphic, chunk_size, name)
     return _pull_all(tape, xs, holomorphic, chunk_size, name)
+
+
+def _push_through(tape, xs, holomorphic, chunk_size, name):
+    """Compute the Jacobian by columns from the record of a run, without a second one.
+
+    A second run would do again what the function does outside of itself: write into arrays, print, draw numbers. The
+    pull is linear in the cotangents, and what is linear is its own derivative: so its pullback is the push.
+    """
+    ys = tape.values()
+    refuse_integers(ys, name)
+    ranges = _ranges(xs, chunk_size)
+    if not ranges:
+        return _pull_all(tape, xs, holomorphic, chunk_size, name)
+    cts = [np.ones_like(y) for y in ys]
+    with np.errstate(all="ignore"):  # of this pull only the record is used
+        back = Tape(lambda *cts: tape.pull(list(cts), keep=True), tree.flatten(tuple(cts))[1], cts, False)
+    blocks = _push_all(lambda *ts: back.pull(list(ts), keep=True), xs, ranges)
+    return blocks, {"tree": tape.out_tree, "aux": tape.aux}
 
 
 def _jacobian(compute, name, fun, argnums, has_aux, holomorphic, chunk_size, argnames):
