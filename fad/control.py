@@ -19,9 +19,10 @@ import numpy as np
 from fad import tree
 from fad.control_flow import cond as branches_
 from fad.control_flow import record_loop
-from fad.control_flow.run_scan import check_choice, run_scan, stack_results
+from fad.control_flow.run_scan import check_choice, may_write, next_state, own_state, run_scan, stack_results
 from fad.control_flow.subgraph import is_weak
-from fad.core.tracer import Tracer, youngest
+from fad.core.memory import finding_writes, is_outside
+from fad.core.tracer import Trace, Tracer, youngest
 from fad.core.values import same_structure
 from fad.errors import DtypeMismatchError, ShapeMismatchError
 from fad.transforms.vmap import BatchTrace, vmap
@@ -130,7 +131,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: PyTree) -> PyTree:
     recorded = record_loop.while_loop(cond_fun, lambda s: _check(body_fun(s), s, "the body of while_loop"), init)
     if recorded is not None:
         return recorded[0]
-    state = init
+    state, writes = own_state(init), may_write(body_fun)
     while True:
         go = cond_fun(state)
         trace = youngest([go])
@@ -138,18 +139,34 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: PyTree) -> PyTree:
             return _run_batched_while(cond_fun, body_fun, state, go)
         if not go:
             return state
-        state = _check(body_fun(state), state, "the body of while_loop")
+        new = _check(body_fun(state), state, "the body of while_loop")
+        state = next_state(new, state) if writes else new
 
 
 def _run_batched_while(cond_fun: Callable, body_fun: Callable, state: Any, go: Tracer) -> Any:
-    """Run a loop whose batch elements stop at different times: those that are done keep their state."""
+    """Run a loop whose batch elements stop at different times: those that are done keep their state.
+
+    They keep what stands in the arrays around the loop, too, into which a step writes.
+    """
     while type(go) is Tracer and isinstance(go.owner, BatchTrace):
         if not np.any(go.value):
             return state
-        new = _check(body_fun(state), state, "the body of while_loop")
-        state = tree.map(lambda old, n, go=go: np.where(_like(go, n), n, old), state, new)
-        go = np.logical_and(go, cond_fun(state))
+        given = own_state(state)
+        with finding_writes(undoable=True, since=Trace().birth) as written:
+            new = _check(body_fun(given), state, "the body of while_loop")
+            state = tree.map(lambda old, n, go=go: np.where(_like(go, n), n, old), state, new)
+            goes_on = cond_fun(state)
+        _take_back(written, go, given)
+        go = np.logical_and(go, goes_on)
     return state
+
+
+def _take_back(written: finding_writes, go: Tracer, given: Any) -> None:
+    """Let arrays that a step wrote hold what they held where the batch elements are done; not what it was given."""
+    own = {id(x) for x in tree.leaves(given)}
+    for root, (_, _, _, then) in written.found:
+        if id(root) not in own and not is_outside(root) and not root.owner.dead:
+            root[...] = np.where(_like(go, root), root, then)
 
 
 def _like(go: Any, x: Any) -> Any:
@@ -228,7 +245,7 @@ def fori_loop(
     start, stop = operator.index(lower), operator.index(upper)
     n = max(0, stop - start)
     recorded = record_loop.scan(step, init, None, n, False, checkpoint, index=True)
-    return recorded[0] if recorded is not None else run_scan(step, init, None, n, False, checkpoint)[0]
+    return recorded[0] if recorded is not None else run_scan(step, init, None, n, False, checkpoint, body_fun)[0]
 
 
 def scan(
@@ -300,7 +317,7 @@ def scan(
     recorded = record_loop.scan(step, init, xs, n, reverse, checkpoint, index=False)
     if recorded is not None:
         return recorded
-    carry, ys = run_scan(step if counted else lambda c, i: step(c, None), init, xs, n, reverse, checkpoint)
+    carry, ys = run_scan(step if counted else lambda c, i: step(c, None), init, xs, n, reverse, checkpoint, f)
     return carry, stack_results(ys)
 
 

@@ -35,6 +35,7 @@ from fad.control_flow.subgraph import (
 )
 from fad.control_flow.untouched_rows import read_from_the_start
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type, hashable, place_constant, type_of
+from fad.core.memory import finding_writes
 from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
 from fad.core.tracer import Trace, Tracer, bind
@@ -42,6 +43,7 @@ from fad.errors import LoopFallbackWarning
 from fad.staging.may_raise import find_unread_in_body, find_unread_raising
 from fad.staging.record import is_recording, to_scalar_p
 from fad.transforms.check import as_value
+from fad.transforms.undo_writes import outside
 
 _MANY = 1000  # steps that are long to record one by one
 _PEELED = 2  # first steps that may be written out, until the state keeps its type
@@ -402,16 +404,20 @@ def while_loop(
         state = step(tree.unflatten(in_tree, given))
         return state, go(state)
 
-    return _while(go, flat, leaves, in_tree, bound, failed, accept)
+    return _while(cond, go, flat, leaves, in_tree, bound, failed, accept)
 
 
-def _while(go, flat, leaves, in_tree, bound, failed, accept) -> Any:
-    start = go(tree.unflatten(in_tree, leaves))
+def _while(cond, go, flat, leaves, in_tree, bound, failed, accept) -> Any:
+    arrays = outside(cond)
+    with finding_writes(undoable=True) as written:
+        start = go(tree.unflatten(in_tree, leaves))
     if type(start) is not Tracer and not start:
         return [tree.unflatten(in_tree, leaves)]
     shown = Inputs([], [], [*map(example, leaves)], [])
     recorded = attempt(lambda: _settle_types(flat, leaves, shown), failed=failed)
     if not recorded:
+        written.undo()  # the caller asks once more
+        arrays.undo()
         return None
     body, leaves = recorded
     compose_views(body)

@@ -14,6 +14,9 @@ import numpy as np
 
 from fad import tree
 from fad.control_flow.chunks import KEPT, SHORT
+from fad.core.buffers import borrow
+from fad.core.memory import copy_layout, snapshot
+from fad.core.overlay import spaces_of
 from fad.core.tracer import Tracer
 from fad.transforms.checkpoint import checkpoint as _checkpoint
 from fad.transforms.tape_hooks import saved_at_most, saved_bytes
@@ -21,6 +24,7 @@ from fad.transforms.vjp import VJPTrace
 
 _FEW = 3  # steps that may show that all take little memory
 _SAMPLE = 11  # steps after which it is known how much one takes
+_BARE = {Tracer, np.ndarray, np.float64, float, type(None)}
 _CHOICES = ("sqrt", "binomial", "none")
 
 
@@ -30,15 +34,24 @@ def check_choice(checkpoint: str) -> None:
         raise ValueError(f"checkpoint of a loop must be one of {_CHOICES}, not {checkpoint!r}")
 
 
-def run_scan(step: Callable, init: Any, xs: Any, n: int, reverse: bool, checkpoint: str) -> tuple[Any, list]:
-    """Run the steps; return the last carry and the list of y in the order of the x. Without xs, x is the number."""
-    item = _item_of(xs)
+def run_scan(
+    step: Callable, init: Any, xs: Any, n: int, reverse: bool, checkpoint: str, body: Callable
+) -> tuple[Any, list]:
+    """Run the steps; return the last carry and the list of y in the order of the x. Without xs, x is the number.
+
+    `body` is the function of the user's that a step calls.
+    """
+    writes = may_write(body)
+    item = _item_of(xs, writes)
 
     def steps(carry: Any, start: int, stop: int) -> tuple[Any, list]:
-        ys = []
+        ys, carry = [], own_state(carry)
         for k in range(start, stop):
-            carry, y = step(carry, item(n - 1 - k if reverse else k))
+            new, y = step(carry, item(n - 1 - k if reverse else k))
+            if writes or (new is carry and new is not None):
+                new, y = next_state(new, carry), as_now(y)
             ys.append(y)
+            carry = new
         return carry, ys
 
     tapes = _find_tapes(step, init, xs) if n > SHORT and checkpoint != "none" else []
@@ -53,6 +66,35 @@ def run_scan(step: Callable, init: Any, xs: Any, n: int, reverse: bool, checkpoi
             carry, more = _run_sampled(steps, carry, tapes, start, n, checkpoint)
         ys += more
     return carry, ys[::-1] if reverse else ys
+
+
+def may_write(body: Callable) -> bool:
+    """Return whether the code of a loop's body writes into arrays: what it is given and gives is copied then."""
+    return bool(spaces_of(body)[0])
+
+
+def own_state(state: Any) -> Any:
+    """Return the state of a loop as values of its own: what a step writes into them is seen nowhere else."""
+    return tree.map(_own, state)
+
+
+def _own(x: Any) -> Any:
+    y = borrow(x)
+    return copy_layout(x) if y is x and type(x) is np.ndarray else y
+
+
+def next_state(new: Any, state: Any) -> Any:
+    """Return what a body that writes has given as a value: it may be an array that the next step writes."""
+    return new if new is state else as_now(new)
+
+
+def as_now(x: Any) -> Any:
+    """Return what a body that writes has given, or is given, as it is now, whatever later steps write into it."""
+    return _as_now(x) if type(x) in _BARE else tree.map(_as_now, x)
+
+
+def _as_now(x: Any) -> Any:
+    return snapshot(x) if type(x) is Tracer else copy_layout(x) if type(x) is np.ndarray else x
 
 
 def _run_sampled(
@@ -75,13 +117,15 @@ def _saved_since(tapes: list, start: list[int]) -> int:
     return sum(saved_bytes(tape[a:]) for tape, a in zip(tapes, start, strict=True))
 
 
-def _item_of(xs: Any) -> Callable:
+def _item_of(xs: Any, writes: bool) -> Callable:
     """Return the function from the number of a step to its x, which is the number itself where there are no xs."""
     if xs is None:
         return lambda i: i
     arrays, structure = tree.flatten(xs)
     if arrays and arrays[0] is xs:
-        return lambda i: xs[i]
+        return (lambda i: as_now(xs[i])) if writes else lambda i: xs[i]
+    if writes:
+        return lambda i: tree.unflatten(structure, [as_now(x[i]) for x in arrays])
     return lambda i: tree.unflatten(structure, [x[i] for x in arrays])
 
 

@@ -20,7 +20,7 @@ from fad.core import effects
 from fad.core.buffers import PLAIN, PlainTrace
 from fad.core.graph import Equation, Graph
 from fad.core.limits import LimitTrace
-from fad.core.memory import finding_writes, unwrap
+from fad.core.memory import finding_writes, root_of, snapshot, unwrap
 from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting, rename
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date
@@ -214,9 +214,11 @@ def record_body(fun: Callable, examples: list) -> Body:
             numbers = [x.info for x in given]  # the body may write into its arguments
             with effects.recording() as log, written:
                 outs, out_tree = tree.flatten(fun(*given))
+                if written.written:
+                    outs = _let_go(outs, given)
             if log.restore():
                 raise Unrecordable(trace, "its steps change state outside of it")
-            if written.undo([x for x in (*outs, *given) if type(x) is Tracer]) | arrays.undo():
+            if written.undo(given) | arrays.undo():
                 raise Unrecordable(trace, "its steps write into an array outside of it: carry the array")
             if not all(type(y) is Tracer or is_traceable(y) for y in outs):
                 raise Unrecordable(trace, "it returns what is no array")
@@ -231,6 +233,12 @@ def record_body(fun: Callable, examples: list) -> Body:
     inputs = [*[n for _, n in trace.captured], *numbers]
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
     return Body(graph, captured, out_tree, trace)
+
+
+def _let_go(outs: list, given: list) -> list:
+    """Return results as new handles, but for the arrays given: a written array that lives on is somebody else's."""
+    own = {id(x) for x in given}
+    return [snapshot(y) if type(y) is Tracer and id(root_of(y)) not in own else y for y in outs]
 
 
 def record_flat(fun: Callable, examples: list) -> Graph:
