@@ -22,6 +22,7 @@ from fad.sparse.dependence import dependences
 from fad.sparse.entries import compute_entries
 from fad.sparse.gathers import Cut, CutChanged, cut_gathers, find_cut, no_shifts
 from fad.sparse.passes import VectorMap
+from fad.sparse.runs import Runs
 from fad.transforms.check import as_primal
 from fad.transforms.grad import grad, split_arguments
 from fad.transforms.jacobian import check_kinds
@@ -35,8 +36,12 @@ class Point:
     """A function at its arguments. Of a Hessian it is the scalar function's gradient, and `scalar` that function."""
 
     def __init__(self, fun: Callable, args: tuple, kwargs: dict, argnums: Any, name: str, scalar: Any = None):
-        self.fun, chosen, _ = split_arguments(fun, args, kwargs, argnums, None, name)
-        self.scalar = None if scalar is None else split_arguments(scalar, args, kwargs, argnums, None, name)[0]
+        runs = Runs(scalar or fun)
+        flat, chosen, _ = split_arguments(fun, args, kwargs, argnums, None, name)
+        self.fun = runs.wrap(flat)
+        if scalar is not None:
+            scalar = runs.wrap(split_arguments(scalar, args, kwargs, argnums, None, name)[0])
+        self.scalar = scalar
         leaves, self.in_tree = tree.flatten(chosen)
         self.xs = [as_primal(x, f"the argument of {name}") for x in leaves]
         check_kinds(self.xs, False, name, "input")
