@@ -240,7 +240,8 @@ class BatchTrace(Trace):
             )
         _, first, inverse = np.unique(flat, axis=0, return_index=True, return_inverse=True)
         inverse = inverse.reshape(-1)
-        raise _Split(self, [(plain[i], np.flatnonzero(inverse == k)) for k, i in enumerate(first)])
+        self.withheld = _Split(self, [(plain[i], np.flatnonzero(inverse == k)) for k, i in enumerate(first)])
+        raise self.withheld
 
     def outcome(self, x: Tracer) -> Any:
         return self.decide(x.value)
@@ -441,7 +442,7 @@ def _run_once(fun, in_tree, leaves, flags, trace) -> tuple:
     except _Split as split:
         if split.trace is not trace:
             raise
-        split.__traceback__ = split.__context__ = None  # they hold on to what the function made
+        split.__traceback__ = split.__context__ = trace.withheld = None  # they hold on to what the function made
         return split, None
     except Exception as error:
         trace.clarify(error)

@@ -300,3 +300,41 @@ def test_what_a_mask_takes_in_a_batch_can_be_written_through_its_ravel(make, tak
 
     x = np.arange(12.0).reshape(3, 2, 2)
     np.testing.assert_array_equal(fad.vmap(f)(x), np.stack([f(row) for row in x]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "m[0] = x[1]", "m[0] = x[1] > 0", "m.fill(x[1] > 0)", "m.flat[0] = x[1] > 0", "m[:1] = x[1] > 0",
+        "m[...] = x > 0", "n[0] = m; n[0][()] = x[1] > 0", "n = np.logical_not(m); n[-1] = x[0] > x[1]; m ^= n",
+    ],
+)  # fmt: skip
+def test_batch_elements_answer_differently_where_numpy_asks_for_a_boolean(text):
+    namespace = {"np": np, "outside": X}
+    exec(f"def f(x):\n    m = outside > 1; n = [0]; {text}\n    return np.where(m, x * x, 2 * x)", namespace)
+    f, xs = namespace["f"], np.stack([X, -X, 3 * X])
+    np.testing.assert_array_equal(fad.vmap(f)(xs), [f(x) for x in xs])
+    np.testing.assert_array_equal(fad.vmap(fad.jacobian(f))(xs), [fad.jacobian(f)(x) for x in xs])
+    np.testing.assert_array_equal(fad.jit(fad.vmap(f))(xs), [f(x) for x in xs])
+    gradients = fad.grad(lambda xs: np.sum(fad.vmap(f)(xs)))(xs)
+    np.testing.assert_array_equal(gradients, [fad.grad(lambda x: np.sum(f(x)))(x) for x in xs])
+
+
+def test_a_write_into_a_part_without_elements_depends_on_nothing():
+    def f(x):
+        y = x // 0.5
+        y[[0, 0]] += 2
+        y[-3].reshape(1)[1:] *= 1.5
+        return x + y
+
+    np.testing.assert_array_equal(fad.sparse.jacobian(f)(X).toarray(), np.eye(3))
+
+
+def test_a_mask_of_an_argument_that_has_derivatives_by_nothing_selects_what_it_selects():
+    def f(x, y):
+        y[np.array([True, False, False])] = y[y < 1] + 1
+        return x, y
+
+    y = np.array([2.25, 2.0, -1.5])
+    for jacobian in (fad.jacfwd, fad.jacrev, fad.jacobian, lambda f: fad.jit(fad.jacfwd(f))):
+        assert [j.shape for j in jacobian(f)(np.zeros(0), np.copy(y))] == [(0, 0), (3, 0)]
