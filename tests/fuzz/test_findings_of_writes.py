@@ -338,3 +338,57 @@ def test_a_mask_of_an_argument_that_has_derivatives_by_nothing_selects_what_it_s
     y = np.array([2.25, 2.0, -1.5])
     for jacobian in (fad.jacfwd, fad.jacrev, fad.jacobian, lambda f: fad.jit(fad.jacfwd(f))):
         assert [j.shape for j in jacobian(f)(np.zeros(0), np.copy(y))] == [(0, 0), (3, 0)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "w = y.copy(); w[[1, 2]] = y[[1, 2]]", "w = y.copy(); w[x > 0] = y[x > 0]", "w = y * 1; w[[0, 2]] *= 1",
+        "w = np.where(x > 0, y, y * 2) / np.where(x > 0, 1, 2); w[x > 3] = 0", "w = np.zeros(3); w[x > 9] = 1; w += y",
+        "w = y.copy(); w[[2]] = y[2]; w[x < 0] = y[x < 0]", "w = y.copy(); np.put(w, [0, 1], y[:2]); w = w[::-1][::-1]",
+        "w = np.piecewise(y, [x > 0], [lambda v: v, lambda v: v]); w[[0]] = y[0]",
+        "w = np.stack([y, y]); w[:, [1]] = y[1]; w = w[[0, 1]].mean(0)",
+        "w = y.copy(); w[[1]] = y[1]; w = np.where(x > 0, w, w); w[[0]] = y[0]",
+    ],
+)  # fmt: skip
+def test_cotangents_that_are_zero_as_it_happens_have_derivatives(text):
+    namespace = {"np": np}
+    exec(f"def f(x):\n    y = 2 * np.sin(x); {text}\n    return w", namespace)
+    goal = 2 * np.sin(X)  # which f meets at X: so the cotangent of w is zero there, and its derivative is not
+
+    def loss(x):
+        return np.sum((namespace["f"](x) - goal) ** 2)
+
+    np.testing.assert_array_equal(fad.grad(loss)(X), 0.0)
+    wanted = np.diag(8 * np.cos(X) ** 2)
+    hessians = [
+        fad.hessian(loss), fad.jacrev(fad.grad(loss)), fad.jacfwd(fad.jacfwd(loss)), fad.jit(fad.hessian(loss)),
+        lambda x: fad.vmap(fad.hessian(loss))(x[None])[0], fad.jacobian(fad.grad(loss), mode="fwd"),
+        lambda x: fad.jacfwd(lambda x: fad.vmap(fad.grad(loss))(x[None])[0])(x),
+    ]  # fmt: skip
+    for hessian in hessians:
+        np.testing.assert_allclose(hessian(X), wanted, atol=1e-12)
+        np.testing.assert_allclose(fad.hvp(loss, (X,), (X,))[1], wanted @ X, atol=1e-12)
+
+
+def test_a_zero_cotangent_takes_no_part_in_an_infinite_partial_at_second_order_either():
+    def f(x):
+        r = np.sqrt(x)
+        r[r > 0] = 1 / r[r > 0]
+        return np.sum(r * x**2)
+
+    x = np.array([0.0, 1.0, 4.0])
+    with np.errstate(all="ignore"):
+        for derivative in (fad.grad(f), fad.jit(fad.grad(f)), lambda x: fad.jvp(fad.grad(f), (x,), (x,))[0]):
+            np.testing.assert_allclose(derivative(x), 1.5 * np.sqrt(x))
+        for hessian in (fad.hessian(f), fad.jit(fad.hessian(f)), fad.jacrev(fad.grad(f))):
+            np.testing.assert_allclose(np.diag(hessian(x))[1:], 0.75 / np.sqrt(x[1:]))
+
+
+def test_a_jacobian_by_columns_does_not_depend_on_where_its_pull_is_zero():
+    def f(x):
+        return np.fft.irfft(np.piecewise(x, [x > 0], [lambda v: 2 * v, lambda v: v]))
+
+    x = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, 1.0]])
+    for jacobian in (fad.jacobian(f), fad.jit(fad.jacobian(f)), lambda x: fad.vmap(fad.jacobian(f))(x[None])[0]):
+        np.testing.assert_allclose(jacobian(x), fad.jacrev(f)(x), atol=1e-15)
