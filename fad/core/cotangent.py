@@ -25,8 +25,8 @@ class Masked:
     What `value` holds where `live` is false is arbitrary unless `clean`; `dense` replaces it. `live` broadcasts
     to the shape of `value`, and may be given as a function that computes it: most masks are never looked at again.
 
-    With `by_value` it is not live where it is zero as it happens (`zero_absorbing`), and clean. If it is traced, its own
-    derivative need not be zero there: an infinite partial is what it takes no part in, and a finite one counts.
+    With `by_value` it is not live where it is zero as it happens (`zero_absorbing`), and clean and traced. Its own
+    derivative need not be zero there: it takes no part in an infinite partial, but in a finite one.
     """
 
     __slots__ = ("value", "clean", "_live", "places", "by_value")
@@ -64,7 +64,9 @@ class Masked:
         if kind is Selection:
             return slope * self
         if self.by_value:
-            slope = np.where(np.logical_or(self.live, np.isfinite(slope)), slope, 0.0)
+            if np.ndim(slope) or kind is Tracer or not np.isfinite(slope):
+                slope = slope if hasattr(slope, "dtype") else np.asarray(slope, np.result_type(self.value.dtype, slope))
+                slope = np.where(np.logical_or(self.live, np.isfinite(slope)), slope, slope.dtype.type(0))
             return Masked(self.value * slope, self._live, True, True)
         clean = self.clean and (kind is float or kind is np.float64) and slope - slope == 0.0
         return Masked(self.value * slope, self._live, clean)

@@ -240,7 +240,7 @@ def _move_traced(g: Tracer, path: list, index: Any) -> tuple:
     part = view_along(g, path)
     c = part[index]
     template, arrays = split_index(index)
-    return write_through(g, path, template, 0.0, arrays), snapshot(c) if type(c) is Tracer else c
+    return write_through(g, path, template, g.dtype.type(0), arrays), snapshot(c) if type(c) is Tracer else c
 
 
 def _last(c: Any, index: Any, shape: tuple) -> Any:

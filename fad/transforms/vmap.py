@@ -224,6 +224,12 @@ class BatchTrace(Trace):
         if self.taken < len(self.path):
             outcome = self.path[self.taken]
             self.taken += 1
+            if np.shape(outcome) != plain.shape[1:] or outcome.dtype != plain.dtype:
+                raise BatchingError(
+                    "the batch elements of a vmap take different paths, and the function, run again for some of them, "
+                    f"came to a question of shape {plain.shape[1:]} and dtype {plain.dtype} where it had been one of "
+                    f"shape {np.shape(outcome)} and dtype {outcome.dtype}: it does not do the same twice"
+                )
             return outcome
         if not self.size:
             return made_like(np.zeros_like, plain, plain.shape[1:])[()]  # the batch is empty: any will do

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.errors import ItemAssignmentError
+from fad.errors import ItemAssignmentError, TracerConversionError
 
 X = np.array([1.0, -2.0, 3.0])
 MASK = np.array([True, False, True])
@@ -496,3 +496,13 @@ def test_sums_of_nothing_in_the_other_byte_order_are_converted(sizes, dtype):
         return x
 
     check(f, np.arange(1.0, 6.0).astype(dtype))
+
+
+def test_an_empty_mask_of_the_functions_own_is_not_taken_for_integers():
+    def f(x):
+        out = np.zeros(2)
+        out[0] = np.sum(x)
+        return np.argwhere(X)[np.zeros((0, 2), bool)].shape, out
+
+    with pytest.raises(TracerConversionError, match="taken for integers"):
+        fad.vjp(f, X)

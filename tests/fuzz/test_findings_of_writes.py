@@ -5,6 +5,7 @@ import pytest
 from numpy._core._exceptions import UFuncTypeError
 
 import fad
+from fad.errors import BatchingError
 
 X = np.array([0.5, -1.25, 2.0])
 
@@ -392,3 +393,47 @@ def test_a_jacobian_by_columns_does_not_depend_on_where_its_pull_is_zero():
     x = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, 1.0]])
     for jacobian in (fad.jacobian(f), fad.jit(fad.jacobian(f)), lambda x: fad.vmap(fad.jacobian(f))(x[None])[0]):
         np.testing.assert_allclose(jacobian(x), fad.jacrev(f)(x), atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y = x * 2; y[[0, 1]] = 3", "y = x * 2; y[x > 0] = x[x > 0]", "y = x.copy(); y[1:] *= y[:-1]", "y = x * 2; y[0] = 1",
+        "y = x * 0.5; y[x != 1] *= 0.25", "y = np.outer(x, x); np.fill_diagonal(y, x)", "y = x.copy(); np.place(y, y > 0, 2)",
+        "y = x * np.inf; y[x < 9] = x[x < 9]",
+    ],
+)  # fmt: skip
+def test_derivatives_of_writes_keep_single_precision(text):
+    namespace = {"np": np}
+    exec(f"def f(x):\n    {text}\n    return y", namespace)
+    f, x = namespace["f"], X.astype(np.float32)
+    gradient = fad.grad(lambda x: np.sum(f(x)))
+    with np.errstate(all="ignore"):
+        for found in (
+            fad.jacrev(f)(x), fad.jacfwd(f)(x), fad.jacobian(f)(x), gradient(x), fad.jit(gradient)(x),
+            fad.jacfwd(gradient)(x), fad.vmap(gradient)(x[None]), fad.jit(fad.jacrev(f))(x), fad.jacrev(gradient)(x),
+        ):  # fmt: skip
+            assert found.dtype == np.float32
+
+
+def test_batch_elements_whose_eigenvalues_are_real_take_their_own_way():
+    def f(x):
+        r = np.roots(x.ravel()[:3])
+        return np.piecewise(x, [x > 0], [lambda v: v, lambda v: v * r.size])
+
+    xs = np.array([[1.0, 1.0, 1.0, -3.0], [1.0, -3.0, 1.0, 2.0], [1.0, 1.0, -1.0, -2.0]])
+    np.testing.assert_array_equal(fad.vmap(f)(xs), [f(x) for x in xs])
+
+
+def test_a_function_that_asks_something_else_when_it_runs_again_is_refused():
+    asked = []
+
+    def f(x):
+        asked.append(0)
+        y = x * 1
+        if len(asked) % 2:
+            return y if np.sum(x) > 0 else -y
+        return x[x > 0]
+
+    with pytest.raises(BatchingError, match="does not do the same twice"):
+        fad.vmap(f)(np.stack([X, -X]))
