@@ -398,9 +398,9 @@ def test_a_jacobian_by_columns_does_not_depend_on_where_its_pull_is_zero():
 @pytest.mark.parametrize(
     "text",
     [
-        "y = x * 2; y[[0, 1]] = 3", "y = x * 2; y[x > 0] = x[x > 0]", "y = x.copy(); y[1:] *= y[:-1]", "y = x * 2; y[0] = 1",
-        "y = x * 0.5; y[x != 1] *= 0.25", "y = np.outer(x, x); np.fill_diagonal(y, x)", "y = x.copy(); np.place(y, y > 0, 2)",
-        "y = x * np.inf; y[x < 9] = x[x < 9]",
+        "y = x * 2; y[[0, 1]] = 3", "y = x * 2; y[x > 0] = x[x > 0]", "y = x.copy(); y[1:] *= y[:-1]",
+        "y = x * 0.5; y[x != 1] *= 0.25", "y = np.outer(x, x); np.fill_diagonal(y, x)", "y = x * 2; y[0] = 1",
+        "y = x.copy(); np.place(y, y > 0, 2)", "y = x * np.inf; y[x < 9] = x[x < 9]",
     ],
 )  # fmt: skip
 def test_derivatives_of_writes_keep_single_precision(text):
