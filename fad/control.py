@@ -59,7 +59,12 @@ def cond(pred: ArrayLike, true_fun: Callable, false_fun: Callable, *operands: Py
         recorded = branches_.choose(truth, (false_fun, true_fun), operands)
         if recorded is not None:
             return recorded[0]
-    return true_fun(*operands) if pred else false_fun(*operands)
+    return _call(true_fun if pred else false_fun, *operands)
+
+
+def _call(fun: Callable, *operands: Any) -> Any:
+    """Call a function with operands as values: of its own, if its code writes into arrays."""
+    return fun(*own_state(operands)) if may_write(fun) else fun(*operands)
 
 
 def switch(index: ArrayLike, branches: Sequence[Callable], *operands: PyTree) -> PyTree:
@@ -95,7 +100,7 @@ def switch(index: ArrayLike, branches: Sequence[Callable], *operands: PyTree) ->
     recorded = branches_.choose(index, branches, operands)
     if recorded is not None:
         return recorded[0]
-    return branches[min(max(operator.index(index), 0), len(branches) - 1)](*operands)
+    return _call(branches[min(max(operator.index(index), 0), len(branches) - 1)], *operands)
 
 
 def while_loop(cond_fun: Callable, body_fun: Callable, init: PyTree) -> PyTree:
@@ -393,7 +398,7 @@ def associative_scan(fn: Callable, elems: PyTree, reverse: bool = False, axis: i
         return x[(slice(None),) * axis + (slice(*bounds),)]
 
     def combine(a: list, b: list) -> list:
-        return tree.leaves(fn(tree.unflatten(structure, a), tree.unflatten(structure, b)))
+        return tree.leaves(_call(fn, tree.unflatten(structure, a), tree.unflatten(structure, b)))
 
     def partial(xs: list) -> list:
         n = xs[0].shape[axis]

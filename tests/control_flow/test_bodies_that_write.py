@@ -201,6 +201,43 @@ def test_a_scan_leaves_its_xs_alone():
     np.testing.assert_array_equal(m, np.arange(4.0).reshape(2, 2))
 
 
+CHOICES = {
+    "cond": lambda y: fad.cond(y[0] > 0, lambda v: multiply(v, 2.0), lambda v: v, y),
+    "switch": lambda y: fad.switch(np.sum(y > 0) - 2, [lambda v: multiply(v, 2.0), lambda v: v], y),
+}
+
+
+@pytest.mark.parametrize("choose", CHOICES.values(), ids=CHOICES)
+def test_branches_leave_their_operands_alone(choose):
+    def f(x):
+        y = x * 1.0
+        return choose(y) + y
+
+    x = np.array([2.0, 3.0])
+    np.testing.assert_array_equal(choose(x), [4.0, 6.0])
+    np.testing.assert_array_equal(x, [2.0, 3.0])
+    for g in (f, fad.jit(f)):
+        np.testing.assert_array_equal(g(x), 3 * x)
+        np.testing.assert_array_equal(fad.jacobian(g)(x), 3 * np.eye(2))
+
+
+def test_an_associative_scan_by_a_function_that_writes():
+    def add(a, b):
+        a += b
+        return a
+
+    def f(x):
+        y = x * 1.0
+        return fad.associative_scan(add, y) + y
+
+    x = np.arange(5.0)
+    np.testing.assert_array_equal(fad.associative_scan(add, x), np.cumsum(x))
+    np.testing.assert_array_equal(x, np.arange(5.0))
+    for g in (f, fad.jit(f)):
+        np.testing.assert_array_equal(g(x), np.cumsum(x) + x)
+        np.testing.assert_array_equal(fad.jacobian(g)(x), np.tri(5) + np.eye(5))
+
+
 def buffer_of_the_function_around(x):
     buffer = np.zeros(2)
 
