@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from fad.core.archetypes import align, cast, fit, install_operator
+from fad.core.makers import wrap_made
 from fad.core.memory import as_one_array
 from fad.core.options import along_axes, refuse_options, refuse_out
-from fad.core.overlay import wrap_made
 from fad.core.primitive import Binary, answer, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, strong
