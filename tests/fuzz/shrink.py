@@ -8,7 +8,6 @@ import numpy as np
 from .campaign import Finding, examine
 from .program import Program, evaluate, literal
 
-
 _SECONDS = 20  # that a candidate may take: a loop may have lost the statement that ends it
 
 
