@@ -182,12 +182,13 @@ class Indexed:
     on tracers they are collected, and summed by one operation: linear cost at every order of derivative.
     """
 
-    __slots__ = ("shape", "dtype", "entries", "add", "beside")
+    __slots__ = ("shape", "dtype", "entries", "size", "add", "beside")
 
     def __init__(self, shape: tuple, dtype: Any, index: Any, values: Any, add: Any):
         self.shape = shape
         self.dtype = dtype
         self.entries = [(index, values)]
+        self.size = values.size  # of all entries
         self.add = add  # (shape, dtype, entries[, onto]) -> array, for traced values
         self.beside: Any = None  # a cotangent of all places, to which traced entries are added in the end, all at once
 

@@ -36,7 +36,7 @@ from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.outside import MANY, copies, lend, restore, take_back
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer
-from fad.core.transformed import Transformed, Wrapping
+from fad.core.transformed import LinearMap, Transformed, Wrapping
 from fad.errors import BatchedValueError, ItemAssignmentError, TracerConversionError
 from fad.introspect.frames import is_machinery
 
@@ -470,7 +470,7 @@ def _parts(function: Any) -> list:
             waiting.append(f.__func__)
         elif kind is functools.partial:
             waiting += [f.func, *f.args]
-        elif kind is Transformed:
+        elif kind in (Transformed, LinearMap):
             waiting.append(f.run)
         elif issubclass(kind, Wrapping):
             parts.append(kind)

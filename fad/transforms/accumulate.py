@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ def accumulate(cts: list, own: bytearray, j: int, c: Any) -> None:
             cts[j] = c
         elif type(p) is Indexed:
             p.entries += c.entries
+            p.size += c.size
+            if p.size > math.prod(p.shape) and not _is_compiled(p):
+                cts[j] = p.gather()  # no more is kept than the array has elements
         elif _is_compiled(c):
             cts[j] = c.added_to(p)
         else:  # each sum would make an array of the whole size
