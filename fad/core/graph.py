@@ -147,8 +147,8 @@ def ask(x: Any, convert: Callable | None) -> Any:
 
 
 def same_outcome(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray):
-        return a.shape == b.shape and a.tobytes() == b.tobytes()
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return type(a) is type(b) and a.shape == b.shape and a.tobytes() == b.tobytes()
     return repr(a) == repr(b) if type(a) in (float, complex) else a == b  # tells 0.0 from -0.0, and NaN equals NaN
 
 

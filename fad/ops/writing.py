@@ -139,6 +139,7 @@ def _as_placed(v: Any, x: Tracer, template: tuple, arrays: list) -> Any:
     """
     if type(v) not in (list, tuple, np.ndarray) or not all(type(a) is np.ndarray for a in arrays):
         if type(v) is Tracer and v.shape and len(template) == len(x.shape) and all(type(n) is int for n in template):
+            np.broadcast_to(False, x.shape)[template]  # it looks first whether there is such an element
             np.empty(1, x.dtype)[0] = np.broadcast_to(False, v.shape)  # NumPy says whether an element takes an array
         return _as_written(v, x)
     index = join_index(template, arrays)
