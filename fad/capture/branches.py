@@ -128,6 +128,7 @@ def compare(names: Sequence[str], left: Any, *operands: Callable) -> Any:
 
 def _try_both(site: Branch, then: Callable, orelse: Callable) -> Outcome | None:
     """Run both ways of a branch within a body that is run to see what it does."""
+    current().trace.branches += 1  # type: ignore[union-attr]
     cells = {name: cell for name, cell in cells_of(then, orelse).items() if name in site.names}
     before = {name: content(cell) for name, cell in cells.items()}
     first = then()
