@@ -12,20 +12,27 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import template
-from fad.compile.ir.lowered_ops import PIECES, REDUCTIONS, VIEWS
+from fad.compile.ir.lowered_ops import PIECES, REDUCTIONS
+from fad.compile.legalize.integer_overflow import CHECK
 from fad.compile.legalize.split_complex import REAL_OF, RULES, Splitter
 from fad.compile.passes.dce import drop_dead
 from fad.compile.passes.loop_bodies import is_control
 from fad.control_flow.loop_layout import Loop
 from fad.core.graph import SCALAR, Equation, Graph, Type
+from fad.core.primitive import Primitive
 from fad.core.rewriter import rename
+from fad.ops.complexes import parts_p
+from fad.ops.contraction import matmul
+from fad.ops.elementwise import add, subtract
+from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
+from fad.ops.structural import broadcast_p, concatenate_p, reshape_p, transpose_p
 
 # Of operations that only move elements: how many of their operands these are; the others say where. None: all are.
-_MOVED: dict[str, int | None] = {
-    "getitem": 1, "reshape_to": 1, "permute": 1, "broadcast": 1, "index_set": 2, "index_add": 2, "scatter": None,
-    "join": None,
+_MOVED: dict[Primitive, int | None] = {
+    getitem_p: 1, reshape_p: 1, transpose_p: 1, broadcast_p: 1, index_set_p: 2, index_add_p: 2, scatter_p: None,
+    concatenate_p: None,
 }  # fmt: skip
-_NATIVE = frozenset({"matmul", "check_number", *VIEWS, *PIECES, *REDUCTIONS})
+_NATIVE = frozenset({matmul, CHECK, *PIECES, *REDUCTIONS})
 
 
 def split_complex_loops(graph: Graph) -> Graph:
@@ -57,7 +64,7 @@ def _join_results(work: Splitter, outs: tuple) -> dict[int, int]:
         loop = Equation(loop.prim, loop.ins, loop.params, (first, *loop.outs[1:]), loop.place)
     work.equations.append(loop)
     work.missing.clear()
-    return {o: work.apply("join_parts", work.pairs.pop(o), {}, t) for o, t in types.items()}
+    return {o: work.apply(parts_p, work.pairs.pop(o), {}, t) for o, t in types.items()}
 
 
 class _NotReal(Exception):
@@ -137,7 +144,6 @@ class _Body(Splitter):
         return self.operand(i)
 
     def equation(self, eq: Equation) -> None:
-        name = eq.prim.name
         if not _is_complex(self.graph, eq):
             self.equations.append(eq)
             return
@@ -145,19 +151,19 @@ class _Body(Splitter):
             done = _split(self, eq)
         elif eq.prim.multi or any(_kind(self, i) not in "cfib" for i in eq.ins):
             done = False
-        elif name == "matmul":
+        elif eq.prim is matmul:
             done = self._multiply_matrices(eq)
-        elif name in _MOVED:
-            done = self._move(eq, _MOVED[name])
+        elif eq.prim in _MOVED:
+            done = self._move(eq, _MOVED[eq.prim])
         else:
-            done = name in RULES and self._by_rule(eq)
+            done = eq.prim in RULES and self._by_rule(eq)
         if not done:
             raise _NotReal
 
     def _by_rule(self, eq: Equation) -> bool:
         for i in eq.ins:
             self.operand(i)
-        return RULES[eq.prim.name](self, eq)
+        return RULES[eq.prim](self, eq)
 
     def _move(self, eq: Equation, moved: int | None) -> bool:
         """Move the parts of what is moved, one after the other."""
@@ -187,17 +193,17 @@ class _Body(Splitter):
         if any(self.types[p].dtype != real for p in (*x, *y)):
             return False
 
-        def do(what: str, *ins: int) -> int:
-            return self.do(what, ins, out.shape, real, eq.params if what == "matmul" else {})
+        def do(what: Primitive, *ins: int) -> int:
+            return self.do(what, ins, out.shape, real, eq.params if what is matmul else {})
 
-        re, im = do("matmul", x[0], y[0]), do("matmul", x[-1], y[-1])
+        re, im = do(matmul, x[0], y[0]), do(matmul, x[-1], y[-1])
         if len(x) != len(y):  # one is real
             return self.keep(eq, re, im)
-        cross = do("add", do("matmul", x[0], y[1]), do("matmul", x[1], y[0]))
-        return self.keep(eq, do("subtract", re, im), cross)
+        cross = do(add, do(matmul, x[0], y[1]), do(matmul, x[1], y[0]))
+        return self.keep(eq, do(subtract, re, im), cross)
 
 
 def _is_native(graph: Graph, eq: Equation) -> bool:
     if is_control(eq):
         return all(_is_native(g, e) for g in _bodies(eq) for e in g.equations)
-    return eq.prim.name in _NATIVE or template(graph, eq, graph.constants) is not None
+    return eq.prim in _NATIVE or eq.prim.view is not None or template(graph, eq, graph.constants) is not None

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from fad.core.graph import Equation, Graph
-from fad.core.primitive import REGISTRY
 from fad.core.rewriter import Rewriting
+from fad.ops.elementwise import add
+from fad.ops.indexing import index_add_p
 
 
 def add_in_branches(graph: Graph) -> Graph:
@@ -25,7 +26,7 @@ def add_in_branches(graph: Graph) -> Graph:
     taken: dict[int, tuple[Equation, int]] = {}  # result of a branch -> the sum that it is read by alone, what is added
     place = {o: k for k, eq in enumerate(graph.equations) for o in eq.outs}
     for eq in graph.equations:
-        if eq.prim.name != "add":
+        if eq.prim is not add:
             continue
         for x, r in (eq.ins, eq.ins[::-1]):
             branch = made.get(r)
@@ -83,15 +84,15 @@ def _add(work: Rewriting, o: int, term: int, uses: Counter) -> int:
     """Return the sum of a value and a term; what is added to zeros at some places is added to the term there."""
     if _is_zero(work.graph, o):
         return term
-    made = {eq.outs[0]: k for k, eq in enumerate(work.equations) if eq.prim.name == "index_add"}
+    made = {eq.outs[0]: k for k, eq in enumerate(work.equations) if eq.prim is index_add_p}
     links, x = [], o
     while x in made and uses[x] == 1:
         links.append(made[x])
         x = work.equations[made[x]].ins[0]
     if not links or not _is_zero(work.graph, x):
-        return work.apply("add", (term, o), {}, work.types[o])
+        return work.apply(add, (term, o), {}, work.types[o])
     for k in reversed(links):
         eq = work.equations[k]
-        work.equations[k] = Equation(REGISTRY["index_add"], (term, *eq.ins[1:]), eq.params, eq.outs, eq.place)
+        work.equations[k] = Equation(index_add_p, (term, *eq.ins[1:]), eq.params, eq.outs, eq.place)
         term = eq.outs[0]
     return o
