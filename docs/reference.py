@@ -161,6 +161,7 @@ def clean(text: str) -> str:
     text = re.sub(r"\.\. \[\d+\].*(?:\n[ \t]+\S.*)*", "", text)
     text = re.sub(r"\s?\[\w+\]_", "", _ROLE.sub(r"\1", text))
     text = re.sub(r"^References\n-+\s*(?=\Z|\w+\n-)", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\b((?:numpy|scipy)\.[\w.]*\w)_(?=,|\.html)", r"\1\_", text)  # a name, and not a reference's
 
     def formula(found: re.Match) -> str:
         body = "\n".join("    " + line for line in found[1].rstrip("\n").splitlines())

@@ -164,13 +164,14 @@ class Indexed:
     on tracers they are collected, and summed by one operation: linear cost at every order of derivative.
     """
 
-    __slots__ = ("shape", "dtype", "entries", "add")
+    __slots__ = ("shape", "dtype", "entries", "add", "beside")
 
     def __init__(self, shape: tuple, dtype: Any, index: Any, values: Any, add: Any):
         self.shape = shape
         self.dtype = dtype
         self.entries = [(index, values)]
         self.add = add  # (shape, dtype, entries[, onto]) -> array, for traced values
+        self.beside: Any = None  # a cotangent of all places, to which traced entries are added in the end, all at once
 
     def is_plain(self) -> bool:
         """Return whether no tracer is among the values and indices."""
@@ -192,6 +193,8 @@ class Indexed:
         return buffer
 
     def dense(self) -> Any:
+        if self.beside is not None:
+            return densify(self.added_to(self.beside))
         if self.is_plain():
             return self.add_to(made_like(np.zeros_like, self.entries[0][1], self.shape, self.dtype))
         return self.add(self.shape, self.dtype, self.entries)
@@ -212,6 +215,8 @@ class Indexed:
 
         After slices and integers alone no mask is kept: loops over ``x[t]`` are to cost nothing more.
         """
+        if self.beside is not None:
+            return self.added_to(self.beside)
         for index, _ in self.entries:
             if is_basic(index):
                 return self.dense()

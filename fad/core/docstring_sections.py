@@ -17,6 +17,8 @@ import numpy as np
 
 _AFTER = re.compile(r"\n *(?:See Also|See also|Notes|Examples|References|Warnings|Warns)\n")
 
+_ERROR_IN_A_LINE = re.compile(r"\A(\w+) : (.+)$", re.MULTILINE)
+
 # The errors that a parameter of a function with NumPy's or SciPy's signature can lead to. ``owner.name`` is for one
 # function or package, and goes before ``name``; without a text it says that there is no error to name.
 RAISES = """
@@ -206,7 +208,8 @@ def with_errors(own: str, errors: Iterable[tuple[str, str]]) -> str:
         return own
     head = "\nRaises\n------\n"
     if head in own:
-        return own.replace(head, head + "\n".join(lines) + "\n", 1)
+        before, _, theirs = own.partition(head)
+        return before + head + "\n".join(lines) + "\n" + _ERROR_IN_A_LINE.sub(r"\1\n    \2", theirs, count=1)
     return join(own, section("Raises", "\n".join(lines)))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from fad.backends import is_numpy_scalar
 from fad.core.cotangent import FEW, Indexed, Masked, densify, is_basic
 from fad.core.tracer import Tracer
+from fad.core.values import traces_of
 
 
 def accumulate(cts: list, own: bytearray, j: int, c: Any) -> None:
@@ -27,10 +28,16 @@ def accumulate(cts: list, own: bytearray, j: int, c: Any) -> None:
             cts[j] = c
         elif type(p) is Indexed:
             p.entries += c.entries
-        else:
+        elif _is_compiled(c):
             cts[j] = c.added_to(p)
+        else:  # each sum would make an array of the whole size
+            c.beside = p
+            cts[j] = c
         return
     if type(p) is Indexed:
+        if p.beside is not None and type(c) is Tracer:
+            p.beside = densify(p.beside) + c
+            return
         if type(c) is Tracer and len(p.entries) <= FEW and not p.is_plain():
             cts[j] = p.added_to(c)
             own[j] = 1
@@ -46,6 +53,12 @@ def accumulate(cts: list, own: bytearray, j: int, c: Any) -> None:
     else:
         cts[j] = p + c
         own[j] = 1
+
+
+def _is_compiled(c: Indexed) -> bool:
+    """Return whether the sum becomes part of a program, which adds entries in place."""
+    traced = [x for index, values in c.entries for x in (values, *(index if type(index) is tuple else (index,)))]
+    return any(trace.compiled for x in traced for trace in traces_of(x))
 
 
 def zero_absorbing(g: Any) -> Masked:

@@ -171,3 +171,29 @@ if __name__ == "__main__":
         for transform in (reverse, forward):
             small, large = times(f, transform)
             print(f"{f.__name__:26} {transform.__name__:8} {small / STEPS * 1e6:6.1f} us {large / small:5.2f}")
+
+
+def _reads_after_the_whole(x):
+    """Return the sum of an array and of what a loop reads of it, element by element."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        total = total + np.tanh(x[i, i])
+    return x + total
+
+
+@pytest.mark.parametrize("outer", ["grad", "jvp"])
+def test_second_derivatives_of_many_reads_take_the_memory_of_a_few_arrays(outer):
+    x, w = np.random.default_rng(0).normal(size=(2, 300, 300))
+    gradient = fad.grad(lambda x: np.sum(_reads_after_the_whole(x) * w))
+    twice = {
+        "grad": fad.grad(lambda x: np.vdot(gradient(x), w)),
+        "jvp": lambda x: fad.jvp(gradient, (x,), (w,))[1],
+    }[outer]
+    tracemalloc.start()
+    found = twice(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    on_diagonal = np.tanh(np.diag(x))
+    expected = np.diag(np.sum(w) * -2 * on_diagonal * (1 - on_diagonal**2) * np.diag(w))
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-9)
+    assert peak < 20 * x.nbytes
