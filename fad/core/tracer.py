@@ -256,7 +256,7 @@ class Trace:
     of_plain: Any = None  # the trace of plain arrays behind handles; set by `fad.core.buffers`
 
     def __init__(self) -> None:
-        self.birth = next(_births)
+        self.birth: float = next(_births)
         self.dead = False
         self.withheld: FadError | None = None
         self.adopted: list = []  # arrays of older traces into which values of this one were written
