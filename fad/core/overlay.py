@@ -304,12 +304,15 @@ class Running:
         self.spaces += spaces
         _swap_in(spaces)
 
-    def retry(self, error: Exception, own: Exception) -> bool:
+    def retry(self, error: Exception, own: BaseException) -> bool:
         """Return whether a function that failed should run again, with what had not been in place.
 
         That is the overlay, and handles on the arrays from outside. `own` is fad's error, on which a library may have
-        put another, `error`. What the run wrote into arrays from outside is undone; its effects are not repeated.
+        put another, `error`; if it is no Exception, it is raised. What the run wrote into arrays from outside is
+        undone; its effects are not repeated.
         """
+        if not isinstance(own, Exception):
+            raise own
         if not isinstance(own, (TracerConversionError, BatchedValueError)):
             return False
         found, writes = _learn(error)

@@ -15,7 +15,7 @@ import numpy as np
 
 from fad.backends import backend_of, like, made_like
 from fad.core.archetypes import cast
-from fad.core.cotangent import FEW, Indexed, Masked, is_basic
+from fad.core.cotangent import FEW, Indexed, is_basic, zero_absorbing
 from fad.core.memory import Memory, ViewRule, copy_layout, is_array, layout, refresh
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
@@ -416,7 +416,7 @@ def _set_vjp(k, ct, y, x, v, *arrays, template):
         zero = np.zeros_like(v, dtype=ct.dtype)
         c = cast(bind(index_set_p, ct, zero, *arrays, template=template), x.dtype)
         masks = any(np.ndim(a) for a in arrays)
-        return Masked(c, lambda: c != 0, clean=True) if masks else c  # zero where written, and where it was zero
+        return zero_absorbing(c) if masks else c  # zero where written, and where it was zero
     if k > 1:
         return None
     if arrays and v.size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ def accumulate(cts: Any, own: Any, j: int, c: Any) -> None:
             cts[j] = c
         elif type(p) is Indexed:
             p.entries += c.entries
+            p.size += c.size
+            if p.size > math.prod(p.shape) and not _is_compiled(p):
+                cts[j] = p.gather()  # no more is kept than the array has elements
         elif _is_compiled(c):
             cts[j] = c.added_to(p)
         else:  # each sum would make an array of the whole size
@@ -59,11 +63,6 @@ def _is_compiled(c: Indexed) -> bool:
     """Return whether the sum becomes part of a program, which adds entries in place."""
     traced = [x for index, values in c.entries for x in (values, *(index if type(index) is tuple else (index,)))]
     return any(trace.compiled for x in traced for trace in traces_of(x))
-
-
-def zero_absorbing(g: Any) -> Masked:
-    """Return a cotangent that is zero by selection wherever it is zero."""
-    return Masked(g, lambda: g != 0, clean=True)
 
 
 def _at_places(c: Indexed) -> Masked:
