@@ -124,7 +124,7 @@ def has_effects(eq: Equation) -> bool:
 
 
 def _no_value(*_: Any, **__: Any) -> Any:
-    raise TypeError("a guard is no operation: it is checked by whoever runs the graph")
+    raise TypeError("a guard is no operation: it is checked by what runs the graph")
 
 
 # A conversion of a value to a bool or number: params are convert (a callable), outcome and line.
