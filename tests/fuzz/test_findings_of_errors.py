@@ -508,3 +508,12 @@ def test_an_empty_mask_of_the_functions_own_is_not_taken_for_integers():
         f(X)
     with pytest.raises(IndexError, match="boolean index"):
         fad.vjp(f, X)
+
+
+@pytest.mark.parametrize("p", [None, 1, "fro"])
+@pytest.mark.parametrize("shape", [(0, 0), (0, 2), (2, 0), (3, 0, 0)], ids=repr)
+def test_the_condition_of_an_empty_matrix_is_refused_as_in_numpy(shape, p):
+    x = np.zeros(shape)
+    for run in (np.linalg.cond, lambda x, p: fad.jvp(lambda x: np.linalg.cond(x, p), (x,), (x,))):
+        with pytest.raises(np.linalg.LinAlgError, match="not defined on empty arrays"):
+            run(x, p)

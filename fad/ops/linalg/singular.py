@@ -356,6 +356,8 @@ def cond(x, p=None):
     np.float64(2.0)
     """
     x = as_array(x)
+    if x.ndim > 1 and 0 in x.shape[-2:]:
+        raise np.linalg.LinAlgError("cond is not defined on empty arrays")
     if p in (None, 2, -2):
         s = np.linalg.svd(x, compute_uv=False)
         y = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
