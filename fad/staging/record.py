@@ -51,7 +51,7 @@ recorder: ContextVar[RecordTrace | None] = ContextVar("recorder", default=None)
 
 
 class OuterTracer(BaseException):
-    """A traced value from outside met the recording: its value is not a constant, so nothing can be recorded."""
+    """Nothing can be recorded: a traced value from outside, which is no constant, met the recording, or what it wrote."""
 
 
 class RecordTrace(Trace):
@@ -296,7 +296,7 @@ def on_numbers(prim: Primitive) -> Primitive:
 class Recording:
     """What one recorded call gave: the graph, the structure of the output, the output itself, what it depends on."""
 
-    __slots__ = ("graph", "out_tree", "result", "outer", "by_layout")
+    __slots__ = ("graph", "out_tree", "result", "outer", "by_layout", "pull")
 
     def __init__(self, graph: Graph, out_tree: Any, result: Any, outer: OuterState, by_layout: bool):
         self.graph = graph
@@ -304,6 +304,7 @@ class Recording:
         self.result = result
         self.outer = outer
         self.by_layout = by_layout  # whether it is right for arguments alone that lie in memory as these do
+        self.pull: Any = None  # of a call under reverse mode: what gives the cotangents of its arguments
 
 
 @with_journal
