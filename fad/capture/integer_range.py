@@ -13,52 +13,54 @@ import numpy as np
 
 from fad.control_flow.intervals import interval
 from fad.control_flow.loop_layout import Inputs, Operands
-from fad.control_flow.subgraph import example
+from fad.control_flow.subgraph import example, to_number_p
 from fad.core.graph import NUMBER, Graph
+from fad.core.primitive import Primitive
+from fad.ops.conversion import astype_p
+from fad.ops.elementwise import maximum, minimum
+from fad.staging.record import to_scalar_p
 
 Interval = tuple  # (least, most), None where there is no bound
 UNKNOWN = (None, None)
-_COPIES = frozenset({"to_number", "to_scalar", "convert", "copy", "pos"})
+_COPIES = frozenset({to_number_p, to_scalar_p, astype_p})
 _END = 1 << 62
 _MANY = 1 << 40  # more steps than any loop takes
 _FAR = 1 << 50
 
 
-def bound_result(name: str, xs: list[Interval]) -> Interval:
-    """Return the bounds of what an operation on integers gives, from those of its operands.
-
-    It is named as Python writes it, or by its own name if there is no operator.
-    """
-    if name in _COPIES:
+def bound_result(prim: Primitive, xs: list[Interval]) -> Interval:
+    """Return the bounds of what an operation on integers gives, from those of its operands."""
+    symbol = prim.symbol
+    if prim in _COPIES or symbol == "pos":
         return xs[0]
-    if name == "neg":
+    if symbol == "neg":
         least, most = xs[0]
         return (None if most is None else -most, None if least is None else -least)
     if len(xs) != 2:
         return UNKNOWN
     (a, b), (c, d) = xs
-    if name == "minimum":
+    if prim is minimum:
         tops = [x for x in (b, d) if x is not None]
         return (None if a is None or c is None else min(a, c), min(tops) if tops else None)
-    if name == "maximum":
+    if prim is maximum:
         ends = [x for x in (a, c) if x is not None]
         return (max(ends) if ends else None, None if b is None or d is None else max(b, d))
-    if name == "+":
+    if symbol == "+":
         return (None if a is None or c is None else a + c, None if b is None or d is None else b + d)
-    if name == "-":
+    if symbol == "-":
         return (None if a is None or d is None else a - d, None if b is None or c is None else b - c)
-    if name == "%" and c is not None and c > 0 and d is not None:
+    if symbol == "%" and c is not None and c > 0 and d is not None:
         return (0, d - 1)
     if None in (a, b, c, d):
         return UNKNOWN
-    if name == "**" and c >= 0 and a >= 0 and d < 64:
+    if symbol == "**" and c >= 0 and a >= 0 and d < 64:
         return (a**c, b**d)
-    if name == "<<" and c >= 0 and a >= 0 and d < 64:
+    if symbol == "<<" and c >= 0 and a >= 0 and d < 64:
         return (a << c, b << d)
-    if name == "*":
+    if symbol == "*":
         corners = [x * y for x, y in itertools.product((a, b), (c, d))]
         return (min(corners), max(corners))
-    if name == "//" and c > 0:
+    if symbol == "//" and c > 0:
         corners = [x // y for x, y in itertools.product((a, b), (c, d))]
         return (min(corners), max(corners))
     return UNKNOWN
@@ -162,5 +164,4 @@ def _through(eq: Any, given: list[Interval]) -> list[Interval] | None:
         operands = Operands.split(given, eq.params)
         state = _after(eq.params, operands.carry, operands.consts, eq.params["length"])
         return None if state is None else [*state, *[UNKNOWN] * (len(eq.outs) - len(state))]
-    name = eq.prim.symbol or eq.prim.name
-    return [bound_result(name, given)] if len(eq.outs) == 1 and given else [UNKNOWN] * len(eq.outs)
+    return [bound_result(eq.prim, given)] if len(eq.outs) == 1 and given else [UNKNOWN] * len(eq.outs)

@@ -26,15 +26,16 @@ from fad.control_flow.slice_bounds import by_axis
 from fad.control_flow.subgraph import Body
 from fad.core.graph import ARRAY as IS_ARRAY
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
-from fad.core.primitive import REGISTRY
+from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting, rename
+from fad.ops.elementwise import add, multiply
 from fad.ops.index_layout import ARRAY, index_layout
-from fad.ops.indexing import getitem_p, set_p
+from fad.ops.indexing import getitem_p, index_set_p
 from fad.ops.structural import inverse, reshape_p, transpose_p
 from fad.staging.record import on_numbers
 
 _WORD = np.dtype(np.int64)
-_MOVES = (getitem_p, set_p, transpose_p, reshape_p)
+_MOVES = (getitem_p, index_set_p, transpose_p, reshape_p)
 
 
 class _At(NamedTuple):
@@ -97,7 +98,7 @@ class _Composition(Rewriting):
         for eq in self.graph.equations:
             if eq.prim in _MOVES and eq.ins[0] in root:
                 root[eq.outs[0]] = root[eq.ins[0]]
-                written.update({root[eq.ins[0]]} if eq.prim is set_p else ())
+                written.update({root[eq.ins[0]]} if eq.prim is index_set_p else ())
         return {v for v, x in root.items() if x not in written}
 
     def replace_body(self) -> None:
@@ -123,7 +124,7 @@ class _Composition(Rewriting):
         done = False
         if eq.prim is getitem_p:
             done = self.read(eq)
-        elif eq.prim is set_p:
+        elif eq.prim is index_set_p:
             done = self.write(eq)
         elif eq.prim is reshape_p:
             done = self.reshape(eq)
@@ -230,7 +231,7 @@ class _Composition(Rewriting):
             t = self.types[v]
             permuted = Type(tuple([t.shape[k] for k in axes]), t.dtype, home=t.home)
             v = self.emit(transpose_p, (v,), {"axes": axes}, eq, self.add_value(permuted))
-        return self.emit(set_p, (base, v, *arrays), {"template": template}, eq, self.add_value(self.types[base]))
+        return self.emit(index_set_p, (base, v, *arrays), {"template": template}, eq, self.add_value(self.types[base]))
 
     def emit(self, prim: Any, ins: tuple, params: dict, eq: Equation, out: int) -> int:
         self.equations.append(Equation(prim, ins, params, (out,), eq.place))
@@ -311,7 +312,7 @@ class _Composition(Rewriting):
         if not known or low < -n or high >= n or low < 0 <= high:  # type: ignore[operator]
             return _At(self.looked_up(i, within, line))
         start = within.start + (within.step * n if high < 0 else 0)  # type: ignore[operator]
-        return _At(self.moved_by("add", self.moved_by("multiply", i, within.step), start))
+        return _At(self.moved_by(add, self.moved_by(multiply, i, within.step), start))
 
     def looked_up(self, i: int, within: range, line: Any) -> int:
         """Return the places on an axis of a range of it, by a table, of which NumPy refuses the indices it would."""
@@ -325,16 +326,16 @@ class _Composition(Rewriting):
             self.equations.append(Equation(getitem_p, ins, {"template": (ARRAY,)}, (self.moved[key],), line))
         return self.moved[key]
 
-    def moved_by(self, name: str, i: int, k: int) -> int:
+    def moved_by(self, prim: Primitive, i: int, k: int) -> int:
         """Return a value times a number, or the sum."""
-        if k == (name == "multiply"):
+        if k == (prim is multiply):
             return i
-        key = name, i, k
+        key = prim, i, k
         if key not in self.moved:
             t = self.types[i]
             number = self.add_value(Type((), _WORD, NUMBER))
             self.constants[number] = k
-            prim = on_numbers(REGISTRY[name]) if t.kind == NUMBER else REGISTRY[name]
+            prim = on_numbers(prim) if t.kind == NUMBER else prim
             out = self.add_value(t if t.kind == NUMBER or t.shape else Type((), _WORD, SCALAR))
             self.equations.append(Equation(prim, (i, number), {}, (out,)))
             self.moved[key] = out
@@ -350,7 +351,7 @@ class _Composition(Rewriting):
         eq = self.made.get(i)
         if eq is not None and eq.prim is reshape_p:
             return self.bounds(eq.ins[0])
-        if eq is None or eq.prim.name != "add":
+        if eq is None or eq.prim is not add:
             return None, None
         ends = [self.bounds(k) for k in eq.ins]
         return tuple([None if None in column else sum(column) for column in zip(*ends, strict=True)])  # type: ignore

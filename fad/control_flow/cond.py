@@ -14,7 +14,7 @@ import numpy as np
 from fad import tree
 from fad.control_flow.compose_views import compose_views
 from fad.control_flow.dependence import find_chosen
-from fad.control_flow.loop_layout import place_marked, select_marked
+from fad.control_flow.loop_layout import has_condition, place_marked, select_marked
 from fad.control_flow.record_loop import attempt
 from fad.control_flow.subgraph import (
     Body,
@@ -250,7 +250,9 @@ def _may_not_end(graph: Graph) -> bool:
     """Return whether a program holds a loop that stops by itself."""
     for eq in graph.equations:
         inner = [v for value in eq.params.values() for v in (value if type(value) is tuple else (value,))]
-        if eq.params.get("stop") == "cond" or any(type(g) is Graph and _may_not_end(g) for g in inner):
+        if "stop" in eq.params and has_condition(eq.params):
+            return True
+        if any(type(g) is Graph and _may_not_end(g) for g in inner):
             return True
     return False
 

@@ -12,7 +12,11 @@ import numpy as np
 
 from fad.control_flow.subgraph import to_number_p
 from fad.core.graph import Equation, Graph
+from fad.ops.elementwise import logical_and
 from fad.ops.index_layout import ARRAY
+from fad.ops.indexing import getitem_p, index_add_p, index_set_p
+from fad.ops.selection import where_p
+from fad.ops.structural import reshape_p, transpose_p
 
 _BEYOND = {"<": 1, "<=": 0, ">": 1, ">=": 0}  # how far at least the greater one is from the other
 
@@ -99,9 +103,9 @@ class Counters:
         """Return all versions of an array of the state, and where every step writes it; None if it may be elsewhere."""
         versions, place = {start}, None
         for eq in self.body.equations:
-            if versions.isdisjoint(eq.ins) or eq.prim.name in ("getitem", "where_select", "permute", "reshape_to"):
+            if versions.isdisjoint(eq.ins) or eq.prim in (getitem_p, where_p, transpose_p, reshape_p):
                 continue
-            found = self.place(eq, 2) if eq.prim.name in ("index_set", "index_add") else None
+            found = self.place(eq, 2) if eq.prim in (index_set_p, index_add_p) else None
             if found is None or eq.ins[0] not in versions or place not in (None, found):
                 return None
             place = found
@@ -121,7 +125,7 @@ class Counters:
     def _bounds(self, mask: int, axis: int) -> list[Bound]:
         types = self.body.types
         eq = self.made.get(mask)
-        while eq is not None and eq.prim.name == "reshape_to":
+        while eq is not None and eq.prim is reshape_p:
             shape, (inner,) = types[eq.outs[0]].shape, eq.ins
             if len(types[inner].shape) != 1 or -axis > len(shape) or shape[axis] != types[inner].shape[0]:
                 return []
@@ -129,7 +133,7 @@ class Counters:
             eq = self.made.get(mask)
         if eq is None:
             return []
-        if eq.prim.name == "logical_and":
+        if eq.prim is logical_and:
             return [b for i in eq.ins for b in self._bounds(i, axis)]
         beyond = _BEYOND.get(eq.prim.symbol)
         if beyond is None or axis != -1 or len(types[mask].shape) != 1:

@@ -28,9 +28,9 @@ def find_dependent(graph: Graph, inputs: list[bool], derivative: bool = True) ->
 
 def _find_results(eq: Equation, marks: list[bool]) -> list[bool]:
     """Return of which results of an operation the marked operands have a derivative."""
-    if eq.prim.name in ("scan", "while_loop"):
+    if eq.prim.archetype == "loop" and "cut" not in eq.params:  # a loop, and not the gradient of one
         return [*find_active(marks, eq.params)[1], False][: len(eq.outs)]  # the number of steps is an integer
-    if eq.prim.name == "cond":
+    if eq.prim.archetype == "branch":
         return find_chosen(eq.params["branches"], marks[1:])
     return [True] * len(eq.outs)
 

@@ -10,6 +10,8 @@ from fad.control_flow.counters import Counters, Place
 from fad.control_flow.loop_layout import Inputs
 from fad.core.graph import Equation, Graph
 from fad.core.rewriter import Rewriting
+from fad.ops.indexing import getitem_p
+from fad.ops.selection import where_p
 
 
 class FinalReads(Rewriting):
@@ -36,9 +38,9 @@ class FinalReads(Rewriting):
         `late` are values that the backward pass computes, `moving` those that differ with the state.
         """
         for eq in list(self.equations):
-            if eq.prim.name == "getitem":
+            if eq.prim is getitem_p:
                 found = self._element(eq)
-            elif eq.prim.name == "where_select" and len(eq.ins) == 3:
+            elif eq.prim is where_p and len(eq.ins) == 3:
                 found = self._part(eq)
             else:
                 continue
@@ -81,7 +83,7 @@ class FinalReads(Rewriting):
             axis = self.places[k].axis - len(self.types[x].shape)
         else:
             read = self.made.get(x)
-            k = self.parts.get(read.ins[0]) if read is not None and read.prim.name == "getitem" else None
+            k = self.parts.get(read.ins[0]) if read is not None and read.prim is getitem_p else None
             if k is None or read is None:
                 return None
             operands, template = read.ins[1:], read.params["template"]
@@ -103,7 +105,7 @@ class FinalReads(Rewriting):
         if final is None:
             final = self.inputs[k] = self.add_value(self.types[self.graph.outputs[k]])
         at = self.equations.index(eq)
-        if eq.prim.name == "getitem":
+        if eq.prim is getitem_p:
             self.equations[at] = Equation(eq.prim, (final, *eq.ins[1:]), eq.params, eq.outs, eq.place)
             return
         mask, x, other = eq.ins

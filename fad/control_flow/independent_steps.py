@@ -21,8 +21,10 @@ from fad.control_flow.loop_layout import Inputs, Operands, Outputs, Results
 from fad.control_flow.subgraph import BodyTrace, to_number_p
 from fad.core.graph import GUARD, NUMBER, Equation, has_effects, place_constant
 from fad.core.tracer import Tracer, bind, tracer
+from fad.ops.contraction import matmul
 from fad.ops.index_layout import ARRAY
-from fad.ops.indexing import getitem_p
+from fad.ops.indexing import getitem_p, index_set_p
+from fad.ops.selection import where_p
 from fad.staging.may_raise import may_refuse
 from fad.staging.record import recorder
 from fad.transforms.vmap import BatchTrace
@@ -82,10 +84,10 @@ class _Plan:
             return self._touches(eq)
         if not self.varying.isdisjoint(eq.ins):
             self.varying.add(o)
-            if eq.prim.name == "getitem" and len(eq.ins) > 1:
+            if eq.prim is getitem_p and len(eq.ins) > 1:
                 return self._place(eq, 1) is not None and eq.ins[0] not in self.varying
             return (o in self.counters.known or not self._may_differ(eq)) and self._is_small(types[o].shape)
-        return not _may_raise(eq) or eq.prim.name == "getitem"
+        return not _may_raise(eq) or eq.prim is getitem_p
 
     def _may_differ(self, eq: Equation) -> bool:
         """Return whether an operation on arrays may do something else than on the numbers of one step."""
@@ -99,19 +101,18 @@ class _Plan:
 
     def _touches(self, eq: Equation) -> bool:
         """Note where an operation reads or writes an array that the steps change."""
-        name, x = eq.prim.name, eq.ins[0]
-        first = {"getitem": 1, "index_set": 2, "index_add": 2}.get(name)
+        x, first = eq.ins[0], eq.prim.indexed
         if first is None or x not in self.first or not self.first.keys().isdisjoint(eq.ins[1:]):
             return False
         place = self._place(eq, first)
         if place is None or self.places.setdefault(x, place) != place:
             return False
         (o,) = eq.outs
-        if name == "getitem":
+        if eq.prim is getitem_p:
             self.varying.add(o)
         else:
             self.first[o], self.places[o] = self.first[x], place
-        return self._is_small(self.body.types[o if name == "getitem" else eq.ins[1]].shape)
+        return self._is_small(self.body.types[o if eq.prim is getitem_p else eq.ins[1]].shape)
 
     def _is_small(self, shape: tuple) -> bool:
         """Return whether something of all steps is not much more than the arrays that the loop is given."""
@@ -153,19 +154,19 @@ class _Plan:
     def _step(self, eq: Equation, env: dict) -> Any:
         ins = [env[i] for i in eq.ins]
         if eq.ins and eq.ins[0] in self.first:
-            if eq.prim.name == "getitem":
+            if eq.prim is getitem_p:
                 return self._read(eq, ins, self.places[eq.ins[0]])
             return self._write(eq, ins, self.places[eq.ins[0]])
-        if eq.prim.name == "getitem" and not self.varying.isdisjoint(eq.ins[1:]):
+        if eq.prim is getitem_p and not self.varying.isdisjoint(eq.ins[1:]):
             place = self._place(eq, 1)
             assert place is not None
             return self._read(eq, ins, place)
         if not any(type(x) is _Steps for x in ins):
             return bind(eq.prim, *ins, **eq.params)
         prim = eq.prim.array_form or eq.prim
-        if prim.archetype == "elementwise" or prim.name == "where_select":
+        if prim.archetype == "elementwise" or prim is where_p:
             y = _elementwise(prim, ins, eq.params)
-        elif prim.name == "matmul" and (found := _dot(ins)) is not None:
+        elif prim is matmul and (found := _dot(ins)) is not None:
             y = found
         else:
             y = _in_front(prim, ins, eq.params, self.n)
@@ -195,7 +196,7 @@ class _Plan:
         x, v = ins[:2]
         rank = sum(type(p) is slice for p in template) + np.ndim(x) - len(template)
         v = _beside(v, rank - 1, rank - 1 - axis)
-        if _is_all(template) and eq.prim.name == "index_set" and np.shape(v) == np.shape(x) and v.dtype == x.dtype:
+        if _is_all(template) and eq.prim is index_set_p and np.shape(v) == np.shape(x) and v.dtype == x.dtype:
             return v
         return bind(eq.prim, x, v, *operands, template=template)
 

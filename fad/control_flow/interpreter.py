@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import made_like
-from fad.control_flow.loop_layout import Inputs, Operands, Outputs
+from fad.control_flow.loop_layout import Inputs, Operands, Outputs, has_condition
 from fad.control_flow.subgraph import example
 
 runner: list[Callable] = []
@@ -63,7 +63,7 @@ def example_step(*operands: Any, **params: Any) -> tuple:
     shown = first_step(Operands.split(operands, params), params)
     carry, ys = Outputs.split(params["body"](*shown.join()), params)
     stacks = [np.broadcast_to(y, (params["length"], *np.shape(y))) for y in ys]
-    return (*carry, *stacks, *((np.int64(1),) if params["stop"] == "cond" else ()))
+    return (*carry, *stacks, *((np.int64(1),) if has_condition(params) else ()))
 
 
 def step_by_step(args: Any, params: dict) -> tuple:

@@ -17,10 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from fad.control_flow.subgraph import BodyTrace
+from fad.control_flow.subgraph import BodyTrace, stopped_p, to_number_p
 from fad.core.graph import Equation
+from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer
-from fad.staging.record import RecordTrace
+from fad.ops.conversion import astype_flat_p, astype_p
+from fad.ops.elementwise import maximum, minimum, square
+from fad.ops.indexing import getitem_p
+from fad.ops.selection import where_p
+from fad.staging.record import RecordTrace, to_scalar_p
 from fad.transforms.vmap import BatchTrace
 
 _births = itertools.count()
@@ -193,8 +198,8 @@ def _of_number(trace: RecordTrace, number: int) -> Form:
             waiting.pop()
             continue
         eq = known.maker(trace, v)
-        rule = None if eq is None else _RULES.get(eq.prim.symbol or eq.prim.name)
-        taken = eq.ins[:1] if eq is not None and eq.prim.name == "getitem" else ()  # the array of an element
+        rule = None if eq is None else _RULES.get(eq.prim.symbol or eq.prim)
+        taken = eq.ins[:1] if eq is not None and eq.prim is getitem_p else ()  # the array of an element
         if eq is None or (rule is None and not taken) or not all(_is_integer(trace, i) for i in eq.ins[len(taken) :]):
             known.forms[v] = _form_of(trace, v)
             continue
@@ -320,12 +325,11 @@ def _masked_bits(x: Form, y: Form) -> Form:
 
 
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
-# By what Python calls an operation, or by its own name if there is no operator.
-_RULES: dict[str, Callable] = {
+# By what Python calls an operation, or by itself if there is no operator.
+_RULES: dict[str | Primitive, Callable] = {
     "+": operator.add, "-": operator.sub, "*": _product, "neg": lambda x: x * -1, "pos": lambda x: x,
     "//": _monotonous(operator.floordiv), ">>": _monotonous(operator.rshift), "%": _remainder, "abs": _absolute,
     "&": _masked_bits, **dict.fromkeys(_COMPARISONS, lambda x, y: opaque(0, 1)),
-    "to_number": lambda x: x, "to_scalar": lambda x: x, "convert": lambda x: x, "convert_to_integer": lambda x: x,
-    "copy": lambda x: x, "stop_gradient": lambda x: x, "maximum": _maximum, "minimum": _minimum,
-    "where_select": _either, "square": lambda x: _product(x, x),
+    **dict.fromkeys((to_number_p, to_scalar_p, astype_p, astype_flat_p, stopped_p), lambda x: x),
+    maximum: _maximum, minimum: _minimum, where_p: _either, square: lambda x: _product(x, x),
 }  # fmt: skip

@@ -100,7 +100,7 @@ class Results(NamedTuple):
 
     @classmethod
     def split(cls, items: Sequence, params: dict) -> Results:
-        stacked = len(items) - params["carries"] - (params["stop"] == "cond")
+        stacked = len(items) - params["carries"] - has_condition(params)
         return cls(*_cut(items, params["carries"], stacked))
 
     def join(self) -> list:
@@ -131,6 +131,11 @@ class BackwardInputs(NamedTuple):
 
     def join(self) -> list:
         return _chain(self)
+
+
+def has_condition(params: dict) -> bool:
+    """Return whether a loop stops by itself: when the first of its state, a boolean, is false."""
+    return params["stop"] == "cond"
 
 
 def select_marked(items: Iterable, marks: Iterable) -> list:
@@ -170,6 +175,7 @@ class Loop:
         params = self.params = eq.params
         body = self.body = params["body"]
         self.length, self.reverse, self.stop = params["length"], params["reverse"], params["stop"]
+        self.has_condition = has_condition(params)
         self.operands, self.results = Operands.split(eq.ins, params), Results.split(eq.outs, params)
         self.inputs, self.outputs = Inputs.split(body.inputs, params), Outputs.split(body.outputs, params)
         self.consts, steps, self.carry, self.xs = self.operands
@@ -178,4 +184,4 @@ class Loop:
         self.count = steps[0] if steps else -1  # the number of steps, where it is an operand
         self.index_input = number[0] if number else -1
         self.indexed = bool(number)
-        self.needs_number = bool(number or self.xs or self.ys or self.stop == "cond")
+        self.needs_number = bool(number or self.xs or self.ys or self.has_condition)

@@ -39,6 +39,7 @@ from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
 from fad.core.tracer import Trace, Tracer, bind
 from fad.errors import LoopFallbackWarning
+from fad.ops.indexing import getitem_p
 from fad.staging.may_raise import find_unread_in_body, find_unread_raising
 from fad.staging.record import is_recording, to_scalar_p
 from fad.transforms.check import as_value
@@ -229,7 +230,7 @@ def _rows(body: Body, carries: int, n: int) -> list:
                 if i in number and type(graph.constants.get(j)) is int:
                     number[eq.outs[0]] = number[i] + graph.constants[j]
         template = eq.params.get("template", ())
-        found = eq.prim.name == "getitem" and len(eq.ins) > 1 and eq.ins[0] in captured and eq.ins[1] in number
+        found = eq.prim is getitem_p and len(eq.ins) > 1 and eq.ins[0] in captured and eq.ins[1] in number
         if found and template[0] == "array" and not any(type(part) is str for part in template[1:]):
             x, start = captured[eq.ins[0]], number[eq.ins[1]]
             size = np.shape(x)[0]
@@ -260,7 +261,7 @@ def _rows(body: Body, carries: int, n: int) -> list:
 def _of_row(eq: Equation, rows: dict[tuple, int], number: dict[int, int]) -> Equation:
     """Let an element that stands in a row which a body takes be read from that row."""
     template = eq.params.get("template", ())
-    if eq.prim.name != "getitem" or len(eq.ins) < 3 or eq.ins[1] not in number or template[0] != "array":
+    if eq.prim is not getitem_p or len(eq.ins) < 3 or eq.ins[1] not in number or template[0] != "array":
         return eq
     row = rows.get((eq.ins[0], number[eq.ins[1]]))
     return eq if row is None else Equation(eq.prim, (row, *eq.ins[2:]), {"template": template[1:]}, eq.outs, eq.place)
@@ -308,7 +309,7 @@ def _refuse_unread_places(body: Body) -> None:
 def _is_in_range(body: Body, eq: Equation) -> bool:
     """Return whether the integers that index an array are known to be places of it, or are not looked at here."""
     template = eq.params.get("template", ())
-    if eq.prim.name != "getitem" or any(part is None or part is Ellipsis for part in template):
+    if eq.prim is not getitem_p or any(part is None or part is Ellipsis for part in template):
         return True
     indices = iter(eq.ins[1:])
     for part, size in zip(template, body.graph.types[eq.ins[0]].shape, strict=False):

@@ -33,6 +33,7 @@ from fad.control_flow.loop_layout import (
     Operands,
     Outputs,
     Results,
+    has_condition,
     place_marked,
     put_beside,
     select_marked,
@@ -197,7 +198,7 @@ def _cut(values: list, inputs: list[bool], outputs: list[bool], params: dict) ->
     joint = record_pullback(body, inputs, outputs, [*shown, *cts])
     own = Inputs.split(joint.inputs[: len(body.inputs)], params)
     steps = params["length"] if memory_limit.get() is None else None
-    known = params["index"] and params["length"] is not None and params["stop"] != "cond"
+    known = params["index"] and params["length"] is not None and not has_condition(params)
     finals = (params["length"], params["reverse"]) if known else None
     return halves(joint, own, len(body.outputs), params["save"] != "carry", steps, finals)
 
@@ -275,7 +276,7 @@ def _over_batch(size: int, batched: tuple, values: list, params: dict) -> list:
     body = params["body"]
     operands, marks = Operands.split(values, params), Operands.split(batched, params)
     inputs, outputs = find_active(list(batched), params, derivative=False)
-    each_stops = any(marks.steps) or (params["stop"] == "cond" and outputs[0])
+    each_stops = any(marks.steps) or (has_condition(params) and outputs[0])
     if each_stops:  # every batch element's state is its own
         own = Inputs.split(inputs, params)
         inputs = own._replace(carry=[True for _ in own.carry]).join()
@@ -316,7 +317,7 @@ def _until_all_stop(size: int, step: Callable, operands: Operands, params: dict)
     Whether any goes on, and the steps that each has done, come before a state that stops by itself; where the numbers
     of steps are known, they are the last of the consts.
     """
-    if params["stop"] == "cond":
+    if has_condition(params):
         done = like(operands.carry[0], np.zeros(size, np.int64))
         wide = operands._replace(carry=[np.any(operands.carry[0]), done, *operands.carry])
     else:
@@ -327,7 +328,7 @@ def _until_all_stop(size: int, step: Callable, operands: Operands, params: dict)
     def step_masked(*flat: Any) -> list:
         given = Inputs.split(flat, new)
         first, consts, old = [], given.consts, given.carry
-        if params["stop"] == "cond":
+        if has_condition(params):
             _, done, *old = old
             live = old[0]
         else:
@@ -335,7 +336,7 @@ def _until_all_stop(size: int, step: Callable, operands: Operands, params: dict)
             live = np.less(given.number[0], counts)
         carry, ys = Outputs.split(step(*consts, *given.number[: params["index"]], *old, *given.xs), params)
         state = [np.where(_beside(live, y), y, o) for y, o in zip(carry, old, strict=True)]
-        if params["stop"] == "cond":
+        if has_condition(params):
             state[0] = np.logical_and(live, carry[0])
             first = [np.any(state[0]), done + live.astype(np.int64)]
         else:
@@ -345,7 +346,7 @@ def _until_all_stop(size: int, step: Callable, operands: Operands, params: dict)
     new["body"] = record_flat(step_masked, first_step(wide, new).join())
     found = Results.split(bind(_operation(params), *wide.join(), **new), new)
     ys = [np.moveaxis(y, 1, 0) for y in found.ys]
-    if params["stop"] == "cond":
+    if has_condition(params):
         _, done, *carry = found.carry
         return [*carry, *ys, done]
     return [*found.carry, *ys]
@@ -368,4 +369,4 @@ _RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear}
 
 
 def _operation(params: dict) -> Primitive:
-    return while_p if params["stop"] == "cond" else scan_p
+    return while_p if has_condition(params) else scan_p

@@ -9,10 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fad.control_flow.final_reads import FinalReads
-from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Results
+from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Results, has_condition
 from fad.control_flow.subgraph import record_flat, to_number_p
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.rewriter import Rewriting
+from fad.ops.creation import ones_p, zeros_p
+from fad.ops.elementwise import add as add_p
+from fad.ops.indexing import getitem_p, index_add_p
+from fad.ops.selection import where_p
 from fad.staging.may_raise import find_unread_in_body
 from fad.transforms.check import zeros_like
 from fad.transforms.vjp import vjp
@@ -69,11 +73,11 @@ def record_pullback(body: Graph, active: list[bool], seeds: list[bool], examples
 
 def _is_kept(eq: Equation, graph: Graph, near: bool, moving: set[int]) -> bool:
     """Return whether a value is kept for the backward pass; `moving` are those that depend on the state."""
-    if eq.prim.name == "getitem" and not any(i in moving for i in eq.ins):
+    if eq.prim is getitem_p and not any(i in moving for i in eq.ins):
         return False  # it is read again where it is
-    if eq.prim.name == "getitem" and len(eq.ins) == 1 and eq.ins[0] in moving:  # or the array would have to be kept
+    if eq.prim is getitem_p and len(eq.ins) == 1 and eq.ins[0] in moving:  # or the array would have to be kept
         return graph.types[eq.outs[0]].size * _PIECES <= graph.types[eq.ins[0]].size
-    index_of_slices = eq.prim.name == "getitem" and len(eq.ins) == 1
+    index_of_slices = eq.prim is getitem_p and len(eq.ins) == 1
     numbers = all(graph.types[o].kind == NUMBER for o in eq.outs)
     cheap = not near if eq.prim.cheap == "far" else eq.prim.cheap  # and computed again
     return not (cheap or index_of_slices or numbers)
@@ -178,7 +182,7 @@ def _find_masked(kept: list[int], equations: list[Equation], graph: Graph, late:
     found: set[int] = set()
     for v in kept:
         some = readers.get(v, ())
-        if v in late or len(some) != 1 or some[0].prim.name != "where_select" or some[0].ins[1] != v:
+        if v in late or len(some) != 1 or some[0].prim is not where_p or some[0].ins[1] != v:
             continue
         (o,) = some[0].outs
         if late.isdisjoint((o, *some[0].ins)) and graph.types[o] == graph.types[v] and graph.types[v].shape:
@@ -191,7 +195,7 @@ def _read_again(kept: list[int], producer: dict[int, Equation], known: set[int])
     found: set[int] = set()
     for v in kept:
         eq = producer.get(v)
-        if eq is not None and eq.prim.name == "getitem" and eq.ins[0] in kept and known.issuperset(eq.ins):
+        if eq is not None and eq.prim is getitem_p and eq.ins[0] in kept and known.issuperset(eq.ins):
             found.add(v)
     return found
 
@@ -204,7 +208,7 @@ def _with_constant_zeros(graph: Graph) -> Graph:
         if not eq.prim.shape_only or t is None or t.home is not None:
             equations.append(eq)
             continue
-        constants[eq.outs[0]] = _everywhere(eq.prim.name == "ones_from", t)
+        constants[eq.outs[0]] = _everywhere(eq.prim is ones_p, t)
     return graph.replace(constants=constants, equations=equations)
 
 
@@ -240,7 +244,7 @@ def without(backward: Graph, cts: list[int], absent: set[int]) -> Graph:
         if mine and all(i in zero for i in mine):
             zero.update(eq.outs)
             continue
-        if eq.prim.name == "add" and mine and any(i in zero for i in eq.ins):
+        if eq.prim is add_p and mine and any(i in zero for i in eq.ins):
             (other,) = [i for i in eq.ins if i not in zero]
             if types[other].key() == types[eq.outs[0]].key():
                 alias[eq.outs[0]] = alias.get(other, other)
@@ -300,13 +304,13 @@ class _Accumulation(Rewriting):
         """Return the sum of a total and value v."""
         updates: list[Equation] = []
         w = v
-        while self.is_own(w) and self.made[w].prim.name == "index_add" and self.types[w] == self.types[total]:
+        while self.is_own(w) and self.made[w].prim is index_add_p and self.types[w] == self.types[total]:
             updates.append(self.made[w])
             w = updates[-1].ins[0]
         if not self.is_zero(w):
-            total = self.through_loop(total, w) or self.apply("add", (total, w), {}, self.types[total])
+            total = self.through_loop(total, w) or self.apply(add_p, (total, w), {}, self.types[total])
         for eq in reversed(updates):
-            total = self.apply("index_add", (total, *eq.ins[1:]), eq.params, self.types[total])
+            total = self.apply(index_add_p, (total, *eq.ins[1:]), eq.params, self.types[total])
         return total
 
     def through_loop(self, total: int, v: int) -> int | None:
@@ -331,7 +335,7 @@ class _Accumulation(Rewriting):
 
     def is_zero(self, v: int) -> bool:
         c = self.graph.constants.get(v)
-        return (v in self.made and self.made[v].prim.name == "zeros_from") or (c is not None and not np.any(c))
+        return (v in self.made and self.made[v].prim is zeros_p) or (c is not None and not np.any(c))
 
 
 def _is_loop(eq: Equation) -> bool:
@@ -342,7 +346,7 @@ def _is_loop(eq: Equation) -> bool:
 def _only_adds(params: dict, k: int) -> bool:
     """Return whether a loop does nothing with its k-th state but add to it."""
     body = params["body"]
-    if params["stop"] == "cond" and k == 0:
+    if has_condition(params) and k == 0:
         return False
     start = Inputs.split(body.inputs, params).carry[k]
     made = {o: eq for eq in body.equations for o in eq.outs}
@@ -355,9 +359,9 @@ def _only_adds(params: dict, k: int) -> bool:
         eq = made.get(v)
         if eq is None or uses[v] != 1 or body.types[v] != body.types[start]:
             return False
-        if eq.prim.name == "index_add":
+        if eq.prim is index_add_p:
             return leads(eq.ins[0])
-        if eq.prim.name == "add":
+        if eq.prim is add_p:
             return leads(eq.ins[0]) or leads(eq.ins[1])
         carry = Results.split(eq.outs, eq.params).carry if _is_loop(eq) else []
         if v not in carry:

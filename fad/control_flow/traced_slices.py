@@ -18,7 +18,7 @@ from fad.control_flow.slice_bounds import Axis, at_least, bounds, by_axis, fixed
 from fad.core.memory import version_of
 from fad.core.tracer import Tracer
 from fad.ops.index_layout import ARRAY, index_layout
-from fad.ops.indexing import getitem_p, set_p, split_index
+from fad.ops.indexing import getitem_p, index_set_p, split_index
 from fad.ops.traced_index import SLICERS, TracedIndex
 from fad.ops.writing import write as write_at
 
@@ -133,7 +133,7 @@ def _windows(x: Any, sub: list, index: Any) -> Any:
 
 
 def _take(x: Any, index: Any, template: tuple, arrays: list) -> Any:
-    taken = TracedIndex(index, template, arrays, getitem_p, set_p)
+    taken = TracedIndex(index, template, arrays, getitem_p, index_set_p)
     y = taken(x)
     y.memory = x, taken, {}, version_of(x)
     return y

@@ -11,6 +11,7 @@ from fad.control_flow.counters import Counters, Place
 from fad.control_flow.loop_layout import Inputs, Operands, Outputs
 from fad.core.graph import Equation
 from fad.core.rewriter import Rewriting
+from fad.ops.selection import where_p
 
 
 def read_from_the_start(operands: Operands, params: dict) -> tuple[Operands, dict]:
@@ -41,7 +42,7 @@ def _reads_of_later(counters: Counters, versions: set[int], place: Place, revers
     towards = 1 if (place.step == 1) != reverse else -1
     found = []
     for k, eq in enumerate(counters.body.equations):
-        if eq.prim.name == "where_select" and len(eq.ins) == 3 and eq.ins[1] in versions:
+        if eq.prim is where_p and len(eq.ins) == 3 and eq.ins[1] in versions:
             mask, x, _ = eq.ins
             shape = types[x].shape
             if types[eq.outs[0]].shape == shape and counters.is_beyond(mask, place.axis - len(shape), place, towards):

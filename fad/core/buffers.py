@@ -27,7 +27,8 @@ from fad.core.memory import (
     version_of,
 )
 from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
-from fad.errors import ItemAssignmentError
+from fad.errors import ItemAssignmentError, TracerConversionError
+from fad.introspect.frames import step
 
 _PLAIN = {float, int, bool, complex, np.ndarray, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128}
 
@@ -154,7 +155,13 @@ class PlainTrace(Trace):
         return convert(x.value)
 
     def as_array(self, x: Tracer, dtype: Any, copy: bool | None) -> np.ndarray:
-        return np.array(x.value, dtype, copy=copy)
+        value = x.value
+        if value.dtype.kind == "b" and value.ndim > 1 and not value.size and (at := step()).kind == "index":
+            raise TracerConversionError(  # NumPy takes what is no array of its own, and empty, for integers
+                f"a mask of shape {value.shape} was about to be taken for integers in {at.text}; "
+                "make it a plain array, a[np.asarray(mask)]"
+            )
+        return np.array(value, dtype, copy=copy)
 
     def stop(self, x: Tracer) -> Tracer:
         return x

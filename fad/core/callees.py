@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import Tracer
-from fad.core.transformed import Transformed, Wrapping
+from fad.core.transformed import LinearMap, Transformed, Wrapping
 from fad.introspect.frames import is_machinery
 from fad.introspect.reachable import names_in
 
@@ -52,6 +52,8 @@ def called_functions(function: Callable) -> Iterator[types.FunctionType]:
             waiting += [f.func, *_callable_in(list(f.args), frozenset())]
         elif kind is Transformed:
             waiting += [f.run, f.__wrapped__]
+        elif kind is LinearMap:
+            waiting.append(f.run)
         elif issubclass(kind, Wrapping):
             waiting.append(f.__wrapped__)
         elif kind in (staticmethod, classmethod):

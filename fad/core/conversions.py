@@ -86,15 +86,16 @@ def error_of_written_outside() -> TracerConversionError:
     )
 
 
-def own_error(error: Exception, refused: FadError | None) -> FadError | None:
+def own_error(error: Exception, refused: BaseException | None) -> BaseException | None:
     """Return fad's own error that a library covered with one of its own, or None.
 
+    What is no Exception ends a run for fad's own reasons, as where batch elements take different paths, and counts too.
     `refused` is what was last refused to a library: C code may lose it altogether, or go on as if nothing had happened.
     """
     if isinstance(error, FadError):
         return None
     own: BaseException | None = error.__cause__
-    while own is not None and not isinstance(own, FadError):
+    while isinstance(own, Exception) and not isinstance(own, FadError):
         own = own.__cause__
     frames = _frames(error)
     caller = getattr(refused, "caller", "")

@@ -24,14 +24,18 @@ class Masked:
 
     What `value` holds where `live` is false is arbitrary unless `clean`; `dense` replaces it. `live` broadcasts
     to the shape of `value`, and may be given as a function that computes it: most masks are never looked at again.
+
+    With `by_value` it is not live where it is zero as it happens (`zero_absorbing`), and clean and traced. Its own
+    derivative need not be zero there: it takes no part in an infinite partial, but in a finite one.
     """
 
-    __slots__ = ("value", "clean", "_live", "places")
+    __slots__ = ("value", "clean", "_live", "places", "by_value")
     __array_ufunc__ = None  # operators between an array and a Masked are those below
 
-    def __init__(self, value: Any, live: Any, clean: bool = False):
+    def __init__(self, value: Any, live: Any, clean: bool = False, by_value: bool = False):
         self.value = value
         self.clean = clean
+        self.by_value = by_value
         self._live = live
         self.places: list | None = None  # the indices to which all has been added so far, see `Indexed.gather`
 
@@ -59,12 +63,17 @@ class Masked:
         kind = type(slope)
         if kind is Selection:
             return slope * self
+        if self.by_value:
+            if np.ndim(slope) or kind is Tracer or not np.isfinite(slope):
+                slope = slope if hasattr(slope, "dtype") else np.asarray(slope, np.result_type(self.value.dtype, slope))
+                slope = np.where(np.logical_or(self.live, np.isfinite(slope)), slope, slope.dtype.type(0))
+            return Masked(self.value * slope, self._live, True, True)
         clean = self.clean and (kind is float or kind is np.float64) and slope - slope == 0.0
         return Masked(self.value * slope, self._live, clean)
 
     def move(self, function: Any) -> Masked:
         """Apply a function that moves, drops and adds up elements: what it makes of live ones is live."""
-        return Masked(function(self.dense()), self.later(function), clean=True)
+        return Masked(function(self.dense()), self.later(function), True, self.by_value)
 
     def later(self, function: Any) -> _Later:
         """Return the mask of what a function makes of the live elements, to be computed when it is looked at."""
@@ -73,11 +82,12 @@ class Masked:
     def __add__(self, other: Any) -> Any:
         if type(other) is not Masked:
             return self.dense() + other
-        if self._live is other._live:
+        by_value = self.by_value or other.by_value
+        if self._live is other._live and not by_value:
             with np.errstate(all="ignore"):
                 return Masked(self.value + other.value, self._live, self.clean and other.clean)
         ours, theirs = self.live, other.live  # now: a sum of many is no deep nest of functions
-        return Masked(self.dense() + other.dense(), lambda: np.logical_or(ours, theirs), clean=True)
+        return Masked(self.dense() + other.dense(), lambda: np.logical_or(ours, theirs), True, by_value)
 
     def __radd__(self, other: Any) -> Any:
         return other + self.dense()
@@ -127,6 +137,11 @@ def _select(live: Any, value: Any) -> Any:
     return np.where(live, value, 0.0)
 
 
+def zero_absorbing(g: Any) -> Masked:
+    """Return a cotangent that meets no infinite partial wherever it is zero."""
+    return Masked(g, lambda: g != 0, True, type(g) is Tracer)
+
+
 class Selection:
     """The partial derivative of an operation that selects: 0 where not `live`, else 1, or `weight` if one is given."""
 
@@ -141,6 +156,9 @@ class Selection:
         live = self.live
         if type(t) is Masked:
             live = np.logical_and(live, t.live)
+            if t.by_value:
+                t = self * t.value
+                return Masked(t.dense(), live, True, True)
             t = t.value
         if t.shape != live.shape and t.shape != (shape := np.broadcast_shapes(t.shape, live.shape)):
             t = np.broadcast_to(t, shape)
@@ -206,7 +224,7 @@ class Indexed:
         if type(other) is not Masked:
             return total
         ours, theirs = other.live, self._ones() != 0  # now: a sum of many is no deep nest of functions
-        return Masked(total, lambda: np.logical_or(ours, theirs), clean=True)
+        return Masked(total, lambda: np.logical_or(ours, theirs), True, other.by_value)
 
     def _ones(self) -> Any:
         return self.add(self.shape, self.dtype, [(index, np.ones_like(values)) for index, values in self.entries])

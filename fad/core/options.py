@@ -67,7 +67,7 @@ def with_out(function: Any) -> Any:
             _check_as_dot(out, y)
         if name.startswith("cum") and out.ndim == 1 and not (np.size(y) and out.size):
             given = getattr(kwargs.get("a", args[0] if args else None), "dtype", out.dtype)
-            if given == out.dtype or np.size(y) == 1:
+            if (given == out.dtype and given.isnative) or np.size(y) == 1:
                 return out  # the sums of nothing change nothing, whatever the array's size, unless they are converted
         if name == "einsum" and out.ndim != np.ndim(y):
             raise ValueError(f"out parameter does not have the correct number of dimensions, {np.ndim(y)}")

@@ -36,7 +36,7 @@ from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.outside import MANY, copies, lend, restore, take_back
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer
-from fad.core.transformed import Transformed, Wrapping
+from fad.core.transformed import LinearMap, Transformed, Wrapping
 from fad.errors import BatchedValueError, ItemAssignmentError, TracerConversionError
 from fad.introspect.frames import is_machinery
 
@@ -304,12 +304,15 @@ class Running:
         self.spaces += spaces
         _swap_in(spaces)
 
-    def retry(self, error: Exception, own: Exception) -> bool:
+    def retry(self, error: Exception, own: BaseException) -> bool:
         """Return whether a function that failed should run again, with what had not been in place.
 
         That is the overlay, and handles on the arrays from outside. `own` is fad's error, on which a library may have
-        put another, `error`. What the run wrote into arrays from outside is undone; its effects are not repeated.
+        put another, `error`; if it is no Exception, it is raised. What the run wrote into arrays from outside is
+        undone; its effects are not repeated.
         """
+        if not isinstance(own, Exception):
+            raise own
         if not isinstance(own, (TracerConversionError, BatchedValueError)):
             return False
         found, writes = _learn(error)
@@ -467,7 +470,7 @@ def _parts(function: Any) -> list:
             waiting.append(f.__func__)
         elif kind is functools.partial:
             waiting += [f.func, *f.args]
-        elif kind is Transformed:
+        elif kind in (Transformed, LinearMap):
             waiting.append(f.run)
         elif issubclass(kind, Wrapping):
             parts.append(kind)

@@ -149,6 +149,10 @@ class Primitive(Operation):
         of which dtype kernels compute it: the "result"'s, the common one of the "operands", or "booleans".
     ``cheap``
         whether it costs less to compute again than to keep its result; "far" if only where that leaves the cache.
+    ``fresh``
+        whether its result never shares memory with an operand.
+    ``identity``
+        whether its value is its operand's: only derivatives distinguish them.
     ``shape_only``
         whether it reads no more of its operand than the shape.
     ``indexed``
@@ -156,7 +160,7 @@ class Primitive(Operation):
     ``kind_varies``
         whether its results are real or complex as the values of its operands are.
     ``combines``
-        of a reduction, the operation on two elements by which it combines them all, if there is one: "add".
+        of a reduction, the operation on two elements by which it combines them all, if there is one: `add`.
     ``positions``
         whether its results are positions along an axis, and so valid indices.
     ``symbol``
@@ -201,10 +205,12 @@ class Primitive(Operation):
     lower_for: dict[str, str] = field(default_factory=dict)
     computes_in: str = "result"
     cheap: bool | str = False
+    fresh: bool = False
+    identity: bool = False
     shape_only: bool = False
     indexed: int | None = None
     kind_varies: bool = False
-    combines: str = ""
+    combines: Primitive | None = None
     positions: bool = False
     symbol: str | None = None
     array_form: Primitive | None = None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type, type_of
-from fad.core.primitive import REGISTRY, Primitive
+from fad.core.primitive import Primitive
 
 
 class Rewriting:
@@ -27,20 +27,19 @@ class Rewriting:
         self.types.append(t)
         return len(self.types) - 1
 
-    def apply(self, prim: Primitive | str, ins: tuple, params: dict, t: Type) -> int:
+    def apply(self, prim: Primitive, ins: tuple, params: dict, t: Type) -> int:
         """Apply an operation to values, and return the number of its result, which is of type t."""
         out = self.add_value(t)
-        prim = REGISTRY[prim] if isinstance(prim, str) else prim
         self.equations.append(Equation(prim, ins, params, (out,), self.place))
         return out
 
-    def new(self, prim: Primitive | str, ins: tuple, params: dict, shape: tuple, dtype: Any) -> int:
+    def new(self, prim: Primitive, ins: tuple, params: dict, shape: tuple, dtype: Any) -> int:
         """Apply an operation whose result is an array of this shape, or a scalar where it has no axes."""
         return self.apply(prim, ins, params, Type(tuple(shape), np.dtype(dtype), ARRAY if shape else SCALAR))
 
-    def end(self, eq: Equation, prim: str, ins: tuple, params: dict) -> bool:
+    def end(self, eq: Equation, prim: Primitive, ins: tuple, params: dict) -> bool:
         """Apply the operation that gives the results of an old one."""
-        self.equations.append(Equation(REGISTRY[prim], ins, params, eq.outs, eq.place))
+        self.equations.append(Equation(prim, ins, params, eq.outs, eq.place))
         return True
 
     def constant(self, value: Any, kind: str = ARRAY) -> int:

@@ -252,7 +252,7 @@ class Trace:
     def __init__(self) -> None:
         self.birth = next(_births)
         self.dead = False
-        self.withheld: FadError | None = None
+        self.withheld: BaseException | None = None
         self.adopted: list = []  # arrays of older traces into which values of this one were written
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
@@ -359,7 +359,7 @@ class Trace:
             raise own.with_traceback(error.__traceback__) from None
         explain(error)
 
-    def own_error(self, error: Exception) -> Exception:
+    def own_error(self, error: Exception) -> BaseException:
         """Return fad's error below one that a library put on top, or else the error itself."""
         return own_error(error, self.withheld) or error
 

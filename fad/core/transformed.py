@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import types
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,7 @@ def name_of(fun: Any) -> str:
     'len'
     """
     shown = repr(fun) if type(fun).__module__.startswith("fad.") else ""
-    return shown if shown.startswith("<fad.") else getattr(fun, "__name__", None) or repr(fun)
+    return shown if shown.startswith("<fad.") or type(fun) is LinearMap else getattr(fun, "__name__", None) or repr(fun)
 
 
 class _TextOfWrapped:
@@ -104,6 +105,78 @@ class Transformed(Wrapping):
 def transformed(transform: str, fun: Callable) -> Callable[[Callable], Transformed]:
     """Return a decorator for what runs: ``@transformed("grad", fun)``."""
     return lambda run: Transformed(transform, fun, run)
+
+
+class LinearMap:
+    """A derivative at a point, as a function: a pullback, or a pushforward.
+
+    Parameters
+    ----------
+    kind : str
+        "pullback" or "pushforward".
+    fun : callable
+        The function that was differentiated; only its name is kept.
+    run : callable
+        What runs when the map is called.
+    takes, gives : tuple
+        The structure and the leaves of something like what it takes and what it returns, which `run` holds as well.
+
+    Examples
+    --------
+    >>> import numpy as np, fad
+    >>> fad.vjp(np.sum, np.ones(3))[1]
+    <pullback of sum: float64[] -> (float64[3],)>
+    >>> fad.linearize(np.sum, np.ones(3))[1]
+    <pushforward of sum: (float64[3],) -> float64[]>
+    """
+
+    __slots__ = ("kind", "name", "run", "takes", "gives", "__weakref__")
+
+    def __init__(self, kind: str, fun: Callable, run: Callable, takes: tuple, gives: tuple):
+        self.kind = kind
+        self.name = fun.__name__ if type(fun) is types.FunctionType else name_of(fun)
+        self.run = run
+        self.takes: Any = takes
+        self.gives: Any = gives
+
+    def __call__(self, *args: Any) -> Any:
+        return self.run(*args)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} of {self.name}: {_write_types(self.takes)} -> {_write_types(self.gives)}>"
+
+    def __copy__(self) -> LinearMap:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> LinearMap:
+        return self
+
+    @property
+    def __code__(self) -> types.CodeType:
+        return self.run.__code__
+
+    @property
+    def __closure__(self) -> tuple | None:
+        return self.run.__closure__
+
+    def with_run(self, run: Callable) -> LinearMap:
+        """Return the same map with another function that runs; what the first one holds is let go."""
+        other = LinearMap.__new__(LinearMap)
+        other.kind, other.name, other.run = self.kind, self.name, run
+        other.takes, other.gives = _write_types(self.takes), _write_types(self.gives)
+        return other
+
+
+def _write_types(like: Any) -> str:
+    """Return the types of a tree's leaves in its structure: ``{'a': float64[3], 'b': float64[]}``."""
+    if type(like) is str:
+        return like
+    structure, leaves = like
+    words = [f"{x.dtype}{list(x.shape)}" if hasattr(x, "dtype") else type(x).__name__ for x in leaves]
+    parts = re.sub(r"^PyTreeSpec\((.*?)(, NoneIsLeaf)?(, namespace='\w*')?\)$", r"\1", str(structure)).split("*")
+    if len(parts) != len(words) + 1:  # a star in the name of a key
+        return ", ".join(words)
+    return parts[0] + "".join(w.replace(" ", "") + part for w, part in zip(words, parts[1:], strict=True))
 
 
 conversions: list[Callable] = []

@@ -158,7 +158,7 @@ def exchanging(prim: Primitive, x: Any, params: dict) -> Any:
 
 # What is the same on all ranks, from now on as each rank's own: the cotangents of all ranks belong to the one value.
 vary: Primitive = Primitive(
-    "vary", lambda x, comm: x, saves="none", archetype="linear", swept=sweep_like,
+    "vary", lambda x, comm: x, saves="none", archetype="linear", swept=sweep_like, identity=True,
     jvp=lambda ts, y, xs, params: vary(trace_like(ts[0], xs[0]), **params),
     vjp=(lambda ct, y, x, comm: all_reduce_sum(ct, comm=comm),),
     batch=lambda size, batched, xs, params: vary(xs[0], **params),

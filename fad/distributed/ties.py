@@ -84,7 +84,7 @@ def _tie_jvp(ts: Any, y: Any, xs: Any, params: dict) -> Any:
 # A value that is traced wherever the other operands are: a collective must be differentiated on every rank or on none,
 # and its tangents be a batch on every rank or on none.
 tied: Primitive = Primitive(
-    "tied", lambda x, *anchors: x, saves="none", archetype="linear", jvp=_tie_jvp,
+    "tied", lambda x, *anchors: x, saves="none", archetype="linear", jvp=_tie_jvp, identity=True,
     vjp=lambda k, ct, y, *xs: ct if k == 0 else None,
     batch=lambda size, batched, xs, params: _tie_batch(size, batched, xs),
 )  # fmt: skip

@@ -25,7 +25,7 @@ absolute = elementwise(
     "absolute", lambda _z, x: _conj_sign(x), operator="abs", lower="fabs({0})", complex=True, cheap=True
 )
 
-_real = elementwise(
+real_p = elementwise(
     "real_part",
     lambda _z, _x: 1 + 0j,
     forward=np.real,
@@ -33,7 +33,7 @@ _real = elementwise(
     samples=lambda s: [call(_complex(s))],
     doc="The real part of a complex array, elementwise.",
 )
-_imag = elementwise(
+imag_p = elementwise(
     "imag_part",
     lambda _z, _x: -1j,
     forward=np.imag,
@@ -47,7 +47,7 @@ _angle_of_real = elementwise(
 _no_imag = elementwise(
     "imag_of_real", None, numpy=None, forward=np.imag, doc="The imaginary part of real numbers, which is 0."
 )  # a scalar for a scalar
-_conj = register(
+conj_p = register(
     Primitive(
         "conjugate_part",
         lambda x: np.conjugate(x),
@@ -68,8 +68,8 @@ def _complex(s):
     return s.real(3, 4) + 1j * s.real(3, 4)
 
 
-_real.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: _join(x, y, np.imag(x)), False)
-_imag.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: _join(x, np.real(x), y), False)
+real_p.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: _join(x, y, np.imag(x)), False)
+imag_p.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: _join(x, np.real(x), y), False)
 
 
 def _from_parts(real, imaginary):
@@ -80,18 +80,18 @@ def _from_parts(real, imaginary):
 
 
 def _parts_jvp(tangents, z, xs, params):
-    return bind(_parts_p, *[np.zeros_like(x) if t is None else t for t, x in zip(tangents, xs, strict=True)])
+    return bind(parts_p, *[np.zeros_like(x) if t is None else t for t, x in zip(tangents, xs, strict=True)])
 
 
 # Not real + 1j * imaginary, which loses the signs of zeros, and is NaN where a part is infinite.
-_parts_p = register(
+parts_p = register(
     Primitive(
         "join_parts",
         _from_parts,
         dependence="elementwise",
         jvp=_parts_jvp,
         vjp=(lambda ct, z, x, y: cast(ct.real, x.dtype), lambda ct, z, x, y: cast(-ct.imag, y.dtype)),
-        batch=lambda size, batched, xs, params: bind(_parts_p, *align(batched, xs)),
+        batch=lambda size, batched, xs, params: bind(parts_p, *align(batched, xs)),
         saves="none",
         archetype="linear",
         samples=lambda s: [call(s.real(3, 4), s.real(3, 4))],
@@ -103,8 +103,8 @@ _parts_p = register(
 def _join(x, real, imaginary):
     """Return an array like x of these parts; one without axes is an array as well, and keeps its byte order."""
     if x.shape:
-        return bind(_parts_p, real, imaginary).astype(x.dtype, copy=False)
-    return bind(_parts_p, np.reshape(real, 1), np.reshape(imaginary, 1)).astype(x.dtype, copy=False)[0, ...]
+        return bind(parts_p, real, imaginary).astype(x.dtype, copy=False)
+    return bind(parts_p, np.reshape(real, 1), np.reshape(imaginary, 1)).astype(x.dtype, copy=False)[0, ...]
 
 
 def _part(part, x):
@@ -132,7 +132,7 @@ def real(val):
     >>> fad.grad(lambda x: fad.numpy.real(x * (1 + 2j)))(3.0)
     np.float64(1.0)
     """
-    return _part(_real, val) if _is_complex(val) else val
+    return _part(real_p, val) if _is_complex(val) else val
 
 
 @public(np.imag, samples=_both)
@@ -145,7 +145,7 @@ def imag(val):
     np.float64(1.0)
     """
     if _is_complex(val):
-        return _part(_imag, val)
+        return _part(imag_p, val)
     y = _no_imag(val)
     if type(y) is not Tracer or not is_array(val):
         return y
@@ -162,7 +162,7 @@ def conjugate(x, /, **options):
     if options:
         refuse_options("conjugate", options)
     if _is_complex(x):
-        return _conj(x)
+        return conj_p(x)
     return np.positive(x) if x.dtype.kind != "b" else x.astype(np.int8)[()]  # as NumPy's function, but not its method
 
 
@@ -187,7 +187,7 @@ def sign(x, /, **options):
     array([-1.,  0.,  1.])
     """
     if not _is_complex(x):
-        return _sign(x, **options)
+        return sign_p(x, **options)
     if options:
         refuse_options("sign", options)
     size = np.abs(x)
@@ -199,7 +199,7 @@ def sign(x, /, **options):
     return np.where(infinite, np.where(nowhere, np.nan, ends[0]) + 1j * np.where(nowhere, np.nan, ends[1]), y)[()]
 
 
-_sign = elementwise(
+sign_p = elementwise(
     "sign_real", None, numpy=None, forward=np.sign, cheap=True,
     lower="((1.0 if {0} > 0 else -1.0 if {0} < 0 else 0.0 if {0} == 0 else {0}))",
     doc="The sign of real numbers: -1, 0 or 1.",
@@ -214,4 +214,4 @@ def _imaginary(x):
 # The same as attributes and methods, not by NumPy's functions: Python's numbers stay Python's.
 Tracer.real = property(real)
 Tracer.imag = property(_imaginary)
-Tracer.conj = Tracer.conjugate = lambda x: _conj(x) if _is_complex(x) else x
+Tracer.conj = Tracer.conjugate = lambda x: conj_p(x) if _is_complex(x) else x

@@ -118,6 +118,7 @@ matmul = register(
         samples=_matmul_samples,
         archetype="bilinear",
         dependence="matmul",
+        fresh=True,
     )
 )
 answer(np.matmul, matmul)

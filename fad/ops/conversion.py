@@ -34,6 +34,7 @@ astype_p: Any = linear(
     dependence="elementwise",
     lower="{0}",
     cheap=True,
+    fresh=True,
     doc="The array in another floating-point or complex dtype.",
 )
 
@@ -76,6 +77,7 @@ astype_flat_p: Any = register(
         archetype="flat",
         samples=lambda s: [call(s.real(3, 4), dtype=np.dtype(int))],
         lower="{0}",
+        fresh=True,
         doc="The array in a dtype without derivatives.",
     )
 )

@@ -21,7 +21,7 @@ from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, strong
-from fad.ops.indexing import ARRAY, set_p
+from fad.ops.indexing import ARRAY, index_set_p
 from fad.ops.memory_order import axes_in_memory, lay_out, lay_out_axes
 from fad.ops.reduction import as_scalar, sum_p
 from fad.ops.structural import as_array
@@ -202,7 +202,7 @@ def _diagonal(x: Any, term: str) -> tuple[Any, str]:
 _line = Taken(
     lambda x: x[np.arange(len(x)), np.arange(len(x))],
     lambda x: np.einsum("ii...->i...", x),
-    lambda x, y: bind(set_p, x, y, *2 * [np.arange(len(x))], template=(ARRAY, ARRAY)),
+    lambda x, y: bind(index_set_p, x, y, *2 * [np.arange(len(x))], template=(ARRAY, ARRAY)),
 )
 
 

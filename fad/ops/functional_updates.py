@@ -10,7 +10,7 @@ from fad.backends import like
 from fad.core.memory import unwrap
 from fad.core.primitive import Primitive, has_tracer
 from fad.core.tracer import Tracer, bind
-from fad.ops.indexing import add_p, as_full_value, getitem_p, pick, set_p, split_index, updated_dtype
+from fad.ops.indexing import as_full_value, getitem_p, index_add_p, index_set_p, pick, split_index, updated_dtype
 
 
 class At:
@@ -56,11 +56,11 @@ class Place:
         if _is_traced_mask(self._index, self._x) and np.size(v) == 1:
             x, v = self._operands(v)
             return np.where(self._index, v.reshape(()), x)
-        return self._bind(set_p, v)
+        return self._bind(index_set_p, v)
 
     def add(self, v: Any) -> Any:
         """Return a copy of x with v added at i, once for each time a place occurs in i."""
-        return self._bind(add_p, v)
+        return self._bind(index_add_p, v)
 
     def multiply(self, v: Any) -> Any:
         """Return a copy of x with ``x[i]`` multiplied by v."""

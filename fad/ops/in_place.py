@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from typing import Any
 
 import numpy as np
@@ -318,15 +317,15 @@ def _read_layout(self: Tracer) -> Any:
 
 
 def _of_arrays(name: str) -> property:
-    """Return a method that NumPy's arrays have, and its scalars do not."""
-    method = getattr(Tracer, name)
+    """Return an attribute that NumPy's arrays have, and its scalars do not."""
+    attribute = getattr(Tracer, name)
 
     def get(self: Tracer) -> Any:
         if self.shape or is_array(self):
-            return types.MethodType(method, self)
+            return attribute.__get__(self, Tracer)
         raise AttributeError(f"'numpy.{self.dtype.name}' object has no attribute '{name}'")
 
-    return property(get, doc=method.__doc__)
+    return property(get, doc=attribute.__doc__)
 
 
 Tracer.base = property(_base)
@@ -334,7 +333,7 @@ Tracer.strides = property(lambda self: _read_layout(self).strides, doc="The step
 Tracer.flags = property(lambda self: Flags(_read_layout(self).flags), doc="How the array lies in memory.")
 Tracer.shape = Tracer.shape.setter(_set_shape)
 Tracer.fill, Tracer.sort, Tracer.partition, Tracer.put = _fill, _sort, _partition, _put
-for _name in ("dot", "partition", "argpartition"):
+for _name in ("dot", "mT", "partition", "argpartition"):
     setattr(Tracer, _name, _of_arrays(_name))
 Tracer.flat = property(Flat, _set_flat)
 Tracer.__delitem__ = _delete

@@ -15,7 +15,7 @@ import numpy as np
 
 from fad.backends import backend_of, like, made_like
 from fad.core.archetypes import cast
-from fad.core.cotangent import FEW, Indexed, Masked, is_basic
+from fad.core.cotangent import FEW, Indexed, is_basic, zero_absorbing
 from fad.core.memory import Memory, ViewRule, copy_layout, is_array, layout, refresh
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
@@ -234,7 +234,8 @@ getitem_p: Any = register(
         moves=True,
         cotangent=lambda *parts: Indexed(*parts, _sum_entries),
         view=ViewRule(
-            lambda x, y, params: _is_view(x, y, **params), lambda x, y, template: bind(set_p, x, y, template=template)
+            lambda x, y, params: _is_view(x, y, **params),
+            lambda x, y, template: bind(index_set_p, x, y, template=template),
         ),
         doc="The elements at an index: slices and integers in the template, arrays of integers as operands.",
     )
@@ -263,7 +264,7 @@ def getitem(x: Any, index: Any) -> Any:
     template, arrays = split_index(index)
     if not arrays:
         return x.owner.index(getitem_p, x, template)
-    taken = TracedIndex(index, template, [like(x, a) for a in arrays], getitem_p, set_p)
+    taken = TracedIndex(index, template, [like(x, a) for a in arrays], getitem_p, index_set_p)
     y = taken(x)
     link_view(x, y, taken)
     return y
@@ -331,6 +332,7 @@ scatter_p: Any = register(
             call(s.real(2), s.real(4), shape=(3, 4), dtype=np.dtype(s.dtype), indices=((slice(0, 2), 1), (2,))),
             call(s.real(3), shape=(4,), dtype=np.dtype(s.dtype), indices=((np.array([0, 2, 0]),),)),
         ],
+        fresh=True,
         doc="Zeros of a shape with values at indices, added where they meet.",
     )
 )
@@ -411,9 +413,9 @@ def _set_vjp(k, ct, y, x, v, *arrays, template):
     index = join_index(template, arrays)
     if k == 0:
         zero = np.zeros_like(v, dtype=ct.dtype)
-        c = cast(bind(set_p, ct, zero, *arrays, template=template), x.dtype)
+        c = cast(bind(index_set_p, ct, zero, *arrays, template=template), x.dtype)
         masks = any(np.ndim(a) for a in arrays)
-        return Masked(c, lambda: c != 0, clean=True) if masks else c  # zero where written, and where it was zero
+        return zero_absorbing(c) if masks else c  # zero where written, and where it was zero
     if k > 1:
         return None
     if arrays and v.size:
@@ -424,7 +426,7 @@ def _set_vjp(k, ct, y, x, v, *arrays, template):
         if kept is not None:
             return cast(np.where(kept, ct[index], 0.0), v.dtype)
         order = like(v, np.arange(v.size).reshape(v.shape))
-        last = bind(set_p, np.zeros_like(x, dtype=order.dtype), order, *arrays, template=template)[index]
+        last = bind(index_set_p, np.zeros_like(x, dtype=order.dtype), order, *arrays, template=template)[index]
         return cast(np.where(last == order, ct[index], 0.0), v.dtype)
     return cast(ct[index], v.dtype)
 
@@ -438,21 +440,20 @@ def _update_samples(s):
     ]
 
 
-add_p: Any = register(
+index_add_p: Any = register(
     Primitive(
         "index_add", lambda x, v, *arrays, template: _update(x, v, arrays, template, "add"), vjp=_add_vjp,
-        samples=_update_samples, archetype="linear", indexed=2, needs_trace=True, moves=True,
+        samples=_update_samples, archetype="linear", indexed=2, needs_trace=True, moves=True, fresh=True,
         doc="The array with values added at an index.",
     )
 )  # fmt: skip
-set_p: Any = register(
+index_set_p: Any = register(
     Primitive(
         "index_set", lambda x, v, *arrays, template: _update(x, v, arrays, template, "set"), vjp=_set_vjp,
-        samples=_update_samples, archetype="linear", indexed=2, needs_trace=True, moves=True,
+        samples=_update_samples, archetype="linear", indexed=2, needs_trace=True, moves=True, fresh=True,
         doc="The array with values put at an index.",
     )
 )  # fmt: skip
-for _prim in (add_p, set_p):
+for _prim in (index_add_p, index_set_p):
     _prim.jvp = _update_jvp(_prim)
     _prim.batch = _update_batch(_prim)
-index_add_p = add_p

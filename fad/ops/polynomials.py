@@ -234,7 +234,9 @@ def roots(p):
         return np.zeros_like(p, shape=(trailing,))
     companion = At(np.diag(np.ones_like(p, shape=(n - 1,)), -1))[0].set(-p[1:] / p[0])
     found = np.linalg.eigvals(companion)
-    if found.dtype.kind == "c" and p.dtype.kind != "c" and outcome(np.all(found.imag == 0)):
+    # In a batch real roots are asked about too, as they are where others of the batch are complex.
+    asked = found.dtype.kind == "c" or any(trace.batched for trace in traces_of(found))
+    if p.dtype.kind != "c" and asked and outcome(np.all(found.imag == 0)):
         found = found.real  # as NumPy does, whose eigvals may be complex throughout
     return np.concatenate((found, np.zeros_like(found, shape=(trailing,))))
 

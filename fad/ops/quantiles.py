@@ -97,11 +97,11 @@ def _interpolate(s: Any, n: Any, q: Any, method: str, weak: bool) -> Any:
             return a
     else:
         weight = place - floor
-    weight = weight.astype(s.dtype) if weak else weight
     b = _take(s, high)
-    # From the nearer end, as NumPy does.
+    # From the nearer end, as NumPy does; the distance from there is rounded last.
     far = weight >= 0.5
-    return np.where(far, b, a) + (b - a) * np.where(far, weight - 1, weight)
+    weight = np.where(far, weight - 1, weight)
+    return np.where(far, b, a) + (b - a) * (weight.astype(s.dtype) if weak else weight)
 
 
 def _weigh(s: Any, w: Any, q: Any) -> Any:

@@ -15,6 +15,7 @@ from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
+from fad.ops.elementwise import add, maximum, minimum, multiply
 from fad.ops.structural import as_array, beside, find_reduced_axes
 
 _HOST = (np.ndarray, np.generic)
@@ -177,7 +178,7 @@ sum_p: Any = linear(
     samples=sample_primitive,
     archetype="reduction",
     moves=True,
-    combines="add",
+    combines=add,
     doc="The sum over axes.",
 )
 
@@ -228,7 +229,7 @@ prod_p: Any = reduction(
     lambda t, y, x, axis, keepdims: np.sum(t * _others(x, axis), axis=axis, keepdims=keepdims),
     lambda ct, y, x, axis, keepdims: keep(ct, x.shape, axis, keepdims) * _others(x, axis),
     lambda s: [*sample_primitive(s), call(np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 1.5]]), axis=(1,), keepdims=False)],
-    combines="multiply",
+    combines=multiply,
     doc="The product over axes.",
 )
 
@@ -275,7 +276,7 @@ def _extreme_vjp(ct, y, x, axis, keepdims):
     return Selection(mine) * np.broadcast_to(keep(ct, x.shape, axis, keepdims) / count.astype(ct.dtype), x.shape)
 
 
-def _extreme_op(name, reduce, doc, combines=""):
+def _extreme_op(name, reduce, doc, combines=None):
     forward = lambda x, *, axis, keepdims: reduce(x, axis=axis, keepdims=keepdims)
     return reduction(name, forward, _extreme_jvp, _extreme_vjp, combines=combines, doc=doc)
 
@@ -302,8 +303,8 @@ def _leaving_out(reduce, worst, x, axis, keepdims):
     return np.where(np.all(missing, axis=axis, keepdims=keepdims), np.nan, y)
 
 
-max_p: Any = _extreme_op("max_over", np.max, "The maximum over axes; ties share the derivative.", "maximum")
-min_p: Any = _extreme_op("min_over", np.min, "The minimum over axes; ties share the derivative.", "minimum")
+max_p: Any = _extreme_op("max_over", np.max, "The maximum over axes; ties share the derivative.", maximum)
+min_p: Any = _extreme_op("min_over", np.min, "The minimum over axes; ties share the derivative.", minimum)
 fmax_p: Any = _extreme_op("fmax_over", _fmax, "The maximum over axes of what is not NaN.")
 fmin_p: Any = _extreme_op("fmin_over", _fmin, "The minimum over axes of what is not NaN.")
 

@@ -398,6 +398,7 @@ concatenate_p: Any = register(
             call(s.real(3, 1), s.real(3, 2), s.real(3, 0), axis=1),
         ],
         moves=True,
+        fresh=True,
         doc="Arrays one after another along an axis.",
     )
 )

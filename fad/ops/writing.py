@@ -22,7 +22,7 @@ from fad.core.values import depth
 from fad.errors import ItemAssignmentError
 from fad.ops.asking import example
 from fad.ops.index_layout import ARRAY, with_elements
-from fad.ops.indexing import as_basic, as_full_value, join_index, set_p, split_index
+from fad.ops.indexing import as_basic, as_full_value, index_set_p, join_index, split_index
 from fad.ops.structural import as_array
 from fad.ops.traced_index import TracedIndex, is_same_place, slicer
 
@@ -122,7 +122,7 @@ def write_through(x: Any, path: list, template: tuple, v: Any, arrays: list) -> 
         part = prim(x, **params)
         return prim.view.put_back(x, write_through(part, path[1:], template, v, arrays), **params)
     v = as_full_value(x, v, arrays, template)
-    return bind(set_p, x, v, *[like(x, a) for a in arrays], template=template)
+    return bind(index_set_p, x, v, *[like(x, a) for a in arrays], template=template)
 
 
 def _is_that_place(x: Tracer, template: tuple, v: Any) -> bool:

@@ -36,16 +36,18 @@ class Blocks:
         """Return the sets of the elements at `places`; those of place -1 are empty."""
         if places.size == self.block.size and np.array_equal(places, np.arange(places.size)):
             return self
-        block, bits = self.block[places], self.bits[places]
-        none = places < 0
-        if none.any():
-            block[none], bits[none] = NONE, 0
-        return self._with(block, bits)
+        some = np.flatnonzero(places >= 0)
+        if some.size < places.size:
+            return self._place(some, places[some], places.size)
+        return self._with(self.block[places], self.bits[places])
 
     def scatter(self, rows: Any, columns: Any, size: int) -> Blocks | None:
         """Return sets of `size` elements, number ``rows[i]`` that of element ``columns[i]``; None if one has two."""
         if rows.size and np.bincount(rows, minlength=size).max() > 1:
             return None
+        return self._place(rows, columns, size)
+
+    def _place(self, rows: Any, columns: Any, size: int) -> Blocks:
         block, bits = np.full(size, NONE, self.block.dtype), np.zeros(size, self.bits.dtype)
         block[rows], bits[rows] = self.block[columns], self.bits[columns]
         return self._with(block, bits)

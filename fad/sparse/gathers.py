@@ -19,13 +19,15 @@ from fad import tree
 from fad.core.memory import snapshot
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.ops.indexing import getitem_p, index_add_p
+from fad.ops.memory_order import order_p
+from fad.ops.structural import broadcast_p, concatenate_p, reshape_p, transpose_p
 from fad.sparse.dependence import constant
 from fad.sparse.sets import kind_of_index
 from fad.transforms.check import as_operand, run
 from fad.transforms.custom_rules import RULES, Call
 
 MANY = 256  # gathers of one run beyond which nothing is cut: a loop over single observations
-_MOVES = ("broadcast", "getitem", "in_memory_order", "join", "permute", "reshape_to")
+_MOVES = (broadcast_p, getitem_p, order_p, concatenate_p, transpose_p, reshape_p)
 
 
 class CutChanged(Exception):
@@ -95,7 +97,7 @@ class _GatherTrace(Trace):
 
     def _move(self, prim: Any, moved: list, values: list, params: dict) -> Any:
         """Return what a result is as moved inputs, if it is nothing else."""
-        if prim.name not in _MOVES:
+        if prim not in _MOVES:
             return None
         count = 1 if prim is getitem_p else len(values)
         if any(m is None for m in moved[:count]) or any(a.dtype.kind == "b" for a in values[count:]):

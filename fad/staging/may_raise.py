@@ -14,11 +14,13 @@ import numpy as np
 
 from fad.core.graph import EFFECT, GUARD, NUMBER, Equation, Graph, has_effects, hashable
 from fad.core.primitive import Primitive
+from fad.ops.complexes import conj_p
+from fad.ops.structural import transpose_p
 
 # What takes whatever values it is given; `bare` operations, decompositions and linear systems above all, do not.
 _TAKES_ALL = frozenset({"elementwise", "bilinear", "reduction", "flat", "scan", "selection", EFFECT})
 _OF_NUMBERS = frozenset({"/", "//", "%", "**", "<<", ">>"})  # of Python's own numbers
-_SAME_MATRIX = frozenset({"permute", "conjugate_part", "conjugate"})  # it is singular as its operand is
+_SAME_MATRIX = frozenset({transpose_p, conj_p})  # it is singular as its operand is
 
 
 class Refused(BaseException):
@@ -145,6 +147,6 @@ def _is_narrow(dtype: np.dtype) -> bool:
 
 
 def _matrix(i: int, made: dict) -> int:
-    while i in made and made[i].prim.name in _SAME_MATRIX:
+    while i in made and made[i].prim in _SAME_MATRIX:
         i = made[i].ins[0]
     return i

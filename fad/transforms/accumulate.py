@@ -65,11 +65,6 @@ def _is_compiled(c: Indexed) -> bool:
     return any(trace.compiled for x in traced for trace in traces_of(x))
 
 
-def zero_absorbing(g: Any) -> Masked:
-    """Return a cotangent that is zero by selection wherever it is zero."""
-    return Masked(g, lambda: g != 0, clean=True)
-
-
 def _at_places(c: Indexed) -> Masked:
     """Return the sum of entries, zero by selection at all places but theirs."""
     ones = lambda: [(index, np.ones_like(values)) for index, values in c.entries]

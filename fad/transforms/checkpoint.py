@@ -16,7 +16,7 @@ import numpy as np
 
 from fad import tree
 from fad.core import effects
-from fad.core.memory import snapshot, unwrap
+from fad.core.memory import fresh, snapshot, unwrap
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.core.transformed import as_run, transformed
@@ -112,7 +112,7 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     handles = Handles(found)
     given = list(map(_handle, xs))
     with effects.recording() as log:
-        ys = flat(given)
+        ys = _read_now(flat(given))
     _refuse_writes(given)
     if handles.were_written():
         raise _has_changed("an array from outside", "make the array an argument, and return a changed copy")
@@ -126,7 +126,7 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
 
     def again():
         with effects.replaying(log), earlier.restore(), handles.restore(), Running(fun):
-            ys = flat(list(map(_handle, xs)))
+            ys = _read_now(flat(list(map(_handle, xs))))
         if len(ys) != len(out) or not all(map(_agree, before, [_sample(ys[i]) for i in mine])):
             raise ImpureFunctionError(
                 "a function under checkpoint gave other values when it ran again for the backward pass: it depends on "
@@ -135,9 +135,22 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
             )
         return [ys[i] for i in mine]
 
-    traced = trace.rerun(again, [ys[i].value for i in mine])
+    traced = trace.rerun(again, _apart([ys[i].value for i in mine]))
     for i, y in zip(mine, traced, strict=True):
         out[i] = y
+    return out
+
+
+def _read_now(ys: list) -> list:
+    """Return results as they are at the end of the function: views of arrays that were written are taken again."""
+    return [up_to_date(y) if type(y) is Tracer else y for y in ys]
+
+
+def _apart(values: list) -> list:
+    """Return values of results that share no memory: they are values, and a write into one is not one into others."""
+    out: list = []
+    for v in values:
+        out.append(fresh(v, out))
     return out
 
 

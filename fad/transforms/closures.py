@@ -15,7 +15,7 @@ from fad.core.buffers import LOST, PLAIN, borrow, lose, plain
 from fad.core.memory import RUNS, contents_of, copy_layout, is_outside, root_of, snapshot
 from fad.core.overlay import spaces_of
 from fad.core.tracer import Tracer
-from fad.core.transformed import Transformed
+from fad.core.transformed import LinearMap, Transformed
 from fad.errors import CustomRuleError, ItemAssignmentError
 from fad.introspect.reachable import Walk, code_names
 from fad.transforms.handles import Handles
@@ -156,7 +156,7 @@ def _open_value(x: Any, held: list, seen: dict) -> Callable | None:
         return seen[id(x)]
     if isinstance(x, types.FunctionType):
         return _open_function(x, held, seen)
-    if isinstance(x, Transformed):
+    if isinstance(x, (Transformed, LinearMap)):
         run = _open_value(x.run, held, seen)
         return run and (lambda values: x.with_run(run(values)))
     if isinstance(x, types.MethodType):

@@ -15,6 +15,7 @@ from fad.core.journal import effect_place
 from fad.core.limits import take_derivative
 from fad.core.memory import running_rules
 from fad.core.tracer import Trace, Tracer, bind, tracer, youngest
+from fad.core.transformed import LinearMap
 from fad.core.values import same_structure
 from fad.errors import NotLinearError
 from fad.transforms.check import as_primal, as_value, check_like, plain_values, run, split_operands, zeros_like
@@ -178,7 +179,8 @@ def linearize(fun: Callable, *primals: PyTree, has_aux: bool = False) -> tuple:
         return tree.unflatten(out_tree, [zeros_like(v) if t is None else t for t, v in zip(found, values, strict=True)])
 
     out = tree.unflatten(out_tree, list(map(copy_result, values)))
-    return (out, f_jvp, tree.map(copy_result, aux)) if has_aux else (out, f_jvp)
+    push = LinearMap("pushforward", fun, f_jvp, (in_tree, xs), (out_tree, values))
+    return (out, push, tree.map(copy_result, aux)) if has_aux else (out, push)
 
 
 def _mine(y: Any, trace: Trace) -> bool:

@@ -51,7 +51,8 @@ def _mask_cotangents(prim: Any, parents: list, ct: Masked, y: Any, xs: tuple, pa
 
     found = operand_cotangents(prim, parents, ct.dense(), y, xs, params)
     return [
-        c if c is None or type(c) is Indexed else Masked(densify(c), live(k), clean=True) for k, c in enumerate(found)
+        c if c is None or type(c) is Indexed else Masked(densify(c), live(k), True, ct.by_value)
+        for k, c in enumerate(found)
     ]
 
 

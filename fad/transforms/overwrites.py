@@ -19,12 +19,12 @@ import numpy as np
 
 from fad.core.archetypes import fit
 from fad.core.buffers import PLAIN
-from fad.core.cotangent import densify
+from fad.core.cotangent import densify, zero_absorbing
 from fad.core.memory import RUNS, Memory, copy_layout, follow, own_memory, pick, refresh, shares, snapshot
 from fad.core.tracer import Tracer
 from fad.ops.indexing import join_index, split_index
 from fad.ops.writing import write_through
-from fad.transforms.accumulate import accumulate, zero_absorbing
+from fad.transforms.accumulate import accumulate
 from fad.transforms.tape import WRITE, Recorder
 
 _PLACE, _INDEX, _OTHER, _WHOLE, _UNDONE, _ABSORBS = 3, 4, 5, 7, 8, 11
@@ -240,7 +240,7 @@ def _move_traced(g: Tracer, path: list, index: Any) -> tuple:
     part = view_along(g, path)
     c = part[index]
     template, arrays = split_index(index)
-    return write_through(g, path, template, 0.0, arrays), snapshot(c) if type(c) is Tracer else c
+    return write_through(g, path, template, g.dtype.type(0), arrays), snapshot(c) if type(c) is Tracer else c
 
 
 def _last(c: Any, index: Any, shape: tuple) -> Any:

@@ -18,6 +18,7 @@ from fad import tree
 from fad.backends.counterparts import explain
 from fad.core.memory import RUNS, follow, fresh, is_array, path_of, refresh, root_of, version_of
 from fad.core.tracer import Tracer, strong, tracer
+from fad.core.transformed import LinearMap
 from fad.errors import PullbackConsumedError
 from fad.transforms.backward_sweep import sweep
 from fad.transforms.check import as_primal, check_cotangent, plain_values, run, settle
@@ -251,7 +252,8 @@ def vjp(fun: Callable, *primals: PyTree, has_aux: bool = False) -> tuple:
         return tree.unflatten(in_tree, tape.pull(cts, keep=True))
 
     out = tree.unflatten(tape.out_tree, list(map(copy_result, values)))
-    return (out, vjp_fn, tree.map(copy_result, tape.aux)) if has_aux else (out, vjp_fn)
+    pullback = LinearMap("pullback", fun, vjp_fn, (tape.out_tree, values), (in_tree, tape.leaves))
+    return (out, pullback, tree.map(copy_result, tape.aux)) if has_aux else (out, pullback)
 
 
 PULL_BACK.append(vjp)

@@ -224,6 +224,12 @@ class BatchTrace(Trace):
         if self.taken < len(self.path):
             outcome = self.path[self.taken]
             self.taken += 1
+            if np.shape(outcome) != plain.shape[1:] or outcome.dtype != plain.dtype:
+                raise BatchingError(
+                    "the batch elements of a vmap take different paths, and the function, run again for some of them, "
+                    f"came to a question of shape {plain.shape[1:]} and dtype {plain.dtype} where it had been one of "
+                    f"shape {np.shape(outcome)} and dtype {outcome.dtype}: it does not do the same twice"
+                )
             return outcome
         if not self.size:
             return made_like(np.zeros_like, plain, plain.shape[1:])[()]  # the batch is empty: any will do
@@ -240,7 +246,8 @@ class BatchTrace(Trace):
             )
         _, first, inverse = np.unique(flat, axis=0, return_index=True, return_inverse=True)
         inverse = inverse.reshape(-1)
-        raise _Split(self, [(plain[i], np.flatnonzero(inverse == k)) for k, i in enumerate(first)])
+        self.withheld = _Split(self, [(plain[i], np.flatnonzero(inverse == k)) for k, i in enumerate(first)])
+        raise self.withheld
 
     def outcome(self, x: Tracer) -> Any:
         return self.decide(x.value)
@@ -441,7 +448,7 @@ def _run_once(fun, in_tree, leaves, flags, trace) -> tuple:
     except _Split as split:
         if split.trace is not trace:
             raise
-        split.__traceback__ = split.__context__ = None  # they hold on to what the function made
+        split.__traceback__ = split.__context__ = trace.withheld = None  # they hold on to what the function made
         return split, None
     except Exception as error:
         trace.clarify(error)

@@ -56,7 +56,7 @@ def test_an_error_leaves_the_gate_open_and_is_not_kept(error):
 
 def test_a_handler_may_compile_while_its_thread_is_compiling():
     def interrupted():
-        jit_engine.addresses({"guard64": lambda: guard_module(64)})
+        jit_engine.addresses({"guard_64": lambda: guard_module(64)})
         return Module("define i32 @of_a_test() {\n  ret i32 0\n}\n")
 
     assert jit_engine.addresses({"of_a_test": interrupted})["of_a_test"]

@@ -51,13 +51,13 @@ def stored(f):
 
 def test_cheap_operations_are_done_in_the_shape_of_the_copies():
     assert stored(REPEATED["rows"]) == {("multiply", (N, 3, 4))}
-    parts = {("add", (N, 2, 4)), ("multiply", (N, 2, 1)), ("copy", (N, 2, 2))}
+    parts = {("add", (N, 2, 4)), ("multiply", (N, 2, 1)), ("materialise", (N, 2, 2))}
     assert stored(REPEATED["a join"]) == parts
 
 
 def test_what_is_costly_or_read_again_is_computed_once():
-    assert stored(REPEATED["a function"]) == {("exp", (N, 4)), ("copy", (N, 2, 4))}
-    assert stored(REPEATED["what is read again"]) == {("multiply", (N, 4)), ("copy", (N, 2, 4))}
+    assert stored(REPEATED["a function"]) == {("exp", (N, 4)), ("materialise", (N, 2, 4))}
+    assert stored(REPEATED["what is read again"]) == {("multiply", (N, 4)), ("materialise", (N, 2, 4))}
 
 
 def test_a_repeated_array_is_native_where_it_is_wanted():

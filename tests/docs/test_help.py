@@ -1,10 +1,12 @@
 """What ``help()`` shows: of operations a page made from the registry, of transformed functions what they are."""
 
 import copy
+import gc
 import importlib
 import inspect
 import pickle
 import pydoc
+import weakref
 
 import numpy as np
 import pytest
@@ -115,6 +117,47 @@ def test_a_transformed_function_says_what_it_is():
         f"<fad.{t} of sum>" for t in ("jacobian", "jacfwd", "jacrev", "elementwise_grad", "checkpoint")
     ]
     assert repr(fad.grad(fad.numpy.sin)) == "<fad.grad of sin>"
+
+
+def spread(x, w):
+    return {"a": np.sum(x * w), "b": x}
+
+
+def test_a_derivative_at_a_point_says_of_what_it_is_and_what_it_maps_to_what():
+    x, w = np.ones((2, 3)), np.float32(2.0)
+    _, pullback = fad.vjp(spread, x, w)
+    assert repr(pullback) == ("<pullback of spread: {'a': float64[], 'b': float64[2,3]} -> (float64[2,3], float32[])>")
+    _, push, _ = fad.linearize(lambda x: (np.sin(x), 0), 1.0, has_aux=True)
+    assert repr(push) == "<pushforward of <lambda>: (float64[],) -> float64[]>"
+    assert repr(fad.linear_transpose(np.cumsum, x)) == "<pullback of cumsum: float64[6] -> (float64[2,3],)>"
+    assert repr(fad.vjp(fad.grad(np.sin), 1.0)[1]) == "<pullback of <fad.grad of sin>: float64[] -> (float64[],)>"
+    assert repr(fad.vmap(push)) == "<fad.vmap of <pushforward of <lambda>: (float64[],) -> float64[]>>"
+    assert repr(fad.vjp(lambda x: {"*": x}, 1.0)[1]) == "<pullback of <lambda>: float64[] -> (float64[],)>"
+
+
+def test_a_derivative_at_a_point_keeps_no_function_alive_and_is_copied_like_a_function():
+    def f(x):
+        return x * x
+
+    _, pullback = fad.vjp(f, 3.0)
+    watch = weakref.ref(f)
+    del f
+    gc.collect()
+    assert watch() is None
+    assert copy.copy(pullback) is pullback
+    assert copy.deepcopy([pullback])[0] is pullback
+    assert pullback(1.0) == (6.0,)
+
+
+def test_a_pullback_of_traced_values_is_taken_along_by_what_holds_it():
+    def f(x):
+        _, pullback = fad.vjp(np.sin, x)
+        return np.sum(fad.checkpoint(lambda c: pullback(c)[0])(x))
+
+    x = np.array([0.3, 0.7])
+    want = np.cos(x) - x * np.sin(x)
+    np.testing.assert_allclose(fad.grad(f)(x), want, rtol=1e-14)
+    np.testing.assert_allclose(fad.jit(fad.grad(f))(x), want, rtol=1e-14)
 
 
 def test_a_transformed_function_keeps_name_signature_and_docstring():

@@ -336,3 +336,13 @@ def test_pythons_numbers_are_weak_where_arrays_are_joined_flat(join, number):
 def test_levels_of_quantiles_widen_as_numpys_do(quantile, level):
     x, f = X.astype(np.float32), lambda x: quantile(x, level)
     assert fad.jvp(f, (x,), (x,))[0].dtype == fad.vjp(f, x)[0].dtype == fad.jit(f)(x).dtype == f(x).dtype
+
+
+@pytest.mark.parametrize("quantile", [np.quantile, np.nanquantile])
+@pytest.mark.parametrize("level", [0.1, 0.3, 0.55, 0.7, 0.95])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_quantiles_of_lower_precision_round_as_numpys_do(dtype, level, quantile):
+    f = lambda x: quantile(x, level, axis=0)
+    x = np.random.default_rng(0).normal(size=(7, 40)).astype(dtype)
+    for found in (fad.jvp(f, (x,), (x,))[0], fad.vjp(f, x)[0], fad.jit(f)(x)):
+        np.testing.assert_array_equal(found, f(x))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.errors import ItemAssignmentError
+from fad.errors import ItemAssignmentError, TracerConversionError
 
 X = np.array([1.0, -2.0, 3.0])
 MASK = np.array([True, False, True])
@@ -478,3 +478,31 @@ def test_what_is_written_into_an_array_without_elements_raises_what_numpy_raises
         return x
 
     check(f, np.zeros(shape))
+
+
+@pytest.mark.parametrize(
+    "f", [lambda x: np.mean(x).mT, lambda x: x[0].mT, lambda x: x[0, ...].mT], ids=["mean", "item", "0-d"]
+)
+def test_numbers_have_no_matrix_transpose(f):
+    check(f)
+
+
+@pytest.mark.parametrize("dtype", [">f8", "f8", ">f4"])
+@pytest.mark.parametrize("sizes", [(0, 2), (0, 1), (1, 0), (2, 0), (0, 0)], ids=repr)
+def test_sums_of_nothing_in_the_other_byte_order_are_converted(sizes, dtype):
+    def f(x):
+        x = x.copy()
+        np.cumsum(x[1 : sizes[1] + 1], out=x[3 : sizes[0] + 3])
+        return x
+
+    check(f, np.arange(1.0, 6.0).astype(dtype))
+
+
+def test_an_empty_mask_of_the_functions_own_is_not_taken_for_integers():
+    def f(x):
+        out = np.zeros(2)
+        out[0] = np.sum(x)
+        return np.argwhere(X)[np.zeros((0, 2), bool)].shape, out
+
+    with pytest.raises(TracerConversionError, match="taken for integers"):
+        fad.vjp(f, X)

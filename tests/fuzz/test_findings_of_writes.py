@@ -5,6 +5,7 @@ import pytest
 from numpy._core._exceptions import UFuncTypeError
 
 import fad
+from fad.errors import BatchingError
 
 X = np.array([0.5, -1.25, 2.0])
 
@@ -300,3 +301,139 @@ def test_what_a_mask_takes_in_a_batch_can_be_written_through_its_ravel(make, tak
 
     x = np.arange(12.0).reshape(3, 2, 2)
     np.testing.assert_array_equal(fad.vmap(f)(x), np.stack([f(row) for row in x]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "m[0] = x[1]", "m[0] = x[1] > 0", "m.fill(x[1] > 0)", "m.flat[0] = x[1] > 0", "m[:1] = x[1] > 0",
+        "m[...] = x > 0", "n[0] = m; n[0][()] = x[1] > 0", "n = np.logical_not(m); n[-1] = x[0] > x[1]; m ^= n",
+    ],
+)  # fmt: skip
+def test_batch_elements_answer_differently_where_numpy_asks_for_a_boolean(text):
+    namespace = {"np": np, "outside": X}
+    exec(f"def f(x):\n    m = outside > 1; n = [0]; {text}\n    return np.where(m, x * x, 2 * x)", namespace)
+    f, xs = namespace["f"], np.stack([X, -X, 3 * X])
+    np.testing.assert_array_equal(fad.vmap(f)(xs), [f(x) for x in xs])
+    np.testing.assert_array_equal(fad.vmap(fad.jacobian(f))(xs), [fad.jacobian(f)(x) for x in xs])
+    np.testing.assert_array_equal(fad.jit(fad.vmap(f))(xs), [f(x) for x in xs])
+    gradients = fad.grad(lambda xs: np.sum(fad.vmap(f)(xs)))(xs)
+    np.testing.assert_array_equal(gradients, [fad.grad(lambda x: np.sum(f(x)))(x) for x in xs])
+
+
+def test_a_write_into_a_part_without_elements_depends_on_nothing():
+    def f(x):
+        y = x // 0.5
+        y[[0, 0]] += 2
+        y[-3].reshape(1)[1:] *= 1.5
+        return x + y
+
+    np.testing.assert_array_equal(fad.sparse.jacobian(f)(X).toarray(), np.eye(3))
+
+
+def test_a_mask_of_an_argument_that_has_derivatives_by_nothing_selects_what_it_selects():
+    def f(x, y):
+        y[np.array([True, False, False])] = y[y < 1] + 1
+        return x, y
+
+    y = np.array([2.25, 2.0, -1.5])
+    for jacobian in (fad.jacfwd, fad.jacrev, fad.jacobian, lambda f: fad.jit(fad.jacfwd(f))):
+        assert [j.shape for j in jacobian(f)(np.zeros(0), np.copy(y))] == [(0, 0), (3, 0)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "w = y.copy(); w[[1, 2]] = y[[1, 2]]", "w = y.copy(); w[x > 0] = y[x > 0]", "w = y * 1; w[[0, 2]] *= 1",
+        "w = np.where(x > 0, y, y * 2) / np.where(x > 0, 1, 2); w[x > 3] = 0", "w = np.zeros(3); w[x > 9] = 1; w += y",
+        "w = y.copy(); w[[2]] = y[2]; w[x < 0] = y[x < 0]", "w = y.copy(); np.put(w, [0, 1], y[:2]); w = w[::-1][::-1]",
+        "w = np.piecewise(y, [x > 0], [lambda v: v, lambda v: v]); w[[0]] = y[0]",
+        "w = np.stack([y, y]); w[:, [1]] = y[1]; w = w[[0, 1]].mean(0)",
+        "w = y.copy(); w[[1]] = y[1]; w = np.where(x > 0, w, w); w[[0]] = y[0]",
+    ],
+)  # fmt: skip
+def test_cotangents_that_are_zero_as_it_happens_have_derivatives(text):
+    namespace = {"np": np}
+    exec(f"def f(x):\n    y = 2 * np.sin(x); {text}\n    return w", namespace)
+    goal = 2 * np.sin(X)  # which f meets at X: so the cotangent of w is zero there, and its derivative is not
+
+    def loss(x):
+        return np.sum((namespace["f"](x) - goal) ** 2)
+
+    np.testing.assert_array_equal(fad.grad(loss)(X), 0.0)
+    wanted = np.diag(8 * np.cos(X) ** 2)
+    hessians = [
+        fad.hessian(loss), fad.jacrev(fad.grad(loss)), fad.jacfwd(fad.jacfwd(loss)), fad.jit(fad.hessian(loss)),
+        lambda x: fad.vmap(fad.hessian(loss))(x[None])[0], fad.jacobian(fad.grad(loss), mode="fwd"),
+        lambda x: fad.jacfwd(lambda x: fad.vmap(fad.grad(loss))(x[None])[0])(x),
+    ]  # fmt: skip
+    for hessian in hessians:
+        np.testing.assert_allclose(hessian(X), wanted, atol=1e-12)
+        np.testing.assert_allclose(fad.hvp(loss, (X,), (X,))[1], wanted @ X, atol=1e-12)
+
+
+def test_a_zero_cotangent_takes_no_part_in_an_infinite_partial_at_second_order_either():
+    def f(x):
+        r = np.sqrt(x)
+        r[r > 0] = 1 / r[r > 0]
+        return np.sum(r * x**2)
+
+    x = np.array([0.0, 1.0, 4.0])
+    with np.errstate(all="ignore"):
+        for derivative in (fad.grad(f), fad.jit(fad.grad(f)), lambda x: fad.jvp(fad.grad(f), (x,), (x,))[0]):
+            np.testing.assert_allclose(derivative(x), 1.5 * np.sqrt(x))
+        for hessian in (fad.hessian(f), fad.jit(fad.hessian(f)), fad.jacrev(fad.grad(f))):
+            np.testing.assert_allclose(np.diag(hessian(x))[1:], 0.75 / np.sqrt(x[1:]))
+
+
+def test_a_jacobian_by_columns_does_not_depend_on_where_its_pull_is_zero():
+    def f(x):
+        return np.fft.irfft(np.piecewise(x, [x > 0], [lambda v: 2 * v, lambda v: v]))
+
+    x = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, 1.0]])
+    for jacobian in (fad.jacobian(f), fad.jit(fad.jacobian(f)), lambda x: fad.vmap(fad.jacobian(f))(x[None])[0]):
+        np.testing.assert_allclose(jacobian(x), fad.jacrev(f)(x), atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y = x * 2; y[[0, 1]] = 3", "y = x * 2; y[x > 0] = x[x > 0]", "y = x.copy(); y[1:] *= y[:-1]",
+        "y = x * 0.5; y[x != 1] *= 0.25", "y = np.outer(x, x); np.fill_diagonal(y, x)", "y = x * 2; y[0] = 1",
+        "y = x.copy(); np.place(y, y > 0, 2)", "y = x * np.inf; y[x < 9] = x[x < 9]",
+    ],
+)  # fmt: skip
+def test_derivatives_of_writes_keep_single_precision(text):
+    namespace = {"np": np}
+    exec(f"def f(x):\n    {text}\n    return y", namespace)
+    f, x = namespace["f"], X.astype(np.float32)
+    gradient = fad.grad(lambda x: np.sum(f(x)))
+    with np.errstate(all="ignore"):
+        for found in (
+            fad.jacrev(f)(x), fad.jacfwd(f)(x), fad.jacobian(f)(x), gradient(x), fad.jit(gradient)(x),
+            fad.jacfwd(gradient)(x), fad.vmap(gradient)(x[None]), fad.jit(fad.jacrev(f))(x), fad.jacrev(gradient)(x),
+        ):  # fmt: skip
+            assert found.dtype == np.float32
+
+
+def test_batch_elements_whose_eigenvalues_are_real_take_their_own_way():
+    def f(x):
+        r = np.roots(x.ravel()[:3])
+        return np.piecewise(x, [x > 0], [lambda v: v, lambda v: v * r.size])
+
+    xs = np.array([[1.0, 1.0, 1.0, -3.0], [1.0, -3.0, 1.0, 2.0], [1.0, 1.0, -1.0, -2.0]])
+    np.testing.assert_array_equal(fad.vmap(f)(xs), [f(x) for x in xs])
+
+
+def test_a_function_that_asks_something_else_when_it_runs_again_is_refused():
+    asked = []
+
+    def f(x):
+        asked.append(0)
+        y = x * 1
+        if len(asked) % 2:
+            return y if np.sum(x) > 0 else -y
+        return x[x > 0]
+
+    with pytest.raises(BatchingError, match="does not do the same twice"):
+        fad.vmap(f)(np.stack([X, -X]))

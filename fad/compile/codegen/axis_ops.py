@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 from fad.compile.codegen.llvm import scan
 from fad.compile.codegen.program import Program
 from fad.compile.ir.lowered_ops import NOT_NEGATIVE, PLACE
 from fad.compile.ir.types import F32, F64, INTEGERS, LLVM_TYPE
 from fad.compile.legalize.integer_overflow import CHECK
 from fad.core.graph import Equation, Graph
+from fad.ops.elementwise import add, maximum, minimum, multiply
+from fad.ops.flat_reductions import argmax_p, argmin_p
+from fad.ops.scans import accumulate_p, cumsum_p, recur_p
+from fad.ops.taking import searchsorted_p
 
 _NUMBERS = (F64, F32, *INTEGERS)
 _REAL = (F64, F32)
-_ACCUMULATED = {np.add: "add", np.multiply: "multiply", np.maximum: "maximum", np.minimum: "minimum"}
-_POSITIONS = {"position_of_max": "maximum", "position_of_min": "minimum"}
+_ACCUMULATED = {p.forward: p.name for p in (add, multiply, maximum, minimum)}
+_POSITIONS = {argmax_p: maximum.name, argmin_p: minimum.name}
 
 
 def is_row(graph: Graph, eq: Equation) -> bool:
@@ -29,46 +31,46 @@ def _plan(graph: Graph, eq: Equation) -> tuple[str, Callable, tuple[int, ...]] |
     """Return the name of a kernel, its text, and the extents P, N and Q; None if there is none."""
     types = [graph.types[i] for i in (*eq.ins, *eq.outs)]
     kinds = [LLVM_TYPE.get(t.dtype) for t in types]
-    t, name, p = kinds[0], eq.prim.name, eq.params
+    t, prim, p = kinds[0], eq.prim, eq.params
     if t not in _NUMBERS or any(x.size == 0 for x in types):
         return None
     shape = types[0].shape
-    if name == "search_sorted":
+    if prim is searchsorted_p:
         if kinds[1] != t or len(shape) != 1:
             return None
         right = p["side"] == "right"
         title = f"search_{t}_{'right' if right else 'left'}"
         return title, lambda: scan.search_module(title, t, right), (types[1].size, types[0].size, 1)
-    if name in _POSITIONS and kinds[-1] == "i64":
+    if prim in _POSITIONS and kinds[-1] == "i64":
         extents = _extents(shape, (p["axis"],))
-        title = f"{name}_{t}"
-        return title, lambda: scan.position_module(title, _POSITIONS[name], t), extents
-    if name == PLACE.name:
+        title = f"{prim.name}_{t}"
+        return title, lambda: scan.position_module(title, _POSITIONS[prim], t), extents
+    if prim is PLACE:
         n = types[1].size
         return f"place_{t}", lambda: scan.place_module(f"place_{t}", t), (n, types[0].size // n, 1)
-    if any(k != t for k in kinds[1:]) and name == CHECK.name:
+    if any(k != t for k in kinds[1:]) and prim is CHECK:
         return None
     if kinds[-1] != t:
         return None
-    if name == CHECK.name and (kinds[0] == "i64" or p["how"] == "nonzero"):
+    if prim is CHECK and (kinds[0] == "i64" or p["how"] == "nonzero"):
         title = f"check_{p['how']}_{t}"
         return title, lambda: scan.check_module(title, t, p["how"]), (1, 1, 1)
-    if name == NOT_NEGATIVE.name:
+    if prim is NOT_NEGATIVE:
         return f"negative_{t}", lambda: scan.negative_module(f"negative_{t}", t), (1, types[0].size, 1)
-    how = eq.prim.combines  # of floating-point numbers, sums and extrema are loops that are fused
-    if how == "multiply" or (how not in ("", "add") and t in INTEGERS):
+    combines = prim.combines  # of floating-point numbers, sums and extrema are loops that are fused
+    if combines is multiply or (combines not in (None, add) and t in INTEGERS):
         axis = p["axis"]
         if not axis or axis != tuple(range(axis[0], axis[-1] + 1)):
             return None
-        title = f"fold_{how}_{t}"
-        return title, lambda: scan.fold_module(title, how, t), _extents(shape, axis)
-    if name in ("cumsum_along", "accumulation"):
-        op = "add" if name == "cumsum_along" else _ACCUMULATED.get(p["ufunc"])
+        title = f"fold_{combines.name}_{t}"
+        return title, lambda: scan.fold_module(title, combines.name, t), _extents(shape, axis)
+    if prim in (cumsum_p, accumulate_p):
+        op = add.name if prim is cumsum_p else _ACCUMULATED.get(p["ufunc"])
         extents = _extents(shape, (p["axis"],))
         one = extents[2] == 1
         title = f"accumulate_{op}_{t}{'_one' if one else ''}"
         return None if op is None else (title, lambda: scan.accumulation_module(title, op, t, one), extents)
-    if name == "linear_recurrence" and t in _REAL and kinds[1] == t and types[1].shape == shape:
+    if prim is recur_p and t in _REAL and kinds[1] == t and types[1].shape == shape:
         title = f"recur_{t}{'_back' if p['reverse'] else ''}"
         return title, lambda: scan.recurrence_module(title, t, p["reverse"]), _extents(shape, (p["axis"],))
     return None
@@ -86,7 +88,7 @@ def add_row(program: Program, eq: Equation) -> bool:
         return False
     name, text, extents = plan
     arrays = [program.table.contiguous(i) for i in eq.ins]
-    if eq.prim.name in ("search_sorted", "linear_recurrence"):  # the second one is run along
+    if eq.prim in (searchsorted_p, recur_p):  # the second one is run along
         arrays = arrays[::-1]
     if eq.prim in (NOT_NEGATIVE, CHECK):
         program.failing(Equation(eq.prim, eq.ins, {}, (eq.params["of"],)))

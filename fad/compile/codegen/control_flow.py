@@ -14,7 +14,7 @@ from fad.compile.codegen.llvm import scalar_loop
 from fad.compile.codegen.llvm.control_drivers import BRANCH, LOOP, branch_module, loop_module
 from fad.compile.codegen.nests.row import native_nest
 from fad.compile.codegen.program import Program
-from fad.compile.ir.lowered_ops import VIEWS, copy_p
+from fad.compile.ir.lowered_ops import copy_p
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.schedule.buffers import Body
 from fad.control_flow.loop_layout import Inputs, Loop, Outputs
@@ -32,7 +32,7 @@ def apart(graph: Graph) -> Graph:
     seen: set[int] = set()
     for v in graph.outputs:
         eq = made.get(v)
-        if eq is None or v in seen or eq.prim.name in VIEWS:
+        if eq is None or v in seen or eq.prim.view is not None:
             t = work.types[v]
             v = work.apply(copy_p, (v,), {}, Type(t.shape, t.dtype, t.kind))
         seen.add(v)
@@ -107,7 +107,7 @@ def native_loop(program: Program, eq: Equation) -> bool:
         return True
     graph = apart(loop.body)
     states = list(zip(loop.carry_inputs, Outputs.split(graph.outputs, eq.params).carry, strict=True))
-    until = loop.stop == "cond"  # the driver reads the first of the state in both of its places
+    until = loop.has_condition  # the driver reads the first of the state in both of its places
     fallbacks = list(program.fallbacks)
     body = program.inner(graph, Body(loop.index_input, tuple(states[until:])))
     if body is None:
@@ -163,7 +163,7 @@ def _set_head(program: Program, row: Row, loop: Loop, pairs: list) -> None:
     row.set("limit", loop.length if loop.stop == "length" else _FOREVER)
     if loop.stop == "count":
         row.set_address("count", loop.count)
-    row.set("until", pairs[0][0] if loop.stop == "cond" else -1)
+    row.set("until", pairs[0][0] if loop.has_condition else -1)
     row.set("reverse", int(loop.reverse))
     for o in loop.results.steps:
         row.set_address("done", o)

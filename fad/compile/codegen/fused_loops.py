@@ -9,11 +9,13 @@ import numpy as np
 from fad.compile.codegen.numpy_calls import one_by_one
 from fad.compile.codegen.program import Program
 from fad.compile.ir.kernel import Node
+from fad.compile.ir.lowered_ops import REDUCTIONS
 from fad.compile.ir.types import I64, LLVM_TYPE
 from fad.compile.legalize.conv_layout import MOST_AXES
 from fad.compile.schedule.fusion import Step
 from fad.compile.schedule.split_reductions import in_stages
 from fad.compile.schedule.steps import node_facts
+from fad.ops.reduction import sum_p
 
 _SHORT_ROW, _LONG_ROW = 16, 64  # elements of a row that is slow to begin, and of one that is not
 
@@ -90,7 +92,7 @@ def add_sum(program: Program, step: Step) -> Callable | None:
         else:
             summed = [k for k in summed if k < len(extents) - 1 or extents[k] > 1]
         if len(extents) <= MOST_AXES and summed:
-            combines = "" if eq.prim.combines == "add" else f" {eq.prim.combines}"
+            combines = "" if eq.prim is sum_p else f" {REDUCTIONS[eq.prim].name}"
             how = ("inner" if inner else f"axis{summed[-1]}") + combines
             targets, steps, rest = in_stages(program.memory, outs, extents, strides, summed)
             everything = [*stored, *targets]

@@ -18,19 +18,20 @@ from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import BYTES, LLVM_TYPE
 from fad.compile.schedule.strides import collapse
 from fad.core.graph import Equation, Graph
+from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
 
 _INDEX = {np.dtype(np.int64): "i64", np.dtype(np.int32): "i32"}
 _ADDED = (np.dtype(float), np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.int32))
 MOST_ARRAYS = 3
-NAMES = frozenset({"getitem", "index_add", "index_set", "scatter"})
+_LOOKUPS = frozenset({getitem_p, index_add_p, index_set_p, scatter_p})
 
 
 def is_lookup(graph: Graph, eq: Equation) -> bool:
     """Return whether an operation indexes by integer arrays in a way that native code can."""
     out = graph.types[eq.outs[0]]
-    if eq.prim.name not in NAMES or out.dtype not in LLVM_TYPE:
+    if eq.prim not in _LOOKUPS or out.dtype not in LLVM_TYPE:
         return False
-    if eq.prim.name == "scatter":
+    if eq.prim is scatter_p:
         (index, *more) = eq.params["indices"]
         arrays = [p for p in index if isinstance(p, np.ndarray)] if type(index) is tuple else []
         template: Any = tuple("array" if isinstance(p, np.ndarray) else p for p in index) if arrays else ()
@@ -39,9 +40,9 @@ def is_lookup(graph: Graph, eq: Equation) -> bool:
         shape = out.shape
     else:
         template = eq.params["template"]
-        first = 1 if eq.prim.name == "getitem" else 2
+        first = 1 if eq.prim is getitem_p else 2
         fine = all(graph.types[i].dtype in _INDEX for i in eq.ins[first:])
-        fine = fine and (eq.prim.name != "index_add" or out.dtype in _ADDED)
+        fine = fine and (eq.prim is not index_add_p or out.dtype in _ADDED)
         values, single = eq.ins[:first], not any(graph.types[i].shape for i in eq.ins[first:])
         shape = graph.types[eq.ins[0]].shape
     fine = fine and all(graph.types[i].dtype == out.dtype for i in values)
@@ -84,14 +85,14 @@ def _arrange_index(template: tuple, shape: tuple, single: bool) -> _Arranged | N
 def add_lookup(program: Program, eq: Equation) -> bool:
     """Add the rows of a lookup to a program's table; false if its arrays do not run evenly through memory."""
     o, at = eq.outs[0], program.memory.at
-    if eq.prim.name == "getitem":
+    if eq.prim is getitem_p:
         x, *numbers = eq.ins
         plan = _plan(program, eq.params["template"], (at[x], x), (at[o], o), _arrays(program, numbers))
         if plan is None:
             return False
         _emit(program, eq, "take", plan)
         return True
-    if eq.prim.name == "scatter":
+    if eq.prim is scatter_p:
         v = eq.ins[0]
         template = tuple("array" if isinstance(p, np.ndarray) else p for p in eq.params["indices"][0])
         arrays = [(np.asarray(p), None) for p in eq.params["indices"][0] if isinstance(p, np.ndarray)]
@@ -99,7 +100,7 @@ def add_lookup(program: Program, eq: Equation) -> bool:
     else:
         x, v, *numbers = eq.ins
         template, arrays = eq.params["template"], _arrays(program, numbers)
-        start, how = (program.memory.at[x], x), eq.prim.name.removeprefix("index_")
+        start, how = (program.memory.at[x], x), "add" if eq.prim is index_add_p else "set"
     plan = _plan(program, template, (program.memory.at[o], o), (program.memory.at[v], v), arrays)
     if plan is None or not (program.memory.in_place(start[1], o) or program.table.copy(start, o)):
         return False

@@ -26,7 +26,7 @@ def add_guard(program: Program, step: Step) -> Callable | None:
         width = 8 if t.dtype.kind == "b" else 64
         if (width == 8) == (type(want) is bool):
             program.failing(eq)
-            program.table.begin_row(f"guard{width}", lambda: guard_module(width))
+            program.table.begin_row(f"guard_{width}", lambda: guard_module(width))
             program.table.point_to(i)
             program.table.words.append(int(want))
             return None

@@ -17,7 +17,9 @@ from typing import Any, cast
 import numpy as np
 
 from fad.backends.counterparts import ScipyModule
+from fad.control_flow.stack import pop_p, push_p
 from fad.core.graph import Equation
+from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
 
 _INFIX = frozenset({"+", "-", "*", "/", "**", "@", "<", "<=", ">", ">=", "==", "!=", "//", "%"})
 # Of Python's numbers alone; NumPy's functions are written out for arrays.
@@ -214,7 +216,7 @@ def spell(eq: Equation, ins: list[str], helpers: Helpers, written: Any) -> str:
         return f"{ins[0]} {prim.symbol} {ins[1]}"
     if prim.array_form is not None and prim.symbol is not None:
         return _ON_NUMBERS[prim.symbol].format(*ins)
-    if prim.name == "getitem":
+    if prim is getitem_p:
         return f"{ins[0]}[{_write_index(index_parts(eq.params['template'], ins[1:], written))}]"
     if prim.text is not None:
         return prim.text(*ins, **eq.params)
@@ -223,19 +225,19 @@ def spell(eq: Equation, ins: list[str], helpers: Helpers, written: Any) -> str:
 
 def statements(eq: Equation, ins: list[str], out: str, written: Any) -> list[str] | None:
     """Return the lines of an equation that puts values into an array, or None for one that is a mere call."""
-    name, params = eq.prim.name, eq.params
-    if name == "scatter":
+    prim, params = eq.prim, eq.params
+    if prim is scatter_p:
         made = f"{out} = np.zeros({params['shape']}, {written(params['dtype'])})"
         indices = [index_parts(index, (), written) for index in params["indices"]]
         return [made, *(_write_addition(out, index, v) for index, v in zip(indices, ins, strict=True))]
-    if name == "stack_push":  # a stack is the one below and the values
+    if prim is push_p:  # a stack is the one below and the values
         return [f"{out} = ({', '.join(ins)})"]
-    if name == "stack_pop":
+    if prim is pop_p:
         return [f"{out} = {ins[0]}"]
-    if name not in ("index_add", "index_set"):
+    if prim not in (index_add_p, index_set_p):
         return None
     index = index_parts(params["template"], ins[2:], written)
-    if name == "index_set":
+    if prim is index_set_p:
         return [f"{out} = {ins[0]}.copy()", f"{out}[{_write_index(index)}] = {ins[1]}"]
     return [f"{out} = {ins[0]}.copy()", _write_addition(out, index, ins[1])]
 

@@ -135,7 +135,7 @@ class _Writer:
             before.append(f"{stacks[-1]} = np.{'empty' if loop.stop == 'length' else 'zeros'}({shape}, '{t.dtype}')")
         count = named[loop.count] if loop.stop == "count" else str(loop.length)
         at = inner[loop.index_input] = self.fresh() if loop.needs_number else "_"
-        if loop.stop == "cond":
+        if loop.has_condition:
             head = f"while {inner[loop.carry_inputs[0]]}:"
             before.append(f"{at} = 0")
         else:
@@ -143,13 +143,13 @@ class _Writer:
         for i, o in zip(loop.x_inputs, loop.xs, strict=True):
             inner[i] = f"{named[o]}[{at}]"
         steps = self.lines(body, inner)
-        stored = f"{at}" if loop.stop != "cond" else f"min({at}, {(loop.length or 1) - 1})"
+        stored = f"{at}" if not loop.has_condition else f"min({at}, {(loop.length or 1) - 1})"
         steps += [f"{s}[{stored}] = {inner[v]}" for s, v in zip(stacks, loop.ys, strict=True)]
         new = [(inner[i], inner[v]) for i, v in zip(loop.carry_inputs, loop.carry_outputs, strict=True)]
         new = [(a, b) for a, b in new if a != b]
         if new:
             steps.append(f"{', '.join(a for a, _ in new)} = {', '.join(b for _, b in new)}")
-        if loop.stop == "cond":
+        if loop.has_condition:
             steps.append(f"{at} += 1")
         results = [*[inner[i] for i in loop.carry_inputs], *stacks, at]
         named.update(zip(eq.outs, results, strict=False))

@@ -25,13 +25,17 @@ from fad.compile.codegen.slices import add_slices
 from fad.compile.codegen.special_functions import add_special, is_special
 from fad.compile.codegen.stacks import add_pop, add_push
 from fad.compile.ir.expressions import template
-from fad.compile.ir.lowered_ops import ADDED_PRODUCT, BLOCK_PRODUCT, COMPLEX, PIECES, REDUCTIONS, VIEWS
+from fad.compile.ir.lowered_ops import ADDED_PRODUCT, BLOCK_PRODUCT, COMPLEX, PIECES, REDUCTIONS
 from fad.compile.ir.slice_writes import left_out
 from fad.compile.ir.types import LLVM_TYPE
 from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
 from fad.compile.schedule.fusion import Step
 from fad.core.cotangent import is_basic
 from fad.core.graph import GUARD, Equation, Graph
+from fad.ops.contraction import matmul
+from fad.ops.indexing import getitem_p, index_add_p, scatter_p
+from fad.ops.reduction import sum_p
+from fad.ops.structural import concatenate_p, reshape_p
 
 _REAL = (np.dtype(float), np.dtype(np.float32))
 _COUNTED = (np.dtype(bool), np.dtype(np.int32), np.dtype(np.int64))
@@ -55,16 +59,16 @@ def _is_in_slices(graph: Graph, eq: Equation) -> bool:
     out = graph.types[eq.outs[0]]
     if eq.prim is COMPLEX:
         return bool(out.size)
-    if eq.prim.name not in PIECES or out.dtype not in LLVM_TYPE or 0 in out.shape:
+    if eq.prim not in PIECES or out.dtype not in LLVM_TYPE or 0 in out.shape:
         return False
     if any(graph.types[i].dtype != out.dtype for i in eq.ins):
         return False
-    if eq.prim.name == "scatter":
+    if eq.prim is scatter_p:
         indices = eq.params["indices"]
         return all(map(is_basic, indices)) and (out.dtype in _REAL or left_out(indices, out.shape) is not None)
-    if out.dtype not in _REAL and eq.prim.name == "index_add":
+    if out.dtype not in _REAL and eq.prim is index_add_p:
         return False
-    return eq.prim.name == "join" or _is_basic(eq.params["template"])
+    return eq.prim is concatenate_p or _is_basic(eq.params["template"])
 
 
 def _is_basic(index: tuple) -> bool:
@@ -72,23 +76,23 @@ def _is_basic(index: tuple) -> bool:
 
 
 def _is_view(graph: Graph, eq: Equation) -> bool:
-    return eq.prim.name in VIEWS and (eq.prim.name != "getitem" or _is_basic(eq.params["template"]))
+    return eq.prim.view is not None and (eq.prim is not getitem_p or _is_basic(eq.params["template"]))
 
 
 def _is_sum(graph: Graph, eq: Equation) -> bool:
-    if eq.prim.name not in REDUCTIONS or not eq.params["axis"]:
+    if eq.prim not in REDUCTIONS or not eq.params["axis"]:
         return False
     x, out = graph.types[eq.ins[0]], graph.types[eq.outs[0]]
     if out.dtype in _REAL:
         return x.dtype == out.dtype and bool(x.size)
-    return eq.prim.name == "sum_over" and out.dtype == np.int64 and x.dtype in _COUNTED and bool(x.size)
+    return eq.prim is sum_p and out.dtype == np.int64 and x.dtype in _COUNTED and bool(x.size)
 
 
 def _is_matmul(graph: Graph, eq: Equation) -> bool:
     out = graph.types[eq.outs[0]].dtype
     if eq.prim in (ADDED_PRODUCT, BLOCK_PRODUCT):
         return out in _REAL
-    return eq.prim.name == "matmul" and out in _REAL and all(graph.types[i].dtype == out for i in eq.ins)
+    return eq.prim is matmul and out in _REAL and all(graph.types[i].dtype == out for i in eq.ins)
 
 
 def _or_in_numpy(add: Callable[[Program, Equation], bool]) -> Emit:
@@ -124,7 +128,7 @@ def _add_control_flow(program: Program, step: Step) -> Callable | None:
 def _call(program: Program, step: Step) -> Callable | None:
     """Call NumPy; but a view that has no memory of its own to show is a copy."""
     eq = step.equations[0]
-    copied = eq.prim.name == "reshape_to" and program.table.reshape(eq)
+    copied = eq.prim is reshape_p and program.table.reshape(eq)
     return None if copied else numpy_call(program, eq)
 
 

@@ -12,6 +12,8 @@ from fad.compile.ir.lowered_ops import COMPLEX
 from fad.compile.ir.slice_writes import left_out, outside, with_ellipsis
 from fad.compile.legalize.conv_layout import MOST_AXES
 from fad.compile.schedule.fusion import Step
+from fad.ops.indexing import index_add_p, scatter_p
+from fad.ops.structural import concatenate_p
 
 
 def add_slices(program: Program, step: Step) -> Callable | None:
@@ -20,7 +22,7 @@ def add_slices(program: Program, step: Step) -> Callable | None:
     o = eq.outs[0]
     target = program.memory.at[o]
     writes = []  # (array, value it belongs to or None, place in the target, add)
-    if eq.prim.name == "join":
+    if eq.prim is concatenate_p:
         start, axis = 0, eq.params["axis"]
         for i in eq.ins:
             stop = start + program.memory.at[i].shape[axis]
@@ -29,7 +31,7 @@ def add_slices(program: Program, step: Step) -> Callable | None:
     elif eq.prim is COMPLEX:
         for i, part in zip(eq.ins, (target.real, target.imag), strict=True):
             writes.append((program.memory.at[i], i, part, False))
-    elif eq.prim.name == "scatter":
+    elif eq.prim is scatter_p:
         indices = eq.params["indices"]
         rest = left_out(indices, target.shape)
         apart = rest is not None
@@ -42,7 +44,7 @@ def add_slices(program: Program, step: Step) -> Callable | None:
     else:
         if not program.memory.in_place(eq.ins[0], o):
             writes.append((program.memory.at[eq.ins[0]], eq.ins[0], (), False))
-        writes.append((program.memory.at[eq.ins[1]], eq.ins[1], eq.params["template"], eq.prim.name == "index_add"))
+        writes.append((program.memory.at[eq.ins[1]], eq.ins[1], eq.params["template"], eq.prim is index_add_p))
     places = [index if type(index) is np.ndarray else target[with_ellipsis(index)] for _, _, index, _ in writes]
     layouts = [
         program.table.layout(place.shape, [source, place]) for (source, *_), place in zip(writes, places, strict=True)

@@ -8,20 +8,23 @@ import numpy as np
 
 from fad.core.primitive import Primitive
 from fad.ops.conv import conv_input_p, conv_kernel_p, conv_p
+from fad.ops.indexing import index_add_p, index_set_p, scatter_p
 from fad.ops.reduction import max_p, min_p, sum_p
+from fad.ops.structural import concatenate_p
 
 # --- sets of operations that several stages know ----------------------------------------------------------------------
 
-PIECES = frozenset({"scatter", "join", "index_set", "index_add"})
-REDUCTIONS = {p.name: p.combines for p in (sum_p, max_p, min_p)}  # those that are loops, and how these combine elements
-VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem", "real_part", "imag_part"})
+PIECES = frozenset({scatter_p, concatenate_p, index_set_p, index_add_p})
+# Reductions that are loops, and how these combine two elements.
+REDUCTIONS: dict[Primitive, Primitive] = {p: p.combines for p in (sum_p, max_p, min_p)}
 
 # --- copies, sums and parts -------------------------------------------------------------------------------------------
 
 # A result that is somebody else's memory is copied; the copy is fused with what is computed beside it.
 copy_p = Primitive(
-    "copy", lambda x: x.copy() if isinstance(x, np.ndarray) else x, archetype="elementwise", lower="{0}", cheap=True
-)
+    "materialise", lambda x: x.copy() if isinstance(x, np.ndarray) else x, archetype="elementwise", lower="{0}",
+    cheap=True,
+)  # fmt: skip
 
 # ``base + factor * (x @ y)``; an operation of lowered programs alone.
 ADDED_PRODUCT = Primitive(

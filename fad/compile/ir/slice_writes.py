@@ -8,20 +8,22 @@ from typing import Any
 import numpy as np
 
 from fad.core.graph import Equation, Graph
+from fad.ops.indexing import getitem_p, scatter_p
+from fad.ops.structural import concatenate_p
 
 _MOST_PIECES, _MOST_COUNTED = 100, 1 << 20  # of pieces that are looked at all together, and the places of each
 
 
 def find_placed_pieces(graph: Graph, eq: Equation) -> list[tuple[int, tuple]]:
     """Return the operands that are copied, not added, with the index at which each of them stands in the result."""
-    if eq.prim.name == "join":
+    if eq.prim is concatenate_p:
         found, start, axis = [], 0, eq.params["axis"]
         for i in eq.ins:
             stop = start + graph.types[i].shape[axis]
             found.append((i, ((slice(None),) * axis + (slice(start, stop),))))
             start = stop
         return found
-    if eq.prim.name == "scatter":
+    if eq.prim is scatter_p:
         indices, shape = eq.params["indices"], graph.types[eq.outs[0]].shape
         if left_out(indices, shape) is not None:
             return [(i, with_ellipsis(index)) for i, index in zip(eq.ins, indices, strict=True)]
@@ -130,6 +132,6 @@ def data_address(array: Any) -> int:
 
 def view_of(eq: Equation, array: Any) -> Any:
     """Return what an operation makes of an array without copying: a view, of a single number as well."""
-    if eq.prim.name == "getitem":
+    if eq.prim is getitem_p:
         return array[with_ellipsis(eq.params["template"])]
     return eq.prim.forward(array, **eq.params)

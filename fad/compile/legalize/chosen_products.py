@@ -11,8 +11,12 @@ import numpy as np
 from fad.compile.ir.lowered_ops import BLOCK_PRODUCT, CHOSEN_PRODUCT
 from fad.compile.legalize.integer_overflow import CHECK
 from fad.core.graph import SCALAR, Equation, Graph, Type
-from fad.core.primitive import REGISTRY
 from fad.core.rewriter import Rewriting
+from fad.ops.contraction import matmul
+from fad.ops.conversion import astype_p
+from fad.ops.elementwise import isfinite, multiply
+from fad.ops.reduction import sum_p
+from fad.ops.selection import where_p
 
 
 def expand_chosen_products(graph: Graph) -> Graph:
@@ -32,14 +36,14 @@ def _expand(work: Rewriting, eq: Equation) -> None:
     (x, mask, y), (z,) = eq.ins, eq.outs
     t, result = work.types[x], work.types[z]
     zero, work.place = work.number(0, t.dtype), eq.place
-    chosen = work.new("where_select", (mask, x, zero), {}, t.shape, t.dtype)
+    chosen = work.new(where_p, (mask, x, zero), {}, t.shape, t.dtype)
     blocks = eq.params["blocks"]
-    prim, params = REGISTRY["matmul"], {}
+    prim, params = matmul, {}
     if blocks is not None:
         prim, params = BLOCK_PRODUCT, {"blocks": blocks, "of": "terms"}
     work.equations.append(Equation(prim, (chosen, y), params, eq.outs, eq.place))
-    zeros = work.new("multiply", (z, zero), {}, result.shape, t.dtype)
-    total = work.new("sum_over", (zeros,), {"axis": (0, 1), "keepdims": False}, (), t.dtype)
-    finite = work.new("isfinite", (total,), {}, (), np.bool_)
-    number = work.new("convert", (finite,), {"dtype": np.dtype(np.int64)}, (), np.int64)
+    zeros = work.new(multiply, (z, zero), {}, result.shape, t.dtype)
+    total = work.new(sum_p, (zeros,), {"axis": (0, 1), "keepdims": False}, (), t.dtype)
+    finite = work.new(isfinite, (total,), {}, (), np.bool_)
+    number = work.new(astype_p, (finite,), {"dtype": np.dtype(np.int64)}, (), np.int64)
     work.apply(CHECK, (number,), {"how": "nonzero", "of": z}, Type((), np.dtype(np.int64), SCALAR))

@@ -15,8 +15,12 @@ import numpy as np
 
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import Equation, Graph
-from fad.core.primitive import REGISTRY
 from fad.core.rewriter import Rewriting, rename
+from fad.ops.contraction import matmul
+from fad.ops.elementwise import add, multiply
+from fad.ops.indexing import getitem_p
+from fad.ops.reduction import sum_p
+from fad.ops.structural import concatenate_p, reshape_p, transpose_p
 
 _SHORTEST = 32  # elements of a column: a shorter one is no loop worth its call
 _MOST = 128  # columns
@@ -27,7 +31,7 @@ _UNIT_AXES = (Ellipsis, None, 0, slice(None))
 
 def multiply_by_columns(graph: Graph) -> Graph:
     """Rewrite the products of vectors with matrices that are joined of columns, where nothing else reads these."""
-    if not any(eq.prim.name == "join" and _is_of_columns(graph, eq) for eq in graph.equations):
+    if not any(eq.prim is concatenate_p and _is_of_columns(graph, eq) for eq in graph.equations):
         return graph
     work = _Rewriter(graph)
     return drop_dead(work.run())
@@ -68,7 +72,7 @@ class _Rewriter(Rewriting):
             if found is not None:
                 self.line[eq.outs[0]] = found
                 eq = Equation(
-                    REGISTRY["reshape_to"], (found,), {"shape": self.types[eq.outs[0]].shape}, eq.outs, eq.place
+                    reshape_p, (found,), {"shape": self.types[eq.outs[0]].shape}, eq.outs, eq.place
                 )
             self.equations.append(eq)
         outputs = [alias.get(i, i) for i in self.graph.outputs]
@@ -76,18 +80,18 @@ class _Rewriter(Rewriting):
 
     def rewrite(self, eq: Equation) -> int | None:
         """Return a vector that has the elements of an equation's result, if there is one."""
-        name = eq.prim.name
-        if name in ("reshape_to", "getitem"):
+        prim = eq.prim
+        if prim in (reshape_p, getitem_p):
             return self.column_of_outer(eq) if eq.ins[0] in self.outer else self.same_elements(eq)
-        if name == "join" and _is_of_columns(self.graph, eq) and self.is_multiplied(eq.outs[0], 0) is not None:
+        if prim is concatenate_p and _is_of_columns(self.graph, eq) and self.is_multiplied(eq.outs[0], 0) is not None:
             self.columns[eq.outs[0]] = eq.params["axis"], list(map(self.vector, eq.ins))
-        elif name == "permute" and eq.ins[0] in self.columns and eq.params["axes"] == (1, 0):
+        elif prim is transpose_p and eq.ins[0] in self.columns and eq.params["axes"] == (1, 0):
             axis, parts = self.columns[eq.ins[0]]
             self.columns[eq.outs[0]] = 1 - axis, parts
-        elif name == "multiply":
+        elif prim is multiply:
             self.factors[eq.outs[0]] = eq.ins
             self.note_outer(eq)
-        elif name == "matmul" and not self.columns.keys().isdisjoint(eq.ins):
+        elif prim is matmul and not self.columns.keys().isdisjoint(eq.ins):
             return self.product(eq)
         return None
 
@@ -98,9 +102,9 @@ class _Rewriter(Rewriting):
             return None
         for eq in readers:
             more: int | None = None
-            if eq.prim.name == "permute" and eq.params["axes"] == (1, 0):
+            if eq.prim is transpose_p and eq.params["axes"] == (1, 0):
                 more = self.is_multiplied(eq.outs[0], depth + 1)
-            elif eq.prim.name == "matmul":
+            elif eq.prim is matmul:
                 shapes = [self.graph.types[k].shape for k in eq.ins if k != i]
                 same = all(self.graph.types[k].dtype == self.graph.types[eq.outs[0]].dtype for k in eq.ins)
                 more = 1 if same and len(shapes) == 1 and _is_line(shapes[0]) and _is_line(self.shape_of(eq)) else None
@@ -118,12 +122,12 @@ class _Rewriter(Rewriting):
             return i
         if i not in self.line:
             size = self.types[i].size
-            self.line[i] = self.new("reshape_to", (i,), {"shape": (size,)}, (size,), self.types[i].dtype)
+            self.line[i] = self.new(reshape_p, (i,), {"shape": (size,)}, (size,), self.types[i].dtype)
         return self.line[i]
 
     def element(self, i: int, j: int) -> int:
         if (i, j) not in self.elements:
-            self.elements[i, j] = self.new("getitem", (i,), {"template": (j,)}, (), self.types[i].dtype)
+            self.elements[i, j] = self.new(getitem_p, (i,), {"template": (j,)}, (), self.types[i].dtype)
         return self.elements[i, j]
 
     def same_elements(self, eq: Equation) -> int | None:
@@ -133,7 +137,7 @@ class _Rewriter(Rewriting):
             return None
         if self.types[i].size != self.graph.types[eq.outs[0]].size or self.types[i].size < 2:
             return None
-        if eq.prim.name == "getitem" and not all(part in _UNIT_AXES for part in eq.params["template"]):
+        if eq.prim is getitem_p and not all(part in _UNIT_AXES for part in eq.params["template"]):
             return None
         return i if len(self.types[i].shape) == 1 else self.line.get(i)
 
@@ -146,9 +150,9 @@ class _Rewriter(Rewriting):
             return self.sum_of_multiples(columns, [self.element(v, j) for j in range(len(columns))])
         parts = []
         for y in self.times(columns, v):
-            y = self.new("sum_over", (y,), {"axis": (0,), "keepdims": False}, (), dtype)
-            parts.append(self.new("reshape_to", (y,), {"shape": (1,)}, (1,), dtype))
-        return self.new("join", tuple(parts), {"axis": 0}, (len(parts),), dtype)
+            y = self.new(sum_p, (y,), {"axis": (0,), "keepdims": False}, (), dtype)
+            parts.append(self.new(reshape_p, (y,), {"shape": (1,)}, (1,), dtype))
+        return self.new(concatenate_p, tuple(parts), {"axis": 0}, (len(parts),), dtype)
 
     def sum_of_multiples(self, columns: list[int], numbers: list[int]) -> int:
         """Return the sum of columns times numbers; powers are computed once more, each where it is added.
@@ -163,9 +167,9 @@ class _Rewriter(Rewriting):
         for column, number in sorted(zip(columns, numbers, strict=True)):
             if column in factors:
                 before, factor = factors[column]
-                again[column] = self.new("multiply", (again.get(before, before), factor), {}, t.shape, t.dtype)
-            term = self.new("multiply", (again.get(column, column), number), {}, t.shape, t.dtype)
-            total = term if total is None else self.new("add", (total, term), {}, t.shape, t.dtype)
+                again[column] = self.new(multiply, (again.get(before, before), factor), {}, t.shape, t.dtype)
+            term = self.new(multiply, (again.get(column, column), number), {}, t.shape, t.dtype)
+            total = term if total is None else self.new(add, (total, term), {}, t.shape, t.dtype)
         assert total is not None  # there are two columns at least
         return total
 
@@ -179,7 +183,7 @@ class _Rewriter(Rewriting):
         shape, dtype = self.types[columns[0]].shape, self.types[v].dtype
         for column in sorted(columns):
             before, factor = factors.get(column, (column, v))
-            found[column] = self.new("multiply", (found.get(before, before), factor), {}, shape, dtype)
+            found[column] = self.new(multiply, (found.get(before, before), factor), {}, shape, dtype)
         return [found[column] for column in columns]
 
     def chain(self, columns: list[int]) -> dict[int, tuple[int, int]]:
@@ -216,12 +220,12 @@ class _Rewriter(Rewriting):
         vectors = self.outer[eq.ins[0]]
         whole = vectors[1 - axis]
         ins = whole, self.element(vectors[axis], j)
-        return self.new("multiply", ins, {}, self.types[whole].shape, self.types[eq.outs[0]].dtype)
+        return self.new(multiply, ins, {}, self.types[whole].shape, self.types[eq.outs[0]].dtype)
 
 
 def _place(eq: Equation, shape: tuple) -> tuple[int, int] | None:
     """Return which column (axis 1, its number) or row (axis 0) of a matrix an equation reads; None if it reads more."""
-    index = eq.params["template"] if eq.prim.name == "getitem" and len(eq.ins) == 1 else ()
+    index = eq.params["template"] if eq.prim is getitem_p and len(eq.ins) == 1 else ()
     if len(index) != 2:
         return None
     for axis, n in enumerate(shape):

@@ -18,11 +18,17 @@ from fad.compile.ir.lowered_ops import FORWARD, INPUT, KERNEL, REDUCTIONS
 from fad.compile.ir.slice_writes import as_slices
 from fad.compile.machine.cpu import register_bytes
 from fad.core.graph import Equation, Graph
-from fad.core.primitive import REGISTRY, Primitive
+from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
+from fad.ops.contraction import matmul
+from fad.ops.conv import conv_input_p, conv_kernel_p, conv_p
+from fad.ops.conversion import astype_p
+from fad.ops.indexing import getitem_p, scatter_p
+from fad.ops.reduction import sum_p
+from fad.ops.structural import concatenate_p, reshape_p, transpose_p
 from fad.ops.windows import margins
 
-_CONVOLUTIONS = ("convolution", "convolution_input", "convolution_kernel")
+_CONVOLUTIONS = (conv_p, conv_input_p, conv_kernel_p)
 MOST_AXES = 4
 _REAL = (np.dtype(float), np.dtype(np.float32))
 MOST_WEIGHTS = 1 << 19  # bytes, from which on places of one vector each are done by BLAS
@@ -31,7 +37,7 @@ SMALL = 10**6  # multiplications that are done here even if most of each vector 
 
 def move_batch_innermost(graph: Graph) -> Graph:
     """Write convolutions as operations with kernels, and what stands around them in the same order of axes."""
-    if not any(eq.prim.name in _CONVOLUTIONS for eq in graph.equations):
+    if not any(eq.prim in _CONVOLUTIONS for eq in graph.equations):
         return graph
     work = _Rewriter(graph)
     for eq in graph.equations:
@@ -50,8 +56,8 @@ class _Rewriter(Rewriting):
         self.known: dict[tuple, int] = {}
 
     def equation(self, eq: Equation) -> None:
-        rule = _RULES.get(eq.prim.name)
-        if eq.prim.name not in _CONVOLUTIONS and not any(i in self.permuted for i in eq.ins):
+        rule = _RULES.get(eq.prim)
+        if eq.prim not in _CONVOLUTIONS and not any(i in self.permuted for i in eq.ins):
             rule = None
         elif rule is None and len(eq.outs) == 1 and template(self.graph, eq, self.graph.constants) is not None:
             rule = _elementwise
@@ -65,10 +71,10 @@ class _Rewriter(Rewriting):
         if i in self.missing:
             self.missing.discard(i)
             axes, j = self.permuted[i]
-            t, permute = self.types[i], REGISTRY["permute"]
+            t, permute = self.types[i], transpose_p
             if i in self.outputs:  # a result is no view
                 view = self.new(permute, (j,), {"axes": axes}, t.shape, t.dtype)
-                self.equations.append(Equation(REGISTRY["convert"], (view,), {"dtype": t.dtype}, (i,)))
+                self.equations.append(Equation(astype_p, (view,), {"dtype": t.dtype}, (i,)))
             else:
                 self.equations.append(Equation(permute, (j,), {"axes": axes}, (i,)))
         return i
@@ -98,9 +104,9 @@ class _Rewriter(Rewriting):
             x = self.plain(i)
             shape = (1,) * (len(axes) - len(t.shape)) + t.shape
             if shape != t.shape:
-                x = self.new(REGISTRY["reshape_to"], (x,), {"shape": shape}, shape, t.dtype)
+                x = self.new(reshape_p, (x,), {"shape": shape}, shape, t.dtype)
             back = tuple([axes.index(d) for d in range(len(axes))])
-            self.known[key] = self.new(REGISTRY["permute"], (x,), {"axes": back}, _turn(shape, axes), t.dtype)
+            self.known[key] = self.new(transpose_p, (x,), {"axes": back}, _turn(shape, axes), t.dtype)
         return self.known[key]
 
     def even(self, i: int, axes: tuple) -> int:
@@ -111,7 +117,7 @@ class _Rewriter(Rewriting):
         key = (i, axes, "even")
         if key not in self.known:
             t = self.types[x]  # a join is not fused with what reads it
-            self.known[key] = self.new(REGISTRY["join"], (x,), {"axis": 0}, t.shape, t.dtype)
+            self.known[key] = self.new(concatenate_p, (x,), {"axis": 0}, t.shape, t.dtype)
         return self.known[key]
 
     def axes(self, i: int) -> tuple:
@@ -131,23 +137,23 @@ def _turn(parts: Any, axes: tuple) -> tuple:
 
 def _convolution(work: _Rewriter, eq: Equation) -> bool:
     types, p = work.types, eq.params
-    x, name, rank = types[eq.ins[0]], eq.prim.name, len(types[eq.ins[0]].shape)
+    x, prim, rank = types[eq.ins[0]], eq.prim, len(types[eq.ins[0]].shape)
     last = (rank - 1, *range(rank - 1))
     if not is_real(work.graph, eq):
         return False
-    if _is_pointwise(p, types[eq.outs[0] if name == "convolution_kernel" else eq.ins[1]].shape[2:]):
+    if _is_pointwise(p, types[eq.outs[0] if prim is conv_kernel_p else eq.ins[1]].shape[2:]):
         return _pointwise(work, eq, last)
     inner = can_lay(work.graph, eq)
     if inner is None:
         return False
     axes = last if inner == "examples" else tuple(range(rank))
     options = {"inner": inner, **{k: p[k] for k in ("stride", "dilation", "groups")}}
-    if name == "convolution_kernel":
+    if prim is conv_kernel_p:
         ins = (_pad(work, eq.ins[0], axes, p["padding"]), _pad(work, eq.ins[1], axes))
         work.equations.append(Equation(KERNEL, ins, {**options, "kernel": p["kernel"]}, eq.outs, eq.place))
         return True
     work.plain(eq.ins[1])
-    if name == "convolution":
+    if prim is conv_p:
         ins = (_pad(work, eq.ins[0], axes, p["padding"]), eq.ins[1])
         return work.result(eq, FORWARD, ins, options, axes)
     wide = margins(p["size"], x.shape[2:], types[eq.ins[1]].shape[2:], p)
@@ -163,10 +169,10 @@ def _by_channel(work: _Rewriter, w: int, groups: int) -> int:
         t = work.types[w]
         rows, channels, *kernel = t.shape
         shape = (groups, rows // groups, channels, *kernel)
-        y = work.new(REGISTRY["reshape_to"], (w,), {"shape": shape}, shape, t.dtype)
+        y = work.new(reshape_p, (w,), {"shape": shape}, shape, t.dtype)
         axes = (0, 2, 1, *range(3, len(shape)))
-        y = work.new(REGISTRY["permute"], (y,), {"axes": axes}, tuple([shape[a] for a in axes]), t.dtype)
-        work.known[key] = work.new(REGISTRY["convert"], (y,), {"dtype": t.dtype}, work.types[y].shape, t.dtype)
+        y = work.new(transpose_p, (y,), {"axes": axes}, tuple([shape[a] for a in axes]), t.dtype)
+        work.known[key] = work.new(astype_p, (y,), {"dtype": t.dtype}, work.types[y].shape, t.dtype)
     return work.known[key]
 
 
@@ -176,20 +182,20 @@ def _is_pointwise(p: dict, kernel: tuple) -> bool:
 
 def _pointwise(work: _Rewriter, eq: Equation, last: tuple) -> bool:
     """Write a convolution with windows of one place as a matrix product: of all places, or for each example."""
-    types, name, o = work.types, eq.prim.name, eq.outs[0]
+    types, prim, o = work.types, eq.prim, eq.outs[0]
     together = any(i in work.permuted and work.axes(i) == last for i in eq.ins)
     axes = last if together else tuple(range(len(last)))
-    if name == "convolution_kernel":
+    if prim is conv_kernel_p:
         x, c = (_matrix(work, work.like(i, axes), together) for i in eq.ins)
         z = _product(work, c, _transpose(work, x))
         if not together:
             shape = types[z].shape[1:]
-            z = work.new(REGISTRY["sum_over"], (z,), {"axis": (0,), "keepdims": False}, shape, types[z].dtype)
-        return work.result(eq, REGISTRY["reshape_to"], (z,), {"shape": types[o].shape}, tuple(range(len(last))))
+            z = work.new(sum_p, (z,), {"axis": (0,), "keepdims": False}, shape, types[z].dtype)
+        return work.result(eq, reshape_p, (z,), {"shape": types[o].shape}, tuple(range(len(last))))
     w = _matrix(work, work.plain(eq.ins[1]), True)
-    w = _transpose(work, w) if name == "convolution_input" else w
+    w = _transpose(work, w) if prim is conv_input_p else w
     z = _product(work, w, _matrix(work, work.like(eq.ins[0], axes), together))
-    return work.result(eq, REGISTRY["reshape_to"], (z,), {"shape": _turn(types[o].shape, axes)}, axes)
+    return work.result(eq, reshape_p, (z,), {"shape": _turn(types[o].shape, axes)}, axes)
 
 
 def _matrix(work: _Rewriter, i: int, together: bool) -> int:
@@ -197,19 +203,19 @@ def _matrix(work: _Rewriter, i: int, together: bool) -> int:
     shape, dtype = work.types[i].shape, work.types[i].dtype
     kept = 1 if together else 2
     shape = (*shape[:kept], math.prod(shape[kept:]))
-    return work.new(REGISTRY["reshape_to"], (i,), {"shape": shape}, shape, dtype)
+    return work.new(reshape_p, (i,), {"shape": shape}, shape, dtype)
 
 
 def _transpose(work: _Rewriter, i: int) -> int:
     t = work.types[i]
     rank = len(t.shape)
     axes = (*range(rank - 2), rank - 1, rank - 2)
-    return work.new(REGISTRY["permute"], (i,), {"axes": axes}, tuple([t.shape[a] for a in axes]), t.dtype)
+    return work.new(transpose_p, (i,), {"axes": axes}, tuple([t.shape[a] for a in axes]), t.dtype)
 
 
 def _product(work: _Rewriter, x: int, y: int) -> int:
     a, b = work.types[x], work.types[y]
-    return work.new(REGISTRY["matmul"], (x, y), {}, (*b.shape[:-2], a.shape[-2], b.shape[-1]), a.dtype)
+    return work.new(matmul, (x, y), {}, (*b.shape[:-2], a.shape[-2], b.shape[-1]), a.dtype)
 
 
 def _pad(work: _Rewriter, i: int, axes: tuple, padding: Any = ()) -> int:
@@ -225,7 +231,7 @@ def _pad(work: _Rewriter, i: int, axes: tuple, padding: Any = ()) -> int:
             whole = [lo + n + hi for n, (lo, hi) in zip(t.shape, frame, strict=True)]
             index = [slice(lo, lo + n) if lo or hi else slice(None) for n, (lo, hi) in zip(t.shape, frame, strict=True)]
             params = {"shape": _turn(whole, axes), "dtype": t.dtype, "indices": (_turn(index, axes),)}
-            x = work.new(REGISTRY["scatter"], (x,), params, params["shape"], t.dtype)
+            x = work.new(scatter_p, (x,), params, params["shape"], t.dtype)
         work.known[key] = x
     return work.known[key]
 
@@ -285,8 +291,8 @@ def _permute(work: _Rewriter, eq: Equation) -> bool:
 
 
 _RULES = {
-    **dict.fromkeys(_CONVOLUTIONS, _convolution), **dict.fromkeys(REDUCTIONS, _reduction), "getitem": _getitem,
-    "scatter": _scatter, "join": _join, "permute": _permute,
+    **dict.fromkeys(_CONVOLUTIONS, _convolution), **dict.fromkeys(REDUCTIONS, _reduction), getitem_p: _getitem,
+    scatter_p: _scatter, concatenate_p: _join, transpose_p: _permute,
 }  # fmt: skip
 
 
@@ -302,10 +308,10 @@ def can_lay(graph: Graph, eq: Equation) -> str | None:
     if not register_bytes():
         return None
     lanes = register_bytes() // types[-1].dtype.itemsize
-    output = types[{"convolution": 2, "convolution_input": 0, "convolution_kernel": 1}[eq.prim.name]].shape
+    output = types[{conv_p: 2, conv_input_p: 0, conv_kernel_p: 1}[eq.prim]].shape
     n, last = output[0], output[-1]
     filled = last / (-(-last // lanes) * lanes) if eq.params["stride"][-1] == 1 else 0.0  # of the vectors
-    kernel = types[2 if eq.prim.name == "convolution_kernel" else 1]
+    kernel = types[2 if eq.prim is conv_kernel_p else 1]
     many = kernel.nbytes > MOST_WEIGHTS  # they are read once for each row of vectors
     if 2 * n >= lanes and n / (-(-n // lanes) * lanes) >= 0.8 * filled:
         return "examples" if n > lanes or not many else None

@@ -17,7 +17,33 @@ from fad.compile.legalize.pairwise_distances import sum_over_pairs
 from fad.core.graph import SCALAR, Equation, Graph, Type
 from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
+from fad.ops.complexes import imag_p, real_p
+from fad.ops.contraction import contract_p, matmul
+from fad.ops.conversion import astype_p
 from fad.ops.einsum import pair_plan
+from fad.ops.elementwise import (
+    add,
+    divide,
+    equal,
+    exp,
+    isfinite,
+    log,
+    multiply,
+    not_equal,
+    positive,
+    power,
+    rint,
+    sqrt,
+    subtract,
+)
+from fad.ops.flat_reductions import all_p, any_p, argmax_p, argmin_p, count_p
+from fad.ops.indexing import scatter_p
+from fad.ops.norms import norm_p
+from fad.ops.padding import pad_p
+from fad.ops.reduction import fmax_p, fmin_p, logsumexp_p, max_p, min_p, prod_p, sum_p
+from fad.ops.selection import round_p, where_p
+from fad.ops.statistics import variance_p
+from fad.ops.structural import reshape_p, transpose_p
 
 _REAL = (np.dtype(float), np.dtype(np.float32))
 _COUNTED = (*_REAL, np.dtype(bool), np.dtype(np.int64), np.dtype(np.int32))
@@ -29,11 +55,11 @@ _TRUTH, _NUMBER = np.dtype(bool), np.dtype(np.int64)
 
 def decompose(graph: Graph) -> Graph:
     """Write what has no kernel as operations that have one, in the bodies of loops and branches as well."""
-    if not any(eq.prim.name in _RULES or eq.prim.archetype in ("loop", "branch") for eq in graph.equations):
+    if not any(_rule_of(eq) or eq.prim.archetype in ("loop", "branch") for eq in graph.equations):
         return graph
     work = _Writer(graph)
     for eq in graph.equations:
-        rule = _RULES.get(eq.prim.name)
+        rule = _rule_of(eq)
         if rule is None or len(eq.outs) != 1 or not rule(work, eq):
             work.equations.append(_with_bodies(eq))
     return work.finish()
@@ -55,26 +81,26 @@ class _Writer(Rewriting):
     def type(self, i: int) -> Type:
         return self.types[i]
 
-    def do(self, name: str, *ins: int, shape: tuple | None = None, dtype: Any = None, **params: Any) -> int:
+    def do(self, prim: Primitive, *ins: int, shape: tuple | None = None, dtype: Any = None, **params: Any) -> int:
         """Apply an operation; the shape of its result is that of its operands broadcast, its dtype the first one's."""
-        if name == "reshape_to":
+        if prim is reshape_p:
             params["shape"] = shape
-        elif name == "convert":
+        elif prim is astype_p:
             params["dtype"] = dtype
         if shape is None:
             shape = np.broadcast_shapes(*[self.types[i].shape for i in ins])
-        return self.new(name, ins, params, shape, dtype or self.types[ins[0]].dtype)
+        return self.new(prim, ins, params, shape, dtype or self.types[ins[0]].dtype)
 
-    def give(self, eq: Equation, name: str, *ins: int, **params: Any) -> bool:
+    def give(self, eq: Equation, prim: Primitive, *ins: int, **params: Any) -> bool:
         """Apply the operation that gives the result."""
-        return self.end(eq, name, ins, params)
+        return self.end(eq, prim, ins, params)
 
-    def reduce(self, name: str, x: int, axis: tuple, keepdims: bool, dtype: Any = None) -> int:
+    def reduce(self, prim: Primitive, x: int, axis: tuple, keepdims: bool, dtype: Any = None) -> int:
         if not axis:
             return x
         whole = self.types[x].shape
         shape = tuple([1 if d in axis else n for d, n in enumerate(whole) if keepdims or d not in axis])
-        return self.do(name, x, shape=shape, dtype=dtype, axis=axis, keepdims=keepdims)
+        return self.do(prim, x, shape=shape, dtype=dtype, axis=axis, keepdims=keepdims)
 
 
 def _facts(work: _Writer, eq: Equation) -> tuple[int, Type, tuple, bool]:
@@ -88,13 +114,13 @@ def _norm(work: _Writer, eq: Equation) -> bool:
     x, t, axis, keepdims = _facts(work, eq)
     if t.dtype.kind == "c":
         real = work.type(eq.outs[0]).dtype
-        parts = [work.do(name, x, dtype=real) for name in ("real_part", "imag_part")]
-        squares = work.do("add", *[work.do("multiply", p, p) for p in parts])
+        parts = [work.do(part, x, dtype=real) for part in (real_p, imag_p)]
+        squares = work.do(add, *[work.do(multiply, p, p) for p in parts])
     elif t.dtype in _REAL:
-        squares = work.do("multiply", x, x)
+        squares = work.do(multiply, x, x)
     else:
         return False
-    return work.give(eq, "sqrt", work.reduce("sum_over", squares, axis, keepdims))
+    return work.give(eq, sqrt, work.reduce(sum_p, squares, axis, keepdims))
 
 
 def _variance(work: _Writer, eq: Equation) -> bool:
@@ -102,24 +128,24 @@ def _variance(work: _Writer, eq: Equation) -> bool:
     if t.dtype not in _REAL or not t.size:
         return False
     n = math.prod(t.shape[a] for a in axis)
-    mean = work.do("divide", work.reduce("sum_over", x, axis, True), work.number(n, t.dtype))
-    d = work.do("subtract", x, mean)
-    total = work.reduce("sum_over", work.do("multiply", d, d), axis, keepdims)
-    return work.give(eq, "divide", total, work.number(n - eq.params["ddof"], t.dtype))
+    mean = work.do(divide, work.reduce(sum_p, x, axis, True), work.number(n, t.dtype))
+    d = work.do(subtract, x, mean)
+    total = work.reduce(sum_p, work.do(multiply, d, d), axis, keepdims)
+    return work.give(eq, divide, total, work.number(n - eq.params["ddof"], t.dtype))
 
 
 def _logsumexp(work: _Writer, eq: Equation) -> bool:
     x, t, axis, keepdims = _facts(work, eq)
     if t.dtype not in _REAL or not t.size or not axis:
         return False
-    most = work.reduce("max_over", x, axis, True)
-    finite = work.do("isfinite", most, dtype=_TRUTH)
-    most = work.do("where_select", finite, most, work.number(0.0, t.dtype), dtype=t.dtype)
-    total = work.reduce("sum_over", work.do("exp", work.do("subtract", x, most)), axis, True)
+    most = work.reduce(max_p, x, axis, True)
+    finite = work.do(isfinite, most, dtype=_TRUTH)
+    most = work.do(where_p, finite, most, work.number(0.0, t.dtype), dtype=t.dtype)
+    total = work.reduce(sum_p, work.do(exp, work.do(subtract, x, most)), axis, True)
     if keepdims:
-        return work.give(eq, "add", work.do("log", total), most)
-    y = work.do("add", work.do("log", total), most)
-    return work.give(eq, "reshape_to", y, shape=work.type(eq.outs[0]).shape)
+        return work.give(eq, add, work.do(log, total), most)
+    y = work.do(add, work.do(log, total), most)
+    return work.give(eq, reshape_p, y, shape=work.type(eq.outs[0]).shape)
 
 
 # --- powers of integers ---------------------------------------------------------------------------------------------
@@ -155,27 +181,27 @@ def _count_nonzero(work: _Writer, eq: Equation) -> int | None:
     if t.dtype not in _COUNTED or not t.size or not axis:
         return None
     if t.dtype != _TRUTH:
-        x = work.do("not_equal", x, work.number(0, t.dtype), dtype=_TRUTH)
-    return work.reduce("sum_over", x, axis, keepdims, _NUMBER)
+        x = work.do(not_equal, x, work.number(0, t.dtype), dtype=_TRUTH)
+    return work.reduce(sum_p, x, axis, keepdims, _NUMBER)
 
 
 def _any(work: _Writer, eq: Equation) -> bool:
     count = _count_nonzero(work, eq)
-    return count is not None and work.give(eq, "not_equal", count, work.number(0, _NUMBER))
+    return count is not None and work.give(eq, not_equal, count, work.number(0, _NUMBER))
 
 
 def _all(work: _Writer, eq: Equation) -> bool:
     count = _count_nonzero(work, eq)
     n = math.prod(work.type(eq.ins[0]).shape[a] for a in eq.params["axis"])
-    return count is not None and work.give(eq, "equal", count, work.number(n, _NUMBER))
+    return count is not None and work.give(eq, equal, count, work.number(n, _NUMBER))
 
 
 def _count(work: _Writer, eq: Equation) -> bool:
     count = _count_nonzero(work, eq)
-    return count is not None and work.give(eq, "positive", count)
+    return count is not None and work.give(eq, positive, count)
 
 
-def _position(name: str) -> Callable:
+def _position(reduction: Primitive) -> Callable:
     """In long rows, find the extreme first and then its place: both run in vectors."""
 
     def rule(work: _Writer, eq: Equation) -> bool:
@@ -183,7 +209,7 @@ def _position(name: str) -> Callable:
         last = t.shape and axis == len(t.shape) - 1 and t.shape[-1] >= _LONG
         if not last or t.dtype not in _COUNTED or t.dtype == _TRUTH or not t.size:
             return False
-        most = work.reduce(name, x, (axis,), True)  # type: ignore[arg-type]
+        most = work.reduce(reduction, x, (axis,), True)  # type: ignore[arg-type]
         work.equations.append(Equation(PLACE, (x, most), {"keepdims": keepdims}, eq.outs, eq.place))
         return True
 
@@ -196,7 +222,7 @@ def _product(work: _Writer, eq: Equation) -> bool:
     out = work.type(eq.outs[0]).dtype
     if t.dtype not in _COUNTED or t.dtype == out or out not in _COUNTED:
         return False
-    return work.give(eq, "product_over", work.do("convert", x, dtype=out), axis=axis, keepdims=keepdims)
+    return work.give(eq, prod_p, work.do(astype_p, x, dtype=out), axis=axis, keepdims=keepdims)
 
 
 def _extreme(logical: Callable) -> Callable:
@@ -208,19 +234,19 @@ def _extreme(logical: Callable) -> Callable:
     return rule
 
 
-def _extreme_of_numbers(name: str, beyond: float) -> Callable:
+def _extreme_of_numbers(reduction: Primitive, beyond: float) -> Callable:
     """The extreme of what is not NaN; NaN where nothing else is."""
 
     def rule(work: _Writer, eq: Equation) -> bool:
         x, t, axis, keepdims = _facts(work, eq)
         if t.dtype not in _REAL or not t.size or not axis:
             return False
-        valid = work.do("equal", x, x, dtype=_TRUTH)
-        inner = work.do("where_select", valid, x, work.number(beyond, t.dtype), dtype=t.dtype)
-        count = work.reduce("sum_over", valid, axis, keepdims, _NUMBER)
-        some = work.do("not_equal", count, work.number(0, _NUMBER), dtype=_TRUTH)
-        found = work.reduce(name, inner, axis, keepdims)
-        return work.give(eq, "where_select", some, found, work.number(math.nan, t.dtype))
+        valid = work.do(equal, x, x, dtype=_TRUTH)
+        inner = work.do(where_p, valid, x, work.number(beyond, t.dtype), dtype=t.dtype)
+        count = work.reduce(sum_p, valid, axis, keepdims, _NUMBER)
+        some = work.do(not_equal, count, work.number(0, _NUMBER), dtype=_TRUTH)
+        found = work.reduce(reduction, inner, axis, keepdims)
+        return work.give(eq, where_p, some, found, work.number(math.nan, t.dtype))
 
     return rule
 
@@ -234,7 +260,7 @@ def _contract(work: _Writer, eq: Equation) -> bool:
     out = work.type(eq.outs[0])
     if out.dtype not in _REAL or 0 in (work.type(x).size, work.type(y).size):
         return False
-    x, y = [i if work.type(i).dtype == out.dtype else work.do("convert", i, dtype=out.dtype) for i in (x, y)]
+    x, y = [i if work.type(i).dtype == out.dtype else work.do(astype_p, i, dtype=out.dtype) for i in (x, y)]
     p = eq.params
     perm_x, perm_y, n_batch, n_left, n_sum, n_right, perm_out = pair_plan(p["a"], p["b"], p["result"])
     x, y = _permute(work, x, perm_x), _permute(work, y, perm_y)
@@ -243,29 +269,29 @@ def _contract(work: _Writer, eq: Equation) -> bool:
     if n_sum == 0 or (n_batch and not (n_left or n_right)):
         x = _reshape(work, x, (*batch, *left, *(1,) * n_right, *summed))
         y = _move_last(work, y, n_batch, n_sum, n_left)
-        z = work.do("multiply", x, y)
+        z = work.do(multiply, x, y)
         rank = n_batch + n_left + n_right
-        z = work.reduce("sum_over", z, tuple(range(rank, rank + n_sum)), False)
+        z = work.reduce(sum_p, z, tuple(range(rank, rank + n_sum)), False)
     elif not n_batch and n_sum == 1 and n_left < 2 and n_right < 2:
-        z = work.do("matmul", x, y, shape=(*left, *right))
+        z = work.do(matmul, x, y, shape=(*left, *right))
     else:
         k, n_x, n_y = math.prod(summed), math.prod(left), math.prod(right)
         x, y = _reshape(work, x, (*batch, n_x, k)), _reshape(work, y, (*batch, k, n_y))
-        z = work.do("matmul", x, y, shape=(*batch, n_x, n_y))
+        z = work.do(matmul, x, y, shape=(*batch, n_x, n_y))
         z = _reshape(work, z, (*batch, *left, *right))
     if perm_out is not None:
-        return work.give(eq, "permute", z, axes=perm_out)
-    return work.give(eq, "reshape_to", z, shape=out.shape)
+        return work.give(eq, transpose_p, z, axes=perm_out)
+    return work.give(eq, reshape_p, z, shape=out.shape)
 
 
 def _permute(work: _Writer, x: int, axes: tuple | None) -> int:
     if axes is None:
         return x
-    return work.do("permute", x, shape=tuple([work.type(x).shape[a] for a in axes]), axes=axes)
+    return work.do(transpose_p, x, shape=tuple([work.type(x).shape[a] for a in axes]), axes=axes)
 
 
 def _reshape(work: _Writer, x: int, shape: tuple) -> int:
-    return x if work.type(x).shape == shape else work.do("reshape_to", x, shape=shape)
+    return x if work.type(x).shape == shape else work.do(reshape_p, x, shape=shape)
 
 
 def _move_last(work: _Writer, y: int, n_batch: int, n_sum: int, n_left: int) -> int:
@@ -282,7 +308,7 @@ def _pad(work: _Writer, eq: Equation) -> bool:
     if t.dtype not in _REAL or not t.size:
         return False
     index = tuple([slice(low, low + n) for (low, _), n in zip(eq.params["widths"], t.shape, strict=True)])
-    return work.give(eq, "scatter", *eq.ins, shape=out.shape, dtype=out.dtype, indices=(index,))
+    return work.give(eq, scatter_p, *eq.ins, shape=out.shape, dtype=out.dtype, indices=(index,))
 
 
 def _round(work: _Writer, eq: Equation) -> bool:
@@ -293,16 +319,21 @@ def _round(work: _Writer, eq: Equation) -> bool:
     if abs(decimals) > _MOST_DECIMALS:
         return False
     if not decimals:
-        return work.give(eq, "rint", x)
+        return work.give(eq, rint, x)
     unit = work.number(10.0 ** abs(decimals), dtype)
-    first, second = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
-    return work.give(eq, second, work.do("rint", work.do(first, x, unit)), unit)
+    first, second = (multiply, divide) if decimals > 0 else (divide, multiply)
+    return work.give(eq, second, work.do(rint, work.do(first, x, unit)), unit)
 
 
-_RULES: dict[str, Callable] = {
-    "norm_over": _norm, "variance_over": _variance, "logsumexp_over": _logsumexp, "any_over": _any, "all_over": _all,
-    "count_over": _count, "product_over": _product, "max_over": _extreme(_any), "min_over": _extreme(_all),
-    "fmax_over": _extreme_of_numbers("max_over", -math.inf), "fmin_over": _extreme_of_numbers("min_over", math.inf),
-    "position_of_max": _position("max_over"), "position_of_min": _position("min_over"), "contract": _contract,
-    "pad_zeros": _pad, "round_to": _round, "scipy.sum_over_pairs": sum_over_pairs, "power": _power,
+_RULES: dict[Primitive, Callable] = {
+    norm_p: _norm, variance_p: _variance, logsumexp_p: _logsumexp, any_p: _any, all_p: _all, count_p: _count,
+    prod_p: _product, max_p: _extreme(_any), min_p: _extreme(_all),
+    fmax_p: _extreme_of_numbers(max_p, -math.inf), fmin_p: _extreme_of_numbers(min_p, math.inf),
+    argmax_p: _position(max_p), argmin_p: _position(min_p), contract_p: _contract, pad_p: _pad, round_p: _round,
+    power: _power,
 }  # fmt: skip
+_OF_SCIPY: dict[str, Callable] = {"scipy.sum_over_pairs": sum_over_pairs}  # by name: its module is imported on demand
+
+
+def _rule_of(eq: Equation) -> Callable | None:
+    return _RULES.get(eq.prim) or _OF_SCIPY.get(eq.prim.name)

@@ -15,6 +15,7 @@ from fad.compile.ir.uses import use_counts
 from fad.compile.machine.cpu import is_small
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, Equation, Graph
+from fad.ops.contraction import matmul
 
 _REAL = (np.dtype(float), np.dtype(np.float32))
 
@@ -24,7 +25,7 @@ def accumulate_gemm(graph: Graph) -> Graph:
 
     What else is elementwise about the sum, before or after, would be one loop with it, which is then left as it is.
     """
-    large = {eq.outs[0]: eq for eq in graph.equations if eq.prim.name == "matmul" and _is_large(graph, eq)}
+    large = {eq.outs[0]: eq for eq in graph.equations if eq.prim is matmul and _is_large(graph, eq)}
     if not large:
         return graph
     outputs, counts = set(graph.outputs), use_counts(graph)

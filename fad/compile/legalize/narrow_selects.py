@@ -12,11 +12,13 @@ from fad.compile.passes.constants import as_uniform
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, Equation, Graph, Type
 from fad.core.rewriter import Rewriting
+from fad.ops.conversion import astype_p
+from fad.ops.selection import where_p
 
 
 def narrow_selects(graph: Graph) -> Graph:
     """Choose between numbers in single precision where the choice is converted to it."""
-    made = {eq.outs[0]: eq for eq in graph.equations if eq.prim.name == "where_select"}
+    made = {eq.outs[0]: eq for eq in graph.equations if eq.prim is where_p}
     if not made or not any(_fits(graph, eq, made) for eq in graph.equations):
         return graph
     work = Rewriting(graph)
@@ -25,7 +27,7 @@ def narrow_selects(graph: Graph) -> Graph:
         if i not in made:
             with np.errstate(over="ignore"):
                 return work.number(as_uniform(graph.constants[i]), dtype)
-        return work.apply("where_select", operands(i, dtype), {}, Type(graph.types[i].shape, dtype, ARRAY))
+        return work.apply(where_p, operands(i, dtype), {}, Type(graph.types[i].shape, dtype, ARRAY))
 
     def operands(i: int, dtype: np.dtype) -> tuple[int, ...]:
         condition, *both = made[i].ins
@@ -33,14 +35,14 @@ def narrow_selects(graph: Graph) -> Graph:
 
     for eq in graph.equations:
         if _fits(graph, eq, made):
-            work.end(eq, "where_select", operands(eq.ins[0], np.dtype(eq.params["dtype"])), {})
+            work.end(eq, where_p, operands(eq.ins[0], np.dtype(eq.params["dtype"])), {})
         else:
             work.equations.append(eq)
     return drop_dead(work.finish())
 
 
 def _fits(graph: Graph, eq: Equation, made: dict) -> bool:
-    if eq.prim.name != "convert" or eq.params["dtype"] != np.float32 or eq.ins[0] not in made:
+    if eq.prim is not astype_p or eq.params["dtype"] != np.float32 or eq.ins[0] not in made:
         return False
     return graph.types[eq.ins[0]].dtype == np.float64 and _of_numbers(graph, eq.ins[0], made)
 

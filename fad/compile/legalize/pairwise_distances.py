@@ -14,6 +14,12 @@ import numpy as np
 from fad.compile.passes.constants import as_uniform
 from fad.core.graph import ARRAY, Equation, Type
 from fad.core.primitive import Primitive
+from fad.ops.complexes import absolute, sign_p
+from fad.ops.elementwise import add, divide, equal, greater, maximum, multiply, positive, subtract
+from fad.ops.elementwise import power as power_p
+from fad.ops.reduction import max_p, sum_p
+from fad.ops.selection import where_p
+from fad.ops.structural import reshape_p, transpose_p
 
 _REAL = (np.dtype(float), np.dtype(np.float32))
 _TRUTH = np.dtype(bool)
@@ -37,14 +43,14 @@ def sum_over_pairs(work: Any, eq: Equation) -> bool:
         return False  # the kernel is a constant: a matrix product, which only derivatives of higher order request
     grid = _Grid(work, eq)
     if eq.params["kernel"] == "largest" and order == (0, 0) and over == "coordinates" and not grid.factors:
-        return work.give(eq, "positive", grid.of_pairs(grid.top()))
+        return work.give(eq, positive, grid.of_pairs(grid.top()))
     terms, shares = grid.terms()
-    total = work.reduce("sum_over", terms, (len(work.type(terms).shape) - _SUMMED[over],), False)
+    total = work.reduce(sum_p, terms, (len(work.type(terms).shape) - _SUMMED[over],), False)
     if over == "left":
         total = _flip(work, total)
     if shares is not None and over == "coordinates":
-        total = work.do("multiply", total, shares)
-    return work.give(eq, "multiply", total, grid.number(_factor(eq.params["kernel"], eq.params["p"], order)))
+        total = work.do(multiply, total, shares)
+    return work.give(eq, multiply, total, grid.number(_factor(eq.params["kernel"], eq.params["p"], order)))
 
 
 def _factor(kernel: str, p: float, order: tuple) -> float:
@@ -60,7 +66,7 @@ def _flip(work: Any, x: int) -> int:
     """Exchange the last two axes."""
     shape = work.type(x).shape
     axes = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
-    return work.do("permute", x, shape=tuple([shape[d] for d in axes]), axes=axes)
+    return work.do(transpose_p, x, shape=tuple([shape[d] for d in axes]), axes=axes)
 
 
 class _Grid:
@@ -85,19 +91,19 @@ class _Grid:
 
     def columns(self, x: int) -> int:
         """Return points with each coordinate's numbers side by side, in memory as well."""
-        return self.work.do("positive", _flip(self.work, x))
+        return self.work.do(positive, _flip(self.work, x))
 
     def spread(self, x: int, axis: int) -> int:
         """Lay an array of two of the grid's axes out on the grid; `axis` is the third."""
         shape = list(self.work.type(x).shape)
         shape.insert(len(shape) + 1 - axis, 1)
-        return self.work.do("reshape_to", x, shape=tuple(shape))
+        return self.work.do(reshape_p, x, shape=tuple(shape))
 
     def of_pairs(self, x: int) -> int:
         """Leave the axis of coordinates, of length one, out."""
         shape = list(self.work.type(x).shape)
         del shape[len(shape) - _COORDINATE]
-        return self.work.do("reshape_to", x, shape=tuple(shape))
+        return self.work.do(reshape_p, x, shape=tuple(shape))
 
     def points(self, *others: int) -> tuple[int, int]:
         """Return the points everywhere on the grid, no earlier than what else the loop reads is known."""
@@ -120,72 +126,72 @@ class _Grid:
         elif kernel == "canberra":
             term = self.canberra(self.points(), order)
         else:
-            term = self.of_difference(kernel, self.of("subtract", *self.points()), sum(order))
+            term = self.of_difference(kernel, self.of(subtract, *self.points()), sum(order))
         for factor in self.factors:
-            term = self.of("multiply", term, factor)
+            term = self.of(multiply, term, factor)
         return term, shares
 
     # --- kernels, but for a number: `_factor` -----------------------------------------------------------------------
 
-    def of(self, name: str, *ins: int) -> int:
-        return self.work.do(name, *ins, dtype=self.dtype)
+    def of(self, prim: Primitive, *ins: int) -> int:
+        return self.work.do(prim, *ins, dtype=self.dtype)
 
-    def compare(self, name: str, *ins: int) -> int:
-        return self.work.do(name, *ins, dtype=_TRUTH)
+    def compare(self, prim: Primitive, *ins: int) -> int:
+        return self.work.do(prim, *ins, dtype=_TRUTH)
 
     def number(self, value: float) -> int:
         return self.work.number(value, self.dtype)
 
     def of_difference(self, kernel: str, d: int, n: int) -> int:
         if kernel == "square":
-            return d if n else self.of("multiply", d, d)
+            return d if n else self.of(multiply, d, d)
         if kernel == "absolute":
-            return self.of("sign_real" if n else "absolute", d)
-        size = self.of("absolute", d)
+            return self.of(sign_p if n else absolute, d)
+        size = self.of(absolute, d)
         power = self.raise_to(size, self.params["p"] - n)
-        value = self.of("where_select", self.compare("equal", size, self.number(0.0)), self.number(0.0), power)
-        return self.of("multiply", value, self.of("sign_real", d)) if n % 2 else value
+        value = self.of(where_p, self.compare(equal, size, self.number(0.0)), self.number(0.0), power)
+        return self.of(multiply, value, self.of(sign_p, d)) if n % 2 else value
 
     def raise_to(self, x: int, exponent: float) -> int:
         if exponent not in (1.0, 2.0, 3.0, 4.0):
-            return self.of("power", x, self.number(exponent))
+            return self.of(power_p, x, self.number(exponent))
         y = x
         for _ in range(int(exponent) - 1):
-            y = self.of("multiply", y, x)
+            y = self.of(multiply, y, x)
         return y
 
     def canberra(self, points: tuple[int, int], order: tuple) -> int:
         x, y = points
-        d, zero = self.of("subtract", x, y), self.number(0.0)
+        d, zero = self.of(subtract, x, y), self.number(0.0)
         if order == (0, 0):
-            total = self.of("add", self.of("absolute", x), self.of("absolute", y))
-            share = self.of("divide", self.of("absolute", d), total)
-            return self.of("where_select", self.compare("equal", total, zero), zero, share)
-        total, k, n = self.of("add", x, y), order[1], sum(order)
-        slope = self.of("divide", self.of("multiply", y, self.number(math.factorial(n))), self.raise_to(total, n + 1.0))
+            total = self.of(add, self.of(absolute, x), self.of(absolute, y))
+            share = self.of(divide, self.of(absolute, d), total)
+            return self.of(where_p, self.compare(equal, total, zero), zero, share)
+        total, k, n = self.of(add, x, y), order[1], sum(order)
+        slope = self.of(divide, self.of(multiply, y, self.number(math.factorial(n))), self.raise_to(total, n + 1.0))
         if k:
-            less = self.of("divide", self.number(k * math.factorial(n - 1)), self.raise_to(total, float(n)))
-            slope = self.of("subtract", slope, less)
-        signs = [self.of("sign_real", i) for i in (x, y, d)]
-        alike = self.compare("greater", self.of("multiply", signs[0], signs[1]), zero)
-        slope = self.of("multiply", self.of("multiply", signs[2], signs[0]), slope)
-        return self.of("where_select", alike, slope, zero)
+            less = self.of(divide, self.number(k * math.factorial(n - 1)), self.raise_to(total, float(n)))
+            slope = self.of(subtract, slope, less)
+        signs = [self.of(sign_p, i) for i in (x, y, d)]
+        alike = self.compare(greater, self.of(multiply, signs[0], signs[1]), zero)
+        slope = self.of(multiply, self.of(multiply, signs[2], signs[0]), slope)
+        return self.of(where_p, alike, slope, zero)
 
     def top(self) -> int:
         """Return the largest difference of each pair, on the grid."""
-        sizes = self.of("absolute", self.of("subtract", self.x, self.y))
-        return self.work.reduce("max_over", sizes, (len(self.work.type(sizes).shape) - _COORDINATE,), True)
+        sizes = self.of(absolute, self.of(subtract, self.x, self.y))
+        return self.work.reduce(max_p, sizes, (len(self.work.type(sizes).shape) - _COORDINATE,), True)
 
     def largest(self) -> tuple[int, int]:
         """Return the largest difference of each pair, on the grid, and the share of one coordinate that has it."""
         top = self.top()
-        hits = self.of("absolute", self.among_the_largest(self.points(top), top, signed=True))
-        ties = self.work.reduce("sum_over", hits, (len(self.work.type(hits).shape) - _COORDINATE,), False)
-        return top, self.of("divide", self.number(1.0), self.of("maximum", ties, self.number(1.0)))
+        hits = self.of(absolute, self.among_the_largest(self.points(top), top, signed=True))
+        ties = self.work.reduce(sum_p, hits, (len(self.work.type(hits).shape) - _COORDINATE,), False)
+        return top, self.of(divide, self.number(1.0), self.of(maximum, ties, self.number(1.0)))
 
     def among_the_largest(self, points: tuple[int, int], top: int, signed: bool) -> int:
         """Return the differences that are the largest, or with `signed` their signs; 0 for the others."""
-        d = self.of("subtract", *points)
-        size = self.of("absolute", d)
-        hit = self.compare("equal", size, top)
-        return self.of("where_select", hit, self.of("sign_real", d) if signed else size, self.number(0.0))
+        d = self.of(subtract, *points)
+        size = self.of(absolute, d)
+        hit = self.compare(equal, size, top)
+        return self.of(where_p, hit, self.of(sign_p, d) if signed else size, self.number(0.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fad.compile.machine.stack_memory import StackMemory
+from fad.control_flow.stack import pop_p, push_p
 from fad.core.graph import Equation, Graph
 from fad.core.primitive import Primitive
 
@@ -12,7 +13,7 @@ NATIVE_PUSH = Primitive(
 NATIVE_POP = Primitive(
     "native_pop", lambda depth, *, memory: memory.pop(int(depth)), flat=True, multi=True, archetype="bare"
 )
-_NATIVE = {"stack_push": NATIVE_PUSH, "stack_pop": NATIVE_POP}
+_NATIVE = {push_p: NATIVE_PUSH, pop_p: NATIVE_POP}
 
 
 def place_stacks(graph: Graph, memories: dict[int, StackMemory] | None = None) -> Graph:
@@ -25,13 +26,13 @@ def place_stacks(graph: Graph, memories: dict[int, StackMemory] | None = None) -
             params = {**params, "body": place_stacks(params["body"], memories)}
         elif eq.prim.archetype == "branch":
             params = {**params, "branches": tuple(place_stacks(g, memories) for g in params["branches"])}
-        elif eq.prim.name in _NATIVE:
+        elif eq.prim in _NATIVE:
             number = params["number"]
             if number not in memories:
-                values = eq.ins[1:] if eq.prim.name == "stack_push" else eq.outs[1:]
+                values = eq.ins[1:] if eq.prim is push_p else eq.outs[1:]
                 memories[number] = StackMemory([graph.types[i] for i in values])
             params = {"memory": memories[number]}
         if params is not eq.params:
-            eq = Equation(_NATIVE.get(eq.prim.name, eq.prim), eq.ins, params, eq.outs, eq.place)
+            eq = Equation(_NATIVE.get(eq.prim, eq.prim), eq.ins, params, eq.outs, eq.place)
         equations.append(eq)
     return graph.replace(equations=equations)

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from fad.core.graph import Equation, Graph
+from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
+from fad.ops.elementwise import add, divide, equal, maximum, multiply, positive
+from fad.ops.indexing import getitem_p, scatter_p
+from fad.ops.pooling import max_pick_p, max_pool_p, max_spread_p, sum_pool_p, sum_spread_p
+from fad.ops.reduction import sum_p
+from fad.ops.selection import where_p
+from fad.ops.structural import broadcast_p
 from fad.ops.windows import taps
 
 MOST_PLACES = 9  # in a window; each is an operand of the loop
@@ -27,7 +34,7 @@ def expand_pools(graph: Graph) -> Graph:
     work = _Rewriter(graph)
     for eq in graph.equations:
         if _fits(graph, eq):
-            _RULES[eq.prim.name](work, eq)
+            _RULES[eq.prim](work, eq)
         else:
             work.equations.append(eq)
     return work.finish()
@@ -56,19 +63,19 @@ def _neighbours(axis: tuple) -> bool:
 
 
 def _is_apart(types: list, eq: Equation) -> bool:
-    if eq.prim.name != "sum_over" or not eq.params["axis"] or _neighbours(eq.params["axis"]):
+    if eq.prim is not sum_p or not eq.params["axis"] or _neighbours(eq.params["axis"]):
         return False
     x, y = types[eq.ins[0]], types[eq.outs[0]]
     return x.dtype in _REAL and y.dtype == x.dtype and 0 not in x.shape
 
 
 def _fits(graph: Graph, eq: Equation) -> bool:
-    if eq.prim.name not in _RULES:
+    if eq.prim not in _RULES:
         return False
     types = [graph.types[i] for i in (*eq.ins, *eq.outs)]
     if types[0].dtype not in _REAL or any(t.dtype != types[0].dtype or not t.size for t in types):
         return False
-    return math.prod(eq.params["window"]) <= MOST_PLACES or (eq.prim.name in _SUMS and _is_whole(graph, eq))
+    return math.prod(eq.params["window"]) <= MOST_PLACES or (eq.prim in _SUMS and _is_whole(graph, eq))
 
 
 def _is_whole(graph: Graph, eq: Equation) -> bool:
@@ -83,7 +90,7 @@ class _Rewriter(Rewriting):
         super().__init__(graph)
         self.known: dict[tuple, Any] = {}
 
-    def like(self, prim: str, ins: tuple, x: int, dtype: Any = None) -> int:
+    def like(self, prim: Primitive, ins: tuple, x: int, dtype: Any = None) -> int:
         """Apply an operation without parameters whose result is like value x."""
         t = self.types[x]
         return self.new(prim, ins, {}, t.shape, dtype or t.dtype)
@@ -97,12 +104,12 @@ class _Rewriter(Rewriting):
             inner = _inner(t.shape[-spatial:], padding)
             index = (slice(None),) * (len(shape) - spatial) + inner
             params = {"shape": shape, "dtype": t.dtype, "indices": (index,)}
-            wide = self.new("scatter", (x,), params, shape, t.dtype)
+            wide = self.new(scatter_p, (x,), params, shape, t.dtype)
             if value:
                 inside = np.zeros(shape[-spatial:], bool)
                 inside[inner] = True
                 ins = (self.constant(inside), wide, self.number(value, t.dtype))
-                wide = self.like("where_select", ins, wide)
+                wide = self.like(where_p, ins, wide)
             self.known[key] = wide
         return self.known.get(key, x)
 
@@ -116,14 +123,14 @@ class _Rewriter(Rewriting):
         key = (x, *p["window"], *p["stride"], *p["dilation"])
         if x >= 0 and key not in self.known:  # a maximum and its derivative look at the same slices
             shape, dtype = self.types[y].shape, self.types[y].dtype
-            self.known[key] = [self.new("getitem", (x,), {"template": index}, shape, dtype) for index in indices]
+            self.known[key] = [self.new(getitem_p, (x,), {"template": index}, shape, dtype) for index in indices]
         return indices, self.known[key] if x >= 0 else []
 
-    def fold(self, eq: Equation, prim: str, parts: list) -> None:
+    def fold(self, eq: Equation, prim: Primitive, parts: list) -> None:
         found, *rest = parts
         for part in rest[:-1]:
             found = self.like(prim, (found, part), part)
-        self.end(eq, prim, (found, rest[-1]), {}) if rest else self.end(eq, "positive", (found,), {})
+        self.end(eq, prim, (found, rest[-1]), {}) if rest else self.end(eq, positive, (found,), {})
 
     def scatter(self, eq: Equation, indices: list, pieces: list) -> None:
         """Add pieces into slices of a result, which was padded."""
@@ -133,20 +140,20 @@ class _Rewriter(Rewriting):
         shape = (*t.shape[: len(t.shape) - spatial], *_wide(size, padding))
         params = {"shape": shape, "dtype": t.dtype, "indices": tuple(indices)}
         if shape == t.shape:
-            self.end(eq, "scatter", tuple(pieces), params)
+            self.end(eq, scatter_p, tuple(pieces), params)
         else:
-            wide = self.new("scatter", tuple(pieces), params, shape, self.types[pieces[0]].dtype)
+            wide = self.new(scatter_p, tuple(pieces), params, shape, self.types[pieces[0]].dtype)
             inner = (slice(None),) * (len(shape) - spatial) + _inner(size, padding)
-            self.end(eq, "getitem", (wide,), {"template": inner})
+            self.end(eq, getitem_p, (wide,), {"template": inner})
 
     def hits(self, parts: list, y: int) -> tuple[list, int]:
         """Return for each place in a window whether the maximum is there, as a number, and how many there are."""
         one, zero = (self.number(value, self.types[y].dtype) for value in (1.0, 0.0))
-        hits = [self.like("where_select", (self.like("equal", (p, y), y, bool), one, zero), y) for p in parts]
+        hits = [self.like(where_p, (self.like(equal, (p, y), y, bool), one, zero), y) for p in parts]
         count = hits[0]
         for hit in hits[1:]:
-            count = self.like("add", (count, hit), y)
-        return hits, self.like("maximum", (count, one), y)
+            count = self.like(add, (count, hit), y)
+        return hits, self.like(maximum, (count, one), y)
 
 
 def _wide(size: tuple, padding: tuple) -> tuple:
@@ -159,15 +166,15 @@ def _inner(size: tuple, padding: tuple) -> tuple:
 
 def _maximum(work: _Rewriter, eq: Equation) -> None:
     x = work.pad(eq.ins[0], eq.params["padding"], -math.inf)
-    work.fold(eq, "maximum", work.places(eq, x, eq.outs[0])[1])
+    work.fold(eq, maximum, work.places(eq, x, eq.outs[0])[1])
 
 
 def _spread(work: _Rewriter, eq: Equation) -> None:
     ct, x, y = eq.ins
     indices, parts = work.places(eq, work.pad(x, eq.params["padding"], -math.inf), y)
     hits, count = work.hits(parts, y)
-    share = work.like("divide", (ct, count), y)
-    work.scatter(eq, indices, [work.like("multiply", (share, hit), y) for hit in hits])
+    share = work.like(divide, (ct, count), y)
+    work.scatter(eq, indices, [work.like(multiply, (share, hit), y) for hit in hits])
 
 
 def _pick(work: _Rewriter, eq: Equation) -> None:
@@ -175,33 +182,32 @@ def _pick(work: _Rewriter, eq: Equation) -> None:
     _, parts = work.places(eq, work.pad(x, eq.params["padding"], -math.inf), y)
     _, tangents = work.places(eq, work.pad(t, eq.params["padding"], 0.0), y)
     hits, count = work.hits(parts, y)
-    found, *rest = [work.like("multiply", pair, y) for pair in zip(tangents, hits, strict=True)]
+    found, *rest = [work.like(multiply, pair, y) for pair in zip(tangents, hits, strict=True)]
     for part in rest:
-        found = work.like("add", (found, part), y)
-    work.end(eq, "divide", (found, count), {})
+        found = work.like(add, (found, part), y)
+    work.end(eq, divide, (found, count), {})
 
 
 def _sum(work: _Rewriter, eq: Equation) -> None:
     if _is_whole(work.graph, eq):
         rank = len(work.types[eq.ins[0]].shape)
         axis = tuple(range(rank - len(eq.params["window"]), rank))
-        work.end(eq, "sum_over", eq.ins, {"axis": axis, "keepdims": True})
+        work.end(eq, sum_p, eq.ins, {"axis": axis, "keepdims": True})
         return
     x = work.pad(eq.ins[0], eq.params["padding"], 0.0)
-    work.fold(eq, "add", work.places(eq, x, eq.outs[0])[1])
+    work.fold(eq, add, work.places(eq, x, eq.outs[0])[1])
 
 
 def _sum_spread(work: _Rewriter, eq: Equation) -> None:
     (ct,) = eq.ins
     if _is_whole(work.graph, eq):
-        work.end(eq, "broadcast", eq.ins, {"shape": work.types[eq.outs[0]].shape})
+        work.end(eq, broadcast_p, eq.ins, {"shape": work.types[eq.outs[0]].shape})
         return
     indices, _ = work.places(eq, -1, ct)
     work.scatter(eq, indices, [ct] * len(indices))
 
 
-_SUMS = ("sum_of_windows", "sum_of_windows_spread")
-_RULES: dict[str, Callable] = {
-    "max_of_windows": _maximum, "max_pool_spread": _spread, "max_pool_pick": _pick, "sum_of_windows": _sum,
-    "sum_of_windows_spread": _sum_spread,
+_SUMS = (sum_pool_p, sum_spread_p)
+_RULES: dict[Primitive, Callable] = {
+    max_pool_p: _maximum, max_spread_p: _spread, max_pick_p: _pick, sum_pool_p: _sum, sum_spread_p: _sum_spread,
 }  # fmt: skip

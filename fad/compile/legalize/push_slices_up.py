@@ -12,12 +12,16 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import is_heavy, template
-from fad.compile.ir.lowered_ops import VIEWS
 from fad.compile.ir.slice_writes import as_slices, left_out
 from fad.compile.passes.constants import as_uniform
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, Equation, Graph, Type, hashable
 from fad.core.rewriter import Rewriting
+from fad.ops.conversion import astype_p
+from fad.ops.elementwise import add, multiply
+from fad.ops.indexing import getitem_p, scatter_p
+from fad.ops.reduction import sum_p
+from fad.ops.selection import where_p
 
 SMALLEST = 1 << 12  # elements of an array from which on it is worth while
 MOST_AGAIN = 48  # operations that a slice may compute again
@@ -53,7 +57,7 @@ def _find_sliced_values(graph: Graph) -> dict[int, set]:
     }  # fmt: skip
     found: dict[int, list] = {}
     for eq in graph.equations:
-        if eq.prim.name == "getitem" and eq.ins[0] in cheap and len(eq.ins) == 1:
+        if eq.prim is getitem_p and eq.ins[0] in cheap and len(eq.ins) == 1:
             index = as_slices(eq.params["template"], len(graph.types[eq.ins[0]].shape))
             if index is not None and index not in found.setdefault(eq.ins[0], []):
                 found[eq.ins[0]].append(index)
@@ -67,7 +71,7 @@ def _is_cheap(graph: Graph, eq: Equation) -> bool:
 
 def _is_apart(graph: Graph, eq: Equation) -> bool:
     """Return whether an operation scatters strided slices that do not overlap."""
-    if eq.prim.name != "scatter" or graph.types[eq.outs[0]].size < SMALLEST:
+    if eq.prim is not scatter_p or graph.types[eq.outs[0]].size < SMALLEST:
         return False
     shape = graph.types[eq.outs[0]].shape
     indices = [as_slices(index, len(shape)) for index in eq.params["indices"]]
@@ -92,7 +96,7 @@ def _again(graph: Graph, cheap: set) -> Graph:
     for eq in graph.equations:
         at = max((level[i] for i in eq.ins), default=0)
         fused = len(eq.outs) == 1 and template(graph, eq, graph.constants) is not None
-        level.update(dict.fromkeys(eq.outs, at if fused or eq.prim.name in VIEWS else at + 1))
+        level.update(dict.fromkeys(eq.outs, at if fused or eq.prim.view is not None else at + 1))
         if fused and eq.outs[0] not in cheap:
             eq = Equation(eq.prim, tuple([copy(i, at) for i in eq.ins]), eq.params, eq.outs, eq.place)
         work.equations.append(eq)
@@ -126,7 +130,7 @@ class _Rewriter(Rewriting):
     # --- slices of what is computed ----------------------------------------------------------------------------------
 
     def slice_of(self, eq: Equation) -> bool:
-        if eq.prim.name != "getitem" or eq.ins[0] not in self.read:
+        if eq.prim is not getitem_p or eq.ins[0] not in self.read:
             return False
         index = as_slices(eq.params["template"], len(self.types[eq.ins[0]].shape))
         if index is None or hashable(index) not in self.read[eq.ins[0]]:
@@ -154,7 +158,7 @@ class _Rewriter(Rewriting):
             return self.constant(constant[index])
         eq = self.made.get(i)
         if eq is None or budget[0] <= 0 or not self.is_cheap(eq):
-            return self.new("getitem", (i,), {"template": index}, shape, t.dtype)
+            return self.new(getitem_p, (i,), {"template": index}, shape, t.dtype)
         budget[0] -= 1
         ins = tuple([self.slice(x, index, budget) for x in eq.ins])
         out = self.apply(eq.prim, ins, eq.params, Type(shape, t.dtype, ARRAY))
@@ -178,16 +182,16 @@ class _Rewriter(Rewriting):
         done = []
         for index, piece in zip(indices, pieces, strict=True):
             ins = [self.slice(i, index, [MOST_AGAIN]) if k != place else piece for k, i in enumerate(eq.ins)]
-            done.append(self.new(eq.prim.name, tuple(ins), eq.params, self.types[piece].shape, dtype))
+            done.append(self.new(eq.prim, tuple(ins), eq.params, self.types[piece].shape, dtype))
         self.scattered[eq.outs[0]] = (indices, tuple(done))
         params = {"shape": shape, "dtype": dtype, "indices": tuple(indices)}
-        return self.end(eq, "scatter", tuple(done), params)
+        return self.end(eq, scatter_p, tuple(done), params)
 
     def keeps_zero(self, eq: Equation, place: int, whole: bool) -> bool:
-        if eq.prim.name == "multiply":
+        if eq.prim is multiply:
             other = eq.ins[1 - place]
             return other not in self.scattered and (whole or self.is_finite(other))
-        if eq.prim.name == "where_select":
+        if eq.prim is where_p:
             return place > 0 and self.is_number(eq.ins[3 - place], lambda c: c == 0)
         return False
 
@@ -199,13 +203,13 @@ class _Rewriter(Rewriting):
         eq = self.made.get(i)
         if eq is None:
             return self.is_number(i, np.isfinite)
-        if eq.prim.name == "convert":
+        if eq.prim is astype_p:
             return self.types[eq.ins[0]].dtype == bool or self.is_finite(eq.ins[0])
-        return eq.prim.name == "where_select" and all(map(self.is_finite, eq.ins[1:]))
+        return eq.prim is where_p and all(map(self.is_finite, eq.ins[1:]))
 
     def total(self, eq: Equation) -> bool:
         """Add up the pieces, not what they are scattered into."""
-        if eq.prim.name != "sum_over" or eq.ins[0] not in self.scattered:
+        if eq.prim is not sum_p or eq.ins[0] not in self.scattered:
             return False
         indices, pieces = self.scattered[eq.ins[0]]
         cut = {d for index in indices for d, part in enumerate(index) if part != slice(None)}
@@ -214,8 +218,8 @@ class _Rewriter(Rewriting):
             return False
         found = pieces[0]
         for piece in pieces[1:]:
-            found = self.new("add", (found, piece), {}, self.types[piece].shape, t.dtype)
-        return self.end(eq, "sum_over", (found,), eq.params)
+            found = self.new(add, (found, piece), {}, self.types[piece].shape, t.dtype)
+        return self.end(eq, sum_p, (found,), eq.params)
 
 
 def _rename(guard: Equation, ins: tuple) -> Equation:

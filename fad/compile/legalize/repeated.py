@@ -14,6 +14,7 @@ from fad.compile.ir.uses import use_counts
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import Equation, Graph
 from fad.core.rewriter import Rewriting
+from fad.ops.structural import broadcast_p, concatenate_p, reshape_p
 
 SMALLEST = 1 << 12  # elements of a copy: smaller arrays stay in the nearest cache
 
@@ -30,7 +31,7 @@ def compute_repeated(graph: Graph) -> Graph:
             (x,), shape = made[eq.ins[0]].ins, graph.types[eq.ins[0]].shape
             missing = len(shape) - len(graph.types[x].shape)
             whole = work.repeat(x, tuple(range(missing, len(shape))), shape)
-            work.end(eq, "reshape_to", (whole,), eq.params)
+            work.end(eq, reshape_p, (whole,), eq.params)
         else:
             work.equations.append(eq)
     return drop_dead(work.finish())
@@ -38,8 +39,8 @@ def compute_repeated(graph: Graph) -> Graph:
 
 def _copies(graph: Graph, eq: Equation, made: dict[int, Equation]) -> bool:
     """Return whether an operation reshapes a large broadcast array, and does not only add or drop axes of one."""
-    before = made.get(eq.ins[0]) if eq.prim.name == "reshape_to" else None
-    if before is None or before.prim.name != "broadcast":
+    before = made.get(eq.ins[0]) if eq.prim is reshape_p else None
+    if before is None or before.prim is not broadcast_p:
         return False
     x, y = graph.types[eq.ins[0]], graph.types[eq.outs[0]]
     real = lambda shape: [n for n in shape if n > 1]
@@ -56,11 +57,11 @@ class _Repeated(Rewriting):
         """Return an array of a shape in which the axes of value i are those, and along the others it is repeated."""
         eq, x = self.made.get(i), self.types[i]
         if eq is not None and self.counts[i] == 1:
-            if eq.prim.name == "reshape_to":
+            if eq.prim is reshape_p:
                 kept = _kept_axes(self.types[eq.ins[0]].shape, x.shape)
                 if kept is not None:
                     return self.repeat(eq.ins[0], tuple([axes[d] for d in kept]), shape)
-            elif eq.prim.name == "join" and shape[axes[eq.params["axis"]]] == x.shape[eq.params["axis"]]:
+            elif eq.prim is concatenate_p and shape[axes[eq.params["axis"]]] == x.shape[eq.params["axis"]]:
                 return self.join(eq, axes, shape)
             elif self.is_cheap(eq):
                 ins = [self.along(k, axes[len(axes) - len(self.types[k].shape) :], shape) for k in eq.ins]
@@ -73,7 +74,7 @@ class _Repeated(Rewriting):
             part = list(shape)
             part[axes[axis]] = self.types[i].shape[axis]
             parts.append(self.repeat(i, axes, tuple(part)))
-        return self.new("join", tuple(parts), {"axis": axes[axis]}, shape, self.types[eq.outs[0]].dtype)
+        return self.new(concatenate_p, tuple(parts), {"axis": axes[axis]}, shape, self.types[eq.outs[0]].dtype)
 
     def is_cheap(self, eq: Equation) -> bool:
         """Return whether an elementwise operation is cheap to repeat, and reads hardly more than its result has."""
@@ -89,8 +90,8 @@ class _Repeated(Rewriting):
         thin = [1] * len(shape)
         for axis, n in zip(axes, t.shape, strict=True):
             thin[axis] = n
-        view = self.new("reshape_to", (i,), {"shape": tuple(thin)}, tuple(thin), t.dtype)
-        return self.new("broadcast", (view,), {"shape": shape}, shape, t.dtype)
+        view = self.new(reshape_p, (i,), {"shape": tuple(thin)}, tuple(thin), t.dtype)
+        return self.new(broadcast_p, (view,), {"shape": shape}, shape, t.dtype)
 
 
 def _kept_axes(x: tuple, y: tuple) -> list[int] | None:

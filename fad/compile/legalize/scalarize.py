@@ -11,12 +11,20 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import is_heavy, template
-from fad.compile.ir.lowered_ops import REDUCTIONS, VIEWS
+from fad.compile.ir.lowered_ops import REDUCTIONS
 from fad.compile.ir.slice_writes import view_of
 from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
 from fad.core.cotangent import is_basic
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
+from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
+from fad.ops.contraction import matmul
+from fad.ops.conversion import astype_p
+from fad.ops.elementwise import add as add_p
+from fad.ops.elementwise import multiply
+from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
+from fad.ops.selection import where_p
+from fad.ops.structural import concatenate_p
 
 MOST_ELEMENTS = 9  # of one array
 MOST_OPERATIONS = 300  # of single numbers in one step
@@ -26,10 +34,10 @@ MOST_OF_BRANCH = 128  # operations of a branch that is computed whether it is ta
 
 def can_combine(graph: Graph, eq: Equation) -> bool:
     """Return whether an operation adds up elements one after the other, of booleans their number, or is an extreme."""
-    if eq.prim.name not in REDUCTIONS or not eq.params["axis"]:
+    if eq.prim not in REDUCTIONS or not eq.params["axis"]:
         return False
     x, out = graph.types[eq.ins[0]], graph.types[eq.outs[0]]
-    counts = eq.prim.combines == "add" and x.dtype == bool and out.dtype == np.int64
+    counts = REDUCTIONS[eq.prim] is add_p and x.dtype == bool and out.dtype == np.int64
     return bool(x.size) and (x.dtype == out.dtype or counts)
 
 
@@ -82,16 +90,16 @@ class Expansion(Rewriting):
         t = self.source.types[i]
         return np.array([self.add_value(_element(t)) for _ in range(t.size)], np.int64).reshape(t.shape)
 
-    def compute(self, prim: Any, ins: Any, params: dict, t: Type) -> int:
+    def compute(self, prim: Primitive, ins: Any, params: dict, t: Type) -> int:
         """Apply an operation to single numbers; the result is an element of an array of type t."""
         return self.apply(prim, tuple(map(int, ins)), params, _element(t))
 
     def add(self, eq: Equation) -> bool:
         """Expand one operation; false if that cannot be done."""
-        graph, name = self.source, eq.prim.name
-        if eq.prim in (NATIVE_PUSH, NATIVE_POP):
+        graph, prim = self.source, eq.prim
+        if prim in (NATIVE_PUSH, NATIVE_POP):
             return self.on_a_stack(eq)
-        if eq.prim.archetype == "branch":
+        if prim.archetype == "branch":
             return self.choose(eq)
         if len(eq.outs) != 1:
             return False
@@ -103,21 +111,21 @@ class Expansion(Rewriting):
             columns = zip(*[np.broadcast_to(a, t.shape).flat for a in arrays], strict=True)
             made = [self.compute(eq.prim, ins, eq.params, t) for ins in columns]
             self.numbers[o] = np.array(made, np.int64).reshape(t.shape)
-        elif name in VIEWS and len(eq.ins) == 1 and (name != "getitem" or is_basic(eq.params["template"])):
+        elif prim.view is not None and len(eq.ins) == 1 and (prim is not getitem_p or is_basic(eq.params["template"])):
             self.numbers[o] = np.asarray(view_of(eq, arrays[0])).reshape(t.shape)
-        elif name == "join":
+        elif prim is concatenate_p:
             self.numbers[o] = np.concatenate(arrays, eq.params["axis"])
         elif can_combine(graph, eq):
             self.numbers[o] = self.reduce(eq, arrays[0], t)
-        elif name == "matmul" and all(
+        elif prim is matmul and all(
             graph.types[i].dtype == t.dtype and 0 < a.ndim <= 2 and a.size
             for i, a in zip(eq.ins, arrays, strict=True)
         ):
             x, y = arrays
             self.numbers[o] = self.product(x, y, t)
-        elif name == "scatter" and all(is_basic(index) for index in eq.params["indices"]):
+        elif prim is scatter_p and all(is_basic(index) for index in eq.params["indices"]):
             return self.scatter(eq, arrays, t)
-        elif name in ("index_set", "index_add") and is_basic(eq.params["template"]):
+        elif prim in (index_set_p, index_add_p) and is_basic(eq.params["template"]):
             return self.update(eq, arrays, t)
         else:
             return False
@@ -151,7 +159,7 @@ class Expansion(Rewriting):
         (test,) = self.elements(index)
         for o, t, if_not, if_true in zip(eq.outs, types, *results, strict=True):
             pairs = zip(if_true.flat, if_not.flat, strict=True)
-            made = [int(a) if a == b else self.compute("where_select", (test, a, b), {}, t) for a, b in pairs]
+            made = [int(a) if a == b else self.compute(where_p, (test, a, b), {}, t) for a, b in pairs]
             self.numbers[o] = np.array(made, np.int64).reshape(t.shape)
         return True
 
@@ -165,25 +173,25 @@ class Expansion(Rewriting):
         finally:
             self.source, self.numbers = outer
 
-    def chain(self, name: str, terms: list, t: Type) -> int:
+    def chain(self, prim: Primitive, terms: list, t: Type) -> int:
         total = int(terms[0])
         for x in terms[1:]:
-            total = self.compute(name, (total, x), {}, t)
+            total = self.compute(prim, (total, x), {}, t)
         return total
 
     def reduce(self, eq: Equation, x: np.ndarray, t: Type) -> np.ndarray:
         axis = eq.params["axis"]
         kept = [d for d in range(x.ndim) if d not in axis]
         if t.dtype != self.source.types[eq.ins[0]].dtype:
-            convert = lambda i: self.compute("convert", (i,), {"dtype": t.dtype}, t)
+            convert = lambda i: self.compute(astype_p, (i,), {"dtype": t.dtype}, t)
             x = np.array(list(map(convert, x.flat)), np.int64).reshape(x.shape)
         rows = x.transpose(*kept, *axis).reshape(t.size, -1)
-        return np.array([self.chain(eq.prim.combines, list(row), t) for row in rows], np.int64).reshape(t.shape)
+        return np.array([self.chain(REDUCTIONS[eq.prim], list(row), t) for row in rows], np.int64).reshape(t.shape)
 
     def product(self, x: np.ndarray, y: np.ndarray, t: Type) -> np.ndarray:
         a, b = np.atleast_2d(x), y if y.ndim == 2 else y[:, None]
         found = [
-            self.chain("add", [self.compute("multiply", pair, {}, t) for pair in zip(row, column, strict=True)], t)
+            self.chain(add_p, [self.compute(multiply, pair, {}, t) for pair in zip(row, column, strict=True)], t)
             for row in a
             for column in b.T
         ]
@@ -196,7 +204,7 @@ class Expansion(Rewriting):
         place = np.arange(t.size).reshape(t.shape)[eq.params["template"]]
         for at, v in zip(np.ravel(place), np.broadcast_to(values, np.shape(place)).flat, strict=True):
             old = target.flat[at]
-            target.flat[at] = v if eq.prim.name == "index_set" else self.compute("add", (old, v), {}, t)
+            target.flat[at] = v if eq.prim is index_set_p else self.compute(add_p, (old, v), {}, t)
         self.numbers[eq.outs[0]] = target
         return True
 
@@ -209,7 +217,7 @@ class Expansion(Rewriting):
             place = np.arange(t.size).reshape(t.shape)[index]
             for at, v in zip(np.ravel(place), np.broadcast_to(values, np.shape(place)).flat, strict=True):
                 old = target.flat[at]
-                target.flat[at] = v if old == zero else self.compute("add", (old, v), {}, t)
+                target.flat[at] = v if old == zero else self.compute(add_p, (old, v), {}, t)
         self.numbers[eq.outs[0]] = target
         return True
 

@@ -16,6 +16,9 @@ from fad.compile.ir.expressions import is_heavy, template
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, Equation, Graph, Type
 from fad.core.rewriter import Rewriting
+from fad.ops.elementwise import add
+from fad.ops.indexing import getitem_p, scatter_p
+from fad.ops.structural import concatenate_p
 
 SMALLEST = 1 << 15  # elements of a result from which on memory costs more than another kernel
 MOST_PIECES = 4
@@ -37,7 +40,7 @@ def scatter_to_gather(graph: Graph) -> Graph:
 
 
 def _fits(graph: Graph, eq: Equation) -> bool:
-    if eq.prim.name != "scatter" or not 1 < len(eq.ins) <= MOST_PIECES:
+    if eq.prim is not scatter_p or not 1 < len(eq.ins) <= MOST_PIECES:
         return False
     out = graph.types[eq.outs[0]]
     same = all(graph.types[i].dtype == out.dtype for i in eq.ins)
@@ -80,11 +83,11 @@ class _Rewriter(Rewriting):
             for i, (a, b) in zip(eq.ins, ranges, strict=True):
                 if a <= start and stop <= b:
                     part = self.slice(i, axis, start - a, stop - a, len(out.shape), [MOST_AGAIN])
-                    total = part if total is None else self.new("add", (total, part), {}, shape, out.dtype)
+                    total = part if total is None else self.new(add, (total, part), {}, shape, out.dtype)
             if total is None:
                 total = self.constant(np.broadcast_to(np.zeros((), out.dtype), shape))
             stretches.append(total)
-        self.end(eq, "join", tuple(stretches), {"axis": axis})
+        self.end(eq, concatenate_p, tuple(stretches), {"axis": axis})
 
     def slice(self, i: int, axis: int, start: int, stop: int, rank: int, budget: list[int]) -> int:
         """Return value i from start to stop along an axis of a result of this rank, computed again if that is cheap."""
@@ -106,7 +109,7 @@ class _Rewriter(Rewriting):
         eq = self.made.get(i)
         text = None if eq is None else template(self.graph, eq, self.constants)
         if eq is None or text is None or is_heavy(text) or budget[0] <= 0:
-            return self.new("getitem", (i,), {"template": index}, shape, t.dtype)
+            return self.new(getitem_p, (i,), {"template": index}, shape, t.dtype)
         budget[0] -= 1
         ins = tuple([self.slice(x, d, start, stop, len(t.shape), budget) for x in eq.ins])
         return self.apply(eq.prim, ins, eq.params, Type(shape, t.dtype, ARRAY))

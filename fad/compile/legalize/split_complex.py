@@ -15,15 +15,40 @@ import numpy as np
 from fad.compile.ir.lowered_ops import COMPLEX
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type
-from fad.core.primitive import REGISTRY, Primitive
+from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
+from fad.ops.complexes import absolute, conj_p, imag_p, parts_p, real_p
+from fad.ops.conversion import astype_p
+from fad.ops.elementwise import (
+    add,
+    cos,
+    divide,
+    equal,
+    exp,
+    greater,
+    greater_equal,
+    hypot,
+    isfinite,
+    logical_or,
+    multiply,
+    negative,
+    positive,
+    reciprocal,
+    sin,
+    square,
+    subtract,
+)
+from fad.ops.indexing import getitem_p
+from fad.ops.reduction import sum_p
+from fad.ops.selection import where_p
+from fad.ops.structural import broadcast_p, reshape_p, transpose_p
 
 Pair = tuple[int, int]
 
 # A product and a sum with one rounding; native code only has it, where it has the bits of NumPy's complex products.
 _FUSED = Primitive("fused_multiply_add", lambda x, y, z: x * y + z, flat=True, lower="fma({0}, {1}, {2})")
 _REAL_OF = {np.dtype(np.complex128): np.dtype(float), np.dtype(np.complex64): np.dtype(np.float32)}
-_VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem"})
+_VIEWS = (reshape_p, transpose_p, broadcast_p, getitem_p)
 
 
 def split_complex(graph: Graph) -> Graph:
@@ -47,7 +72,7 @@ class _Splitter(Rewriting):
 
     def equation(self, eq: Equation) -> None:
         kinds = [self.types[i].dtype.kind for i in (*eq.ins, *eq.outs)]
-        rule = _RULES.get(eq.prim.name) if "c" in kinds and not eq.prim.multi else None
+        rule = _RULES.get(eq.prim) if "c" in kinds and not eq.prim.multi else None
         if rule is not None and all(self.types[i].dtype.kind in "cfib" for i in eq.ins) and rule(self, eq):
             return
         for i in eq.ins:
@@ -60,7 +85,7 @@ class _Splitter(Rewriting):
             self.missing.discard(i)
             self.equations.append(Equation(COMPLEX, self.pairs[i], {}, (i,)))
 
-    def do(self, what: str | Primitive, ins: tuple, shape: tuple, dtype: np.dtype, params: dict | None = None) -> int:
+    def do(self, what: Primitive, ins: tuple, shape: tuple, dtype: np.dtype, params: dict | None = None) -> int:
         return self.apply(what, ins, params or {}, Type(shape, dtype))
 
     def part(self, value: Any, like: Type) -> int:
@@ -85,7 +110,7 @@ class _Splitter(Rewriting):
                 found = (self.part(c.real, t), self.part(c.imag, t))
             else:
                 real = _REAL_OF[t.dtype]
-                found = (self.do("real_part", (i,), t.shape, real), self.do("imag_part", (i,), t.shape, real))
+                found = (self.do(real_p, (i,), t.shape, real), self.do(imag_p, (i,), t.shape, real))
             self.pairs[i] = found
         return found
 
@@ -104,14 +129,14 @@ class _Real:
         self.shape = out.shape
         self.dtype = _REAL_OF.get(out.dtype, out.dtype)
 
-    def __call__(self, what: str | Primitive, *ins: int) -> int:
+    def __call__(self, what: Primitive, *ins: int) -> int:
         return self.work.do(what, ins, self.shape, self.dtype)
 
 
-def _each(name: str) -> Callable:
+def _each(prim: Primitive) -> Callable:
     def rule(work: _Splitter, eq: Equation) -> bool:
         do, ins = _Real(work, eq), [work.parts(i) for i in eq.ins]
-        return work.keep(eq, *[do(name, *side) for side in zip(*ins, strict=True)])
+        return work.keep(eq, *[do(prim, *side) for side in zip(*ins, strict=True)])
 
     return rule
 
@@ -128,34 +153,34 @@ def _multiply(work: _Splitter, eq: Equation) -> bool:
     """Multiply as NumPy does: in arrays one product of each part may be fused, in scalars none is."""
     do, (ar, ai), (br, bi) = _Real(work, eq), work.parts(eq.ins[0]), work.parts(eq.ins[-1])
     if _numpy_fuses(do.dtype) and any(work.types[i].kind == ARRAY for i in eq.ins):
-        re = do(_FUSED, ar, br, do("negative", do("multiply", ai, bi)))
-        return work.keep(eq, re, do(_FUSED, ar, bi, do("multiply", ai, br)))
-    re = do("subtract", do("multiply", ar, br), do("multiply", ai, bi))
-    return work.keep(eq, re, do("add", do("multiply", ar, bi), do("multiply", ai, br)))
+        re = do(_FUSED, ar, br, do(negative, do(multiply, ai, bi)))
+        return work.keep(eq, re, do(_FUSED, ar, bi, do(multiply, ai, br)))
+    re = do(subtract, do(multiply, ar, br), do(multiply, ai, bi))
+    return work.keep(eq, re, do(add, do(multiply, ar, bi), do(multiply, ai, br)))
 
 
 def _divide(work: _Splitter, eq: Equation) -> bool:
     """Divide as NumPy does, by Smith's method: the smaller part of the divisor over the larger cannot overflow."""
     do, (ar, ai), (br, bi) = _Real(work, eq), work.parts(eq.ins[0]), work.parts(eq.ins[1])
     truth = np.dtype(bool)
-    steep = work.do("greater_equal", (do("absolute", br), do("absolute", bi)), do.shape, truth)
-    large, small = do("where_select", steep, br, bi), do("where_select", steep, bi, br)
-    zero = work.do("equal", (large, work.python_number(0.0)), do.shape, truth)
-    ratio = do("divide", small, large)
-    scale = do("reciprocal", do("add", large, do("multiply", small, ratio)))
-    re = do("where_select", steep, do("add", ar, do("multiply", ai, ratio)), do("add", do("multiply", ar, ratio), ai))
+    steep = work.do(greater_equal, (do(absolute, br), do(absolute, bi)), do.shape, truth)
+    large, small = do(where_p, steep, br, bi), do(where_p, steep, bi, br)
+    zero = work.do(equal, (large, work.python_number(0.0)), do.shape, truth)
+    ratio = do(divide, small, large)
+    scale = do(reciprocal, do(add, large, do(multiply, small, ratio)))
+    re = do(where_p, steep, do(add, ar, do(multiply, ai, ratio)), do(add, do(multiply, ar, ratio), ai))
     im = do(
-        "where_select", steep, do("subtract", ai, do("multiply", ar, ratio)),
-        do("subtract", do("multiply", ai, ratio), ar),
+        where_p, steep, do(subtract, ai, do(multiply, ar, ratio)),
+        do(subtract, do(multiply, ai, ratio), ar),
     )  # fmt: skip
-    size = do("absolute", br)
-    sides = [do("where_select", zero, do("divide", a, size), do("multiply", q, scale)) for a, q in ((ar, re), (ai, im))]
+    size = do(absolute, br)
+    sides = [do(where_p, zero, do(divide, a, size), do(multiply, q, scale)) for a, q in ((ar, re), (ai, im))]
     return work.keep(eq, *sides)
 
 
 def _conjugate(work: _Splitter, eq: Equation) -> bool:
     re, im = work.parts(eq.ins[0])
-    return work.keep(eq, re, _Real(work, eq)("negative", im))
+    return work.keep(eq, re, _Real(work, eq)(negative, im))
 
 
 def _exp(work: _Splitter, eq: Equation) -> bool:
@@ -165,16 +190,16 @@ def _exp(work: _Splitter, eq: Equation) -> bool:
     """
     do, (re, im) = _Real(work, eq), work.parts(eq.ins[0])
     truth, zero = np.dtype(bool), work.python_number(0.0)
-    finite = [work.do("isfinite", (part,), do.shape, truth) for part in (re, im)]
-    angle = do("where_select", work.do("logical_or", tuple(finite), do.shape, truth), im, zero)
+    finite = [work.do(isfinite, (part,), do.shape, truth) for part in (re, im)]
+    angle = do(where_p, work.do(logical_or, tuple(finite), do.shape, truth), im, zero)
     shift = 700.0 if do.dtype.itemsize == 8 else 80.0
     number = work.python_number
-    large = work.do("greater", (re, number(shift)), do.shape, truth)
-    size = do("exp", do("where_select", large, do("subtract", re, number(shift)), re))
-    factor = do("where_select", large, number(np.exp(shift)), number(1.0))
-    real, imag = (do("multiply", do("multiply", size, do(f, angle)), factor) for f in ("cos", "sin"))
-    is_real = work.do("equal", (im, zero), do.shape, truth)
-    return work.keep(eq, real, do("where_select", is_real, im, imag))
+    large = work.do(greater, (re, number(shift)), do.shape, truth)
+    size = do(exp, do(where_p, large, do(subtract, re, number(shift)), re))
+    factor = do(where_p, large, number(np.exp(shift)), number(1.0))
+    real, imag = (do(multiply, do(multiply, size, do(f, angle)), factor) for f in (cos, sin))
+    is_real = work.do(equal, (im, zero), do.shape, truth)
+    return work.keep(eq, real, do(where_p, is_real, im, imag))
 
 
 def _join(work: _Splitter, eq: Equation) -> bool:
@@ -186,14 +211,14 @@ def _part(k: int) -> Callable:
         found = work.pairs.get(eq.ins[0])
         if found is None:
             return False  # a view of the array
-        work.equations.append(Equation(REGISTRY["positive"], (found[k],), {}, eq.outs))
+        work.equations.append(Equation(positive, (found[k],), {}, eq.outs))
         return True
 
     return rule
 
 
 def _absolute(work: _Splitter, eq: Equation) -> bool:
-    work.equations.append(Equation(REGISTRY["hypot"], work.parts(eq.ins[0]), {}, eq.outs))
+    work.equations.append(Equation(hypot, work.parts(eq.ins[0]), {}, eq.outs))
     return True
 
 
@@ -202,7 +227,7 @@ def _where(work: _Splitter, eq: Equation) -> bool:
     if work.types[condition].dtype.kind == "c":
         return False
     do, a, b = _Real(work, eq), work.parts(x), work.parts(y)
-    return work.keep(eq, *[do("where_select", condition, a[k], b[k]) for k in (0, 1)])
+    return work.keep(eq, *[do(where_p, condition, a[k], b[k]) for k in (0, 1)])
 
 
 def _convert(work: _Splitter, eq: Equation) -> bool:
@@ -210,16 +235,16 @@ def _convert(work: _Splitter, eq: Equation) -> bool:
     if out.dtype not in _REAL_OF:
         return False
     params = {"dtype": _REAL_OF[out.dtype]}
-    re, im = [work.do("convert", (p,), work.types[p].shape, params["dtype"], params) for p in work.parts(eq.ins[0])]
+    re, im = [work.do(astype_p, (p,), work.types[p].shape, params["dtype"], params) for p in work.parts(eq.ins[0])]
     if work.types[im].shape != out.shape:
-        im = work.do("broadcast", (im,), out.shape, params["dtype"], {"shape": out.shape})
+        im = work.do(broadcast_p, (im,), out.shape, params["dtype"], {"shape": out.shape})
     return work.keep(eq, re, im)
 
 
 def _along(work: _Splitter, eq: Equation) -> bool:
     """Sums and views, part by part, where the parts are what there is."""
     if len(eq.ins) != 1 or eq.ins[0] not in work.missing:
-        return eq.prim.name == "sum_over" and _sum(work, eq)
+        return eq.prim is sum_p and _sum(work, eq)
     return _sum(work, eq)
 
 
@@ -230,14 +255,14 @@ def _sum(work: _Splitter, eq: Equation) -> bool:
     sides = work.parts(eq.ins[0])
     if any(work.types[p].shape != ins.shape for p in sides):
         return False
-    re, im = [work.do(eq.prim.name, (p,), out.shape, _REAL_OF[out.dtype], eq.params) for p in sides]
+    re, im = [work.do(eq.prim, (p,), out.shape, _REAL_OF[out.dtype], eq.params) for p in sides]
     return work.keep(eq, re, im)
 
 
-_RULES: dict[str, Callable] = {
-    "add": _each("add"), "subtract": _each("subtract"), "negative": _each("negative"), "positive": _each("positive"),
-    "multiply": _multiply, "square": _multiply, "divide": _divide, "conjugate_part": _conjugate, "exp": _exp,
-    "real_part": _part(0), "imag_part": _part(1), "join_parts": _join,
-    "absolute": _absolute, "where_select": _where, "convert": _convert,
-    **dict.fromkeys(("sum_over", *_VIEWS), _along),
+_RULES: dict[Primitive, Callable] = {
+    add: _each(add), subtract: _each(subtract), negative: _each(negative), positive: _each(positive),
+    multiply: _multiply, square: _multiply, divide: _divide, conj_p: _conjugate, exp: _exp,
+    real_p: _part(0), imag_p: _part(1), parts_p: _join,
+    absolute: _absolute, where_p: _where, astype_p: _convert,
+    **dict.fromkeys((sum_p, *_VIEWS), _along),
 }  # fmt: skip

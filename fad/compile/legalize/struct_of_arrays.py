@@ -23,7 +23,9 @@ from fad.compile.passes.constants import as_uniform
 from fad.compile.passes.dce import drop_dead
 from fad.core.cotangent import is_basic
 from fad.core.graph import ARRAY, GUARD, SCALAR, Equation, Graph, Type, hashable
-from fad.core.primitive import REGISTRY
+from fad.core.primitive import Primitive
+from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
+from fad.ops.structural import broadcast_p, concatenate_p, reshape_p, transpose_p
 
 SHORTEST = 1 << 5  # elements of a vector
 MOST_APART = 9  # vectors of a batch whose elements lie apart: longer small arrays fill the CPU's vectors by themselves
@@ -31,7 +33,7 @@ MOST_ROWS = 16  # vectors that are rows in memory
 _MOST_SHARED = 64  # elements of an array that is the same for the whole batch
 _MOST_OPERATIONS = 1000  # on vectors, of small arrays that belong together
 _BEGINNING, _APART, _LANES = 10.0, 1.5, 8  # of a row; of an element that lies apart; elements of a full vector
-_PLACED = frozenset({"getitem", "join", "scatter", "index_set", "index_add", "permute"})
+_PLACED = frozenset({getitem_p, concatenate_p, scatter_p, index_set_p, index_add_p, transpose_p})
 
 
 def split_small_arrays(graph: Graph) -> Graph:
@@ -80,28 +82,28 @@ def _keeps_batch(graph: Graph, eq: Equation, axes: list, p: int | None) -> bool:
 
     `axes` are those of the batch in its operands, and p in its result.
     """
-    name, params = eq.prim.name, eq.params
+    prim, params = eq.prim, eq.params
     shapes, out = [graph.types[i].shape for i in eq.ins], graph.types[eq.outs[0]]
-    if name in REDUCTIONS:
+    if prim in REDUCTIONS:
         return can_combine(graph, eq)
     if p is None:
         return False
-    if name == "broadcast" or template(graph, eq, graph.constants) is not None:
+    if prim is broadcast_p or template(graph, eq, graph.constants) is not None:
         behind = len(out.shape) - p
         return all(q is None or len(s) - q == behind for s, q in zip(shapes, axes, strict=True))
     if axes[0] is None or any(graph.types[i].dtype != out.dtype for i in eq.ins):
         return False
-    if name == "reshape_to":
+    if prim is reshape_p:
         return math.prod(shapes[0][: axes[0]]) == math.prod(out.shape[:p])
-    if name == "permute":
+    if prim is transpose_p:
         return params["axes"][p] == axes[0]
-    if name == "join":
+    if prim is concatenate_p:
         return params["axis"] != p and all(q == p for q in axes)
-    if name == "scatter":
+    if prim is scatter_p:
         return all(_fits_at(index, out.shape, p, s) for index, s in zip(params["indices"], shapes, strict=True))
-    if name == "getitem":
+    if prim is getitem_p:
         return len(eq.ins) == 1 and _fits_at(params["template"], shapes[0], axes[0], out.shape)
-    if name in ("index_set", "index_add"):
+    if prim in (index_set_p, index_add_p):
         return len(eq.ins) == 2 and _fits_at(params["template"], out.shape, p, shapes[1])
     return False
 
@@ -175,10 +177,10 @@ def _pays(graph: Graph, some: list[int], read: dict[int, set[int]]) -> bool:
         if text is not None:
             weights += weight(text) * (out.size > n)
             count += weight(text) * out.size // n
-        elif eq.prim.name in REDUCTIONS:
+        elif eq.prim in REDUCTIONS:
             weights, arranged = weights + 1, arranged or not _combines(graph, eq, n)
             count += ins[0].size // n
-        elif eq.prim.name in _PLACED and max(t.size for t in (*ins, out)) > n:
+        elif eq.prim in _PLACED and max(t.size for t in (*ins, out)) > n:
             arranged = True
     return 0 < count <= _MOST_OPERATIONS and weights > 0 and (arranged or _is_short(graph, some, read, weights))
 
@@ -223,7 +225,7 @@ class _Split(Expansion):
         for i in eq.ins:
             if i not in self.numbers:
                 self.numbers[i] = self.take_apart(i)
-        if eq.prim.name in REDUCTIONS and _combines(self.graph, eq, n):
+        if eq.prim in REDUCTIONS and _combines(self.graph, eq, n):
             self.numbers[eq.outs[0]] = self.add_up(eq, n)
             return
         shape = self.source.types[eq.outs[0]].shape
@@ -284,7 +286,7 @@ class _Split(Expansion):
     def element(self, i: int, index: tuple, t: Type) -> int:
         if i in self.constants:
             return self.known_constant(self.constants[i][index], t)
-        return self.compute("getitem", (i,), {"template": index}, t)
+        return self.compute(getitem_p, (i,), {"template": index}, t)
 
     def known_constant(self, value: Any, t: Type) -> int:
         """Return the number of a constant; numbers that are equal are one."""
@@ -293,10 +295,10 @@ class _Split(Expansion):
             self.known[key] = self.constant(value, t.kind)
         return self.known[key]
 
-    def compute(self, prim: Any, ins: Any, params: dict, t: Type) -> int:
+    def compute(self, prim: Primitive, ins: Any, params: dict, t: Type) -> int:
         """Apply an operation to vectors or numbers, unless its result is known or there already."""
-        prim, ins = REGISTRY[prim] if isinstance(prim, str) else prim, tuple([int(i) for i in ins])
-        if prim.name != "getitem":
+        ins = tuple([int(i) for i in ins])
+        if prim is not getitem_p:
             shape = np.broadcast_shapes(*[self.types[i].shape for i in ins])
             t = Type(shape, t.dtype, ARRAY if shape else SCALAR)
         key = prim, ins, hashable(params), t
@@ -304,7 +306,7 @@ class _Split(Expansion):
             self.known[key] = self.written(prim, ins, params, t)
         return self.known[key]
 
-    def written(self, prim: Any, ins: tuple, params: dict, t: Type) -> int:
+    def written(self, prim: Primitive, ins: tuple, params: dict, t: Type) -> int:
         if not t.shape and all(i in self.constants for i in ins):
             with np.errstate(all="ignore"):
                 return self.known_constant(t.dtype.type(prim.forward(*[self.constants[i] for i in ins], **params)), t)
@@ -314,7 +316,7 @@ class _Split(Expansion):
             return eq
         self.made[o] = eq
         self.equations.append(eq)
-        if prim.name != "getitem":
+        if prim is not getitem_p:
             self.free.add(o)
         return o
 
@@ -328,17 +330,17 @@ class _Split(Expansion):
         whole = {"shape": t.shape}
         if p is None:  # sums over the batch
             each = Type((1,), t.dtype)
-            ones = [self.apply("reshape_to", (v,), {"shape": (1,)}, each) for v in numbers]
-            joined = self.apply("join", tuple(ones), {"axis": 0}, Type((len(ones),), t.dtype))
-            self.equations.append(Equation(REGISTRY["reshape_to"], (joined,), whole, (i,)))
+            ones = [self.apply(reshape_p, (v,), {"shape": (1,)}, each) for v in numbers]
+            joined = self.apply(concatenate_p, tuple(ones), {"axis": 0}, Type((len(ones),), t.dtype))
+            self.equations.append(Equation(reshape_p, (joined,), whole, (i,)))
             return
         vectors = tuple([self.at_one_place(v, t.shape[p]) for v in numbers])
         if len(vectors) == 1:
-            self.equations.append(Equation(REGISTRY["reshape_to"], vectors, whole, (i,)))
+            self.equations.append(Equation(reshape_p, vectors, whole, (i,)))
             return
         indices = tuple([_along(index, p) for index in np.ndindex(self.source.types[i].shape)])
         params = {**whole, "dtype": t.dtype, "indices": indices}
-        self.equations.append(Equation(REGISTRY["scatter"], vectors, params, (i,)))
+        self.equations.append(Equation(scatter_p, vectors, params, (i,)))
 
     def at_one_place(self, v: int, n: int) -> int:
         """Return a vector that can be computed where it stands in a whole: each is in one place, others are copied."""
@@ -351,7 +353,7 @@ class _Split(Expansion):
     def spread(self, v: int, n: int) -> int:
         """Return a vector, of equal elements if it is given a number."""
         t = self.types[v]
-        return v if t.shape else self.apply("broadcast", (v,), {"shape": (n,)}, Type((n,), t.dtype))
+        return v if t.shape else self.apply(broadcast_p, (v,), {"shape": (n,)}, Type((n,), t.dtype))
 
 
 def _of_one(t: Type) -> Type:

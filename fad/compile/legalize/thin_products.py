@@ -12,6 +12,8 @@ import numpy as np
 
 from fad.core.graph import Equation, Graph
 from fad.core.rewriter import Rewriting
+from fad.ops.contraction import matmul
+from fad.ops.structural import reshape_p, transpose_p
 
 _MOST_COLUMNS = 4  # of what is thin
 _FEWEST_TOGETHER = 16  # columns
@@ -33,7 +35,7 @@ def join_thin_products(graph: Graph) -> Graph:
 
 
 def _is_thin(graph: Graph, eq: Equation) -> bool:
-    if eq.prim.name != "matmul":
+    if eq.prim is not matmul:
         return False
     (a, b), out = (graph.types[i] for i in eq.ins), graph.types[eq.outs[0]]
     if len(a.shape) != 2 or len(b.shape) < 3 or out.dtype not in _REAL or not a.dtype == b.dtype == out.dtype:
@@ -47,8 +49,8 @@ def _join(work: Rewriting, eq: Equation) -> None:
     a, b = eq.ins
     dtype, (*lead, k, n), m = work.types[b].dtype, work.types[b].shape, work.types[a].shape[0]
     d, wide = len(lead), math.prod(lead) * n
-    first = work.new("permute", (b,), {"axes": (d, *range(d), d + 1)}, (k, *lead, n), dtype)
-    joined = work.new("reshape_to", (first,), {"shape": (k, wide)}, (k, wide), dtype)
-    product = work.new("matmul", (a, joined), {}, (m, wide), dtype)
-    apart = work.new("reshape_to", (product,), {"shape": (m, *lead, n)}, (m, *lead, n), dtype)
-    work.end(eq, "permute", (apart,), {"axes": (*range(1, d + 1), 0, d + 1)})
+    first = work.new(transpose_p, (b,), {"axes": (d, *range(d), d + 1)}, (k, *lead, n), dtype)
+    joined = work.new(reshape_p, (first,), {"shape": (k, wide)}, (k, wide), dtype)
+    product = work.new(matmul, (a, joined), {}, (m, wide), dtype)
+    apart = work.new(reshape_p, (product,), {"shape": (m, *lead, n)}, (m, *lead, n), dtype)
+    work.end(eq, transpose_p, (apart,), {"axes": (*range(1, d + 1), 0, d + 1)})

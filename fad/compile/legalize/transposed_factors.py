@@ -14,6 +14,9 @@ from fad.compile.passes.dce import drop_dead
 from fad.control_flow.loop_layout import GUESSED_STEPS, Loop
 from fad.core.graph import Equation, Graph, Type
 from fad.core.rewriter import Rewriting
+from fad.ops.contraction import matmul
+from fad.ops.conversion import astype_p
+from fad.ops.structural import transpose_p
 
 FEWEST_USES, LARGEST = 4, 1 << 14  # of a transposed matrix that is copied, and its elements
 FEWEST_ROWS = 16, 256  # of a left factor, from which on it pays to copy the right one: else gathered, else by BLAS
@@ -28,7 +31,7 @@ def copy_transposed(graph: Graph) -> Graph:
     chosen = _find_chosen(graph, transposed)
     copies: dict[int, int] = {}
     for eq in graph.equations:
-        if eq.prim.name == "matmul" and eq.ins[1] in copies:
+        if eq.prim is matmul and eq.ins[1] in copies:
             eq = Equation(eq.prim, (eq.ins[0], copies[eq.ins[1]]), eq.params, eq.outs, eq.place)
         elif eq.prim.archetype == "loop":
             eq = _InLoop(work, eq, transposed).rewrite()
@@ -39,12 +42,12 @@ def copy_transposed(graph: Graph) -> Graph:
 
 
 def _copy(work: Rewriting, i: int) -> int:
-    return work.apply("convert", (i,), {"dtype": work.types[i].dtype}, work.types[i])
+    return work.apply(astype_p, (i,), {"dtype": work.types[i].dtype}, work.types[i])
 
 
 def _is_transposition(eq: Equation) -> bool:
     """Return whether what ran along rows runs along columns then."""
-    axes = list(eq.params["axes"]) if eq.prim.name == "permute" else []
+    axes = list(eq.params["axes"]) if eq.prim is transpose_p else []
     return len(axes) > 1 and axes[-2] == len(axes) - 1
 
 
@@ -54,7 +57,7 @@ def _find_chosen(graph: Graph, transposed: set[int]) -> set[int]:
     uses: dict[int, int] = {}
     chosen: set[int] = set()
     for eq in graph.equations:
-        if eq.prim.name == "matmul" and eq.ins[1] in transposed and types[eq.ins[1]].dtype in _REAL:
+        if eq.prim is matmul and eq.ins[1] in transposed and types[eq.ins[1]].dtype in _REAL:
             i = eq.ins[1]
             uses[i] = uses.get(i, 0) + 1
             size = _size(types, eq)
@@ -103,7 +106,7 @@ class _InLoop:
 
     def _read_copy(self, e: Equation) -> Equation:
         """Return an equation of the body, with a copy as its factor if it is such a product."""
-        if e.prim.name != "matmul" or not self._pays(e):
+        if e.prim is not matmul or not self._pays(e):
             return e
         i = e.ins[1]
         if i not in self.given:
@@ -116,7 +119,7 @@ class _InLoop:
         if i in self.outside:
             return self.outside[i]
         made, x = self.inside[i]
-        return self.work.apply("permute", (x,), made.params, self.types[i])
+        return self.work.apply(transpose_p, (x,), made.params, self.types[i])
 
     def _pays(self, e: Equation) -> bool:
         i = e.ins[1]

@@ -9,13 +9,15 @@ from __future__ import annotations
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import Equation, Graph
 from fad.core.rewriter import Rewriting
+from fad.ops.contraction import matmul
+from fad.ops.structural import reshape_p, transpose_p
 
 _MOST_COLUMNS = 64  # of the rows and of the result: more work than that is worth a copy
 
 
 def unmerge_rows(graph: Graph) -> Graph:
     """Multiply the axes of a transposed array as they are, where they are merged for a product with a matrix."""
-    made = {o: eq for eq in graph.equations for o in eq.outs if eq.prim.name in ("permute", "reshape_to")}
+    made = {o: eq for eq in graph.equations for o in eq.outs if eq.prim in (transpose_p, reshape_p)}
     if not any(_parts(graph, eq, made) for eq in graph.equations):
         return graph
     work = Rewriting(graph)
@@ -26,18 +28,18 @@ def unmerge_rows(graph: Graph) -> Graph:
             continue
         out = work.types[eq.outs[0]]
         shape = (*work.types[parts].shape[:-1], out.shape[-1])
-        product = work.new("matmul", (parts, eq.ins[1]), {}, shape, out.dtype)
-        work.end(eq, "reshape_to", (product,), {"shape": out.shape})
+        product = work.new(matmul, (parts, eq.ins[1]), {}, shape, out.dtype)
+        work.end(eq, reshape_p, (product,), {"shape": out.shape})
     return drop_dead(work.finish())
 
 
 def _parts(graph: Graph, eq: Equation, made: dict[int, Equation]) -> int | None:
     """Return the transposed array whose rows a product has merged; None if they are others, or wide."""
-    if eq.prim.name != "matmul" or any(len(graph.types[i].shape) != 2 for i in eq.ins):
+    if eq.prim is not matmul or any(len(graph.types[i].shape) != 2 for i in eq.ins):
         return None
     merge = made.get(eq.ins[0])
-    turn = made.get(merge.ins[0]) if merge is not None and merge.prim.name == "reshape_to" else None
-    if merge is None or turn is None or turn.prim.name != "permute":
+    turn = made.get(merge.ins[0]) if merge is not None and merge.prim is reshape_p else None
+    if merge is None or turn is None or turn.prim is not transpose_p:
         return None
     shape, axes = graph.types[turn.outs[0]].shape, turn.params["axes"]
     k, n = graph.types[eq.ins[1]].shape

@@ -9,8 +9,16 @@ import numpy as np
 
 from fad.compile.passes.constants import as_uniform
 from fad.core.graph import NUMBER, Equation, Graph
-from fad.core.primitive import REGISTRY
+from fad.core.primitive import Primitive
 from fad.core.rewriter import rewrite_equations
+from fad.ops.conversion import astype_p
+from fad.ops.elementwise import add, divide, multiply, negative, positive, power, square, subtract
+from fad.ops.flat_reductions import all_p, any_p, count_p
+from fad.ops.indexing import getitem_p, index_set_p
+from fad.ops.norms import norm_p
+from fad.ops.reduction import fmax_p, fmin_p, logsumexp_p, max_p, min_p, prod_p, sum_p
+from fad.ops.statistics import variance_p
+from fad.ops.structural import broadcast_p, reshape_p, transpose_p
 
 
 def simplify(graph: Graph) -> Graph:
@@ -39,7 +47,7 @@ def simplify_one(eq: Equation, types: list, constants: dict, made: dict[int, Equ
 
     `made` has the operations that gave its operands.
     """
-    rule = _ALGEBRA.get(eq.prim.name)
+    rule = _identity if eq.prim.identity else _ALGEBRA.get(eq.prim)
     found = None if rule is None else rule(eq, types, constants, made)
     if type(found) is int:
         return found if types[found] == types[eq.outs[0]] else eq
@@ -85,7 +93,7 @@ def _minus(eq: Equation, types: list, constants: dict, made: dict) -> Any:
 
 def _negative(eq: Equation, types: list, constants: dict, made: dict) -> Any:
     before = made.get(eq.ins[0])
-    return before.ins[0] if before is not None and before.prim.name == "negative" else None
+    return before.ins[0] if before is not None and before.prim is negative else None
 
 
 def _power(eq: Equation, types: list, constants: dict, made: dict) -> Any:
@@ -95,13 +103,13 @@ def _power(eq: Equation, types: list, constants: dict, made: dict) -> Any:
         return x
     same = (types[eq.outs[0]].shape, types[eq.outs[0]].dtype) == (types[x].shape, types[x].dtype)
     if _is(constants, y, 2.0) and kind == "f" and same:  # of complex zeros the signs differ
-        return Equation(REGISTRY["multiply"], (x, x), {}, eq.outs)
+        return Equation(multiply, (x, x), {}, eq.outs)
     return None
 
 
 def _square(eq: Equation, types: list, constants: dict, made: dict) -> Any:
     (x,) = eq.ins
-    return Equation(REGISTRY["multiply"], (x, x), {}, eq.outs) if types[x].dtype.kind in "fiu" else None
+    return Equation(multiply, (x, x), {}, eq.outs) if types[x].dtype.kind in "fiu" else None
 
 
 def _reshape(eq: Equation, types: list, constants: dict, made: dict) -> Any:
@@ -157,7 +165,7 @@ def _reduction(eq: Equation, types: list, constants: dict, made: dict) -> Any:
     """Name the axes in their order, in which all that comes after expects them."""
     axis = eq.params["axis"]
     if not axis:
-        return eq.ins[0] if eq.prim.name == "sum_over" else None
+        return eq.ins[0] if eq.prim is sum_p else None
     ordered = tuple(sorted(axis))
     return None if ordered == axis else Equation(eq.prim, eq.ins, {**eq.params, "axis": ordered}, eq.outs, eq.place)
 
@@ -166,14 +174,12 @@ def _identity(eq: Equation, types: list, constants: dict, made: dict) -> Any:
     return eq.ins[0]
 
 
-_IDENTITIES = ("vary", "tied", "observed")  # operations that only derivatives tell from their operand
 _REDUCTIONS = (
-    "sum_over", "max_over", "min_over", "product_over", "norm_over", "variance_over", "logsumexp_over", "any_over",
-    "all_over", "count_over", "fmax_over", "fmin_over",
+    sum_p, max_p, min_p, prod_p, norm_p, variance_p, logsumexp_p, any_p, all_p, count_p, fmax_p, fmin_p,
 )  # fmt: skip
-_ALGEBRA: dict[str, Callable] = {
-    "multiply": _times, "divide": _over, "add": _plus, "subtract": _minus, "negative": _negative, "power": _power,
-    "square": _square, "reshape_to": _reshape, "permute": _permute, "broadcast": _same_shape, "convert": _convert,
-    "positive": _identity, "getitem": _take_all, "index_set": _set_all, **dict.fromkeys(_IDENTITIES, _identity),
+_ALGEBRA: dict[Primitive, Callable] = {
+    multiply: _times, divide: _over, add: _plus, subtract: _minus, negative: _negative, power: _power,
+    square: _square, reshape_p: _reshape, transpose_p: _permute, broadcast_p: _same_shape, astype_p: _convert,
+    positive: _identity, getitem_p: _take_all, index_set_p: _set_all,
     **dict.fromkeys(_REDUCTIONS, _reduction),
 }  # fmt: skip

@@ -13,8 +13,13 @@ import numpy as np
 
 from fad.compile.ir.uses import use_counts
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type, has_effects
-from fad.core.primitive import REGISTRY
+from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
+from fad.ops.contraction import matmul
+from fad.ops.elementwise import add, multiply
+from fad.ops.indexing import getitem_p
+from fad.ops.reduction import sum_p
+from fad.ops.structural import concatenate_p, reshape_p, transpose_p
 
 FEWEST = 4  # terms below which nothing is gained
 LONG = 16  # parts of a stack from which on it is looked for in others
@@ -24,7 +29,7 @@ _REAL = (np.dtype(float), np.dtype(np.float32))
 
 def batch_unrolled_matmuls(graph: Graph) -> Graph:
     """Rewrite products of the slices of one array, and sums of products, as one product each."""
-    if sum(eq.prim.name in ("matmul", "sum_over", "multiply") for eq in graph.equations) < FEWEST:
+    if sum(eq.prim in (matmul, sum_p, multiply) for eq in graph.equations) < FEWEST:
         return graph
     return share_stacks(_Totals(_Slices(graph).run()).run())
 
@@ -36,20 +41,20 @@ class _Rewriter(Rewriting):
         super().__init__(graph)
         self.made = {o: eq for eq in graph.equations for o in eq.outs}
 
-    def do(self, name: str, ins: tuple, extents: tuple, **params: Any) -> int:
-        return self.new(name, ins, params, extents, self.types[ins[0]].dtype)
+    def do(self, prim: Primitive, ins: tuple, extents: tuple, **params: Any) -> int:
+        return self.new(prim, ins, params, extents, self.types[ins[0]].dtype)
 
     def reshape(self, x: int, shape: tuple) -> int:
-        return x if self.types[x].shape == shape else self.do("reshape_to", (x,), shape, shape=shape)
+        return x if self.types[x].shape == shape else self.do(reshape_p, (x,), shape, shape=shape)
 
     def flip(self, x: int) -> int:
         rows, columns = self.types[x].shape
-        return self.do("permute", (x,), (columns, rows), axes=(1, 0))
+        return self.do(transpose_p, (x,), (columns, rows), axes=(1, 0))
 
     def slice_of(self, x: int) -> tuple[int, int] | None:
         """Return the array of which a value is the k-th slice, and k."""
         eq = self.made.get(x)
-        if eq is None or eq.prim.name != "getitem" or len(eq.ins) != 1:
+        if eq is None or eq.prim is not getitem_p or len(eq.ins) != 1:
             return None
         template = eq.params["template"]
         if len(template) != 1 or type(template[0]) is not int:
@@ -62,7 +67,7 @@ class _Rewriter(Rewriting):
         if len(ks) == shape[0]:
             return whole
         template = (slice(ks[0], ks[-1] + 1),)
-        return self.do("getitem", (whole,), (len(ks), *shape[1:]), template=template)
+        return self.do(getitem_p, (whole,), (len(ks), *shape[1:]), template=template)
 
 
 class _Slices(_Rewriter):
@@ -71,7 +76,7 @@ class _Slices(_Rewriter):
     def run(self) -> Graph:
         groups: dict[tuple, dict[int, Equation]] = {}
         for eq in self.graph.equations:
-            if eq.prim.name == "matmul":
+            if eq.prim is matmul:
                 self.find(eq, groups)
         first: dict[int, tuple] = {}
         instead: dict[int, Equation] = {}
@@ -108,9 +113,9 @@ class _Slices(_Rewriter):
         shape = self.types[x].shape
         w = w if left else self.flip(w)
         rows = self.reshape(x, (int(np.prod(shape[:-1])), shape[-1]))
-        y = self.do("matmul", (rows, w), (self.types[rows].shape[0], self.types[w].shape[1]))
+        y = self.do(matmul, (rows, w), (self.types[rows].shape[0], self.types[w].shape[1]))
         y = self.reshape(y, (*shape[:-1], self.types[w].shape[1]))
-        take = REGISTRY["getitem"]
+        take = getitem_p
         return {id(eq): Equation(take, (y,), {"template": (k - ks[0],)}, eq.outs, eq.place) for k, eq in found.items()}
 
 
@@ -121,7 +126,7 @@ class _Totals(_Rewriter):
         super().__init__(graph)
         self.uses = use_counts(graph)
         self.stacks: dict[tuple, int] = {}
-        self.added = {eq.outs[0]: eq for eq in graph.equations if eq.prim.name == "add" and self.is_sum(eq)}
+        self.added = {eq.outs[0]: eq for eq in graph.equations if eq.prim is add and self.is_sum(eq)}
 
     def run(self) -> Graph:
         # additions whose result is part of a longer sum
@@ -132,7 +137,7 @@ class _Totals(_Rewriter):
             _set_of(some) for found in kinds.values() for kind, some in found.items() if self.pays(kind, some)
         }
         for eq in self.graph.equations:
-            found = kinds.get(id(eq)) if eq.prim.name == "add" else None
+            found = kinds.get(id(eq)) if eq.prim is add else None
             self.equations.append(eq if found is None else self.total(eq, found))
         return self.finish() if self.stacks else self.graph
 
@@ -171,7 +176,7 @@ class _Totals(_Rewriter):
         rest = [i for i in self.terms(root) if self.factors(i, self.types[root.outs[0]])[0] not in ready]
         rest += [self.merge(kind, kinds[kind], shape) for kind in ready]
         while len(rest) > 2:
-            rest = [self.do("add", (rest[0], rest[1]), shape), *rest[2:]]
+            rest = [self.do(add, (rest[0], rest[1]), shape), *rest[2:]]
         if len(rest) == 2:
             return Equation(root.prim, tuple(rest), {}, root.outs, root.place)
         last = self.equations.pop()
@@ -192,16 +197,16 @@ class _Totals(_Rewriter):
         eq = self.made.get(i)
         if eq is None or self.uses[i] != 1 or self.types[i] != t:
             return "", ()
-        if eq.prim.name == "matmul":
+        if eq.prim is matmul:
             p = self.made.get(eq.ins[0])
-            if p is not None and p.prim.name == "permute" and p.params["axes"] == (1, 0):
+            if p is not None and p.prim is transpose_p and p.params["axes"] == (1, 0):
                 return self.check("product", (p.ins[0], eq.ins[1]), t, 2)
-        elif eq.prim.name == "multiply":
+        elif eq.prim is multiply:
             for column, row in (eq.ins, eq.ins[::-1]):
                 p = self.made.get(column)
-                if p is not None and p.prim.name == "getitem" and p.params["template"] == (Ellipsis, None):
+                if p is not None and p.prim is getitem_p and p.params["template"] == (Ellipsis, None):
                     return self.check("outer", (p.ins[0], row), t, 1)
-        elif eq.prim.name == "sum_over" and eq.params["axis"] == (0,) and len(t.shape) == 1:
+        elif eq.prim is sum_p and eq.params["axis"] == (0,) and len(t.shape) == 1:
             return self.check("rows", (eq.ins[0],), t, 2)
         return "", ()
 
@@ -224,9 +229,9 @@ class _Totals(_Rewriter):
             first = self.stack([f[0] for f in some], matrix)
         first = self.reshape(first, (int(np.prod(self.types[first].shape[:-1])), self.types[first].shape[-1]))
         if kind == "rows":
-            return self.do("sum_over", (first,), shape, axis=(0,), keepdims=False)
+            return self.do(sum_p, (first,), shape, axis=(0,), keepdims=False)
         second = self.stack([f[1] for f in some], matrix)
-        return self.do("matmul", (self.flip(first), second), shape)
+        return self.do(matmul, (self.flip(first), second), shape)
 
     def stack(self, values: list[int], matrix: bool) -> int:
         """Return matrices one below the other, or vectors as the rows of a matrix."""
@@ -235,9 +240,9 @@ class _Totals(_Rewriter):
             shapes = [self.types[v].shape for v in values]
             rows, columns = sum(s[0] for s in shapes), shapes[0][-1]
             if matrix:
-                found = self.do("join", tuple(values), (rows, columns), axis=0)
+                found = self.do(concatenate_p, tuple(values), (rows, columns), axis=0)
             else:
-                found = self.do("join", tuple(values), (rows,), axis=0)
+                found = self.do(concatenate_p, tuple(values), (rows,), axis=0)
                 found = self.reshape(found, (len(values), columns))
             self.stacks[key] = found
         return self.stacks[key]
@@ -256,7 +261,7 @@ def share_stacks(graph: Graph) -> Graph:
 
     What needs the shorter one moves behind the longer one, unless that needs it itself.
     """
-    joins = [eq for eq in graph.equations if eq.prim.name == "join" and eq.params["axis"] == 0]
+    joins = [eq for eq in graph.equations if eq.prim is concatenate_p and eq.params["axis"] == 0]
     stacks = sorted([eq for eq in joins if len(eq.ins) >= LONG], key=lambda eq: -len(eq.ins))
     having: dict[int, dict[int, int]] = {}  # value -> number of a stack, and where it is in that
     for k, eq in enumerate(stacks):
@@ -282,7 +287,7 @@ def _slice_along(graph: Graph, short: Equation, long: Equation, start: int) -> l
     rows = [graph.types[i].shape[0] for i in long.ins]
     first = sum(rows[:start])
     template = (slice(first, first + sum(rows[start : start + len(short.ins)])),)
-    part = Equation(REGISTRY["getitem"], long.outs, {"template": template}, short.outs, short.place)
+    part = Equation(getitem_p, long.outs, {"template": template}, short.outs, short.place)
     if any(eq is long for eq in graph.equations[: graph.equations.index(short)]):
         return [part if eq is short else eq for eq in graph.equations]
     late, waiting, equations = set(short.outs), [part], []

@@ -9,6 +9,8 @@ import numpy as np
 from fad.backends import is_on_device
 from fad.core.graph import ARRAY, EFFECT, GUARD, Equation, Graph, Type
 from fad.core.rewriter import rewrite_equations
+from fad.ops.creation import ones_p
+from fad.ops.structural import broadcast_p
 
 _LARGE = 1 << 16  # elements above which a constant is not computed beforehand
 
@@ -38,14 +40,14 @@ def _find_known_value(eq: Equation, out: Type, constants: dict) -> Any:
     """Return what an equation computes, if that is known beforehand and takes little memory; None otherwise."""
     prim = eq.prim
     if prim.shape_only:
-        return np.broadcast_to(np.asarray(prim.name == "ones_from", out.dtype), out.shape)
+        return np.broadcast_to(np.asarray(prim is ones_p, out.dtype), out.shape)
     if not all(i in constants for i in eq.ins):
         return None
     xs = [constants[i] for i in eq.ins]
     if _holds_device_arrays((*xs, *eq.params.values())):
         return None  # they may be overwritten, which none would notice without waiting: programs read them as they run
     with np.errstate(all="ignore"):
-        if out.size <= _LARGE or prim.name == "broadcast":
+        if out.size <= _LARGE or prim is broadcast_p:
             return prim.forward(*xs, **eq.params)
         if prim.archetype == "elementwise":
             numbers = [as_uniform(x) for x in xs]

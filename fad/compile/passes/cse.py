@@ -8,6 +8,7 @@ import numpy as np
 
 from fad.core.graph import Equation, Graph, has_effects, hashable
 from fad.core.rewriter import rewrite_equations
+from fad.ops.structural import reshape_p, transpose_p
 
 _LARGE = 1 << 16  # elements above which constants are not compared
 
@@ -45,11 +46,11 @@ def share(graph: Graph) -> Graph:
 
 def share_copies(graph: Graph) -> Graph:
     """Let a transposed array be copied once for all shapes that it is wanted in: the others are views of the first."""
-    transposed = {eq.outs[0] for eq in graph.equations if eq.prim.name == "permute"}
+    transposed = {eq.outs[0] for eq in graph.equations if eq.prim is transpose_p}
     first: dict[int, int] = {}
     equations = []
     for eq in graph.equations:
-        if eq.prim.name == "reshape_to" and eq.ins[0] in transposed:
+        if eq.prim is reshape_p and eq.ins[0] in transposed:
             known = first.setdefault(eq.ins[0], eq.outs[0])
             if known != eq.outs[0]:
                 eq = Equation(eq.prim, (known,), eq.params, eq.outs, eq.place)

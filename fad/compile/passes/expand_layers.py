@@ -6,15 +6,20 @@ import numpy as np
 
 from fad.core.graph import Equation, Graph
 from fad.core.rewriter import Rewriting
+from fad.ops.arranging import roll_p
+from fad.ops.contraction import matmul
+from fad.ops.elementwise import add
+from fad.ops.indexing import getitem_p
+from fad.ops.structural import concatenate_p, transpose_p
 
 
 def expand_layers(graph: Graph) -> Graph:
     """Write what has no kernel as operations that have: a layer's ``x @ w.T + b``, a rotation of an array."""
     work = Rewriting(graph)
     for eq in graph.equations:
-        if eq.prim.name == "affine" and len(work.types[eq.ins[0]].shape) == 2:
+        if eq.prim.dependence == "affine" and len(work.types[eq.ins[0]].shape) == 2:
             _layer(work, eq)
-        elif eq.prim.name == "roll_round" and work.types[eq.outs[0]].size:
+        elif eq.prim is roll_p and work.types[eq.outs[0]].size:
             _rotation(work, eq)
         else:
             work.equations.append(eq)
@@ -25,9 +30,9 @@ def _layer(work: Rewriting, eq: Equation) -> None:
     x, w, b = eq.ins
     rows, columns = work.types[w].shape
     dtype = np.result_type(work.types[x].dtype, work.types[w].dtype)
-    flipped = work.new("permute", (w,), {"axes": (1, 0)}, (columns, rows), work.types[w].dtype)
-    product = work.new("matmul", (x, flipped), {}, (work.types[x].shape[0], rows), dtype)
-    work.end(eq, "add", (product, b), {})
+    flipped = work.new(transpose_p, (w,), {"axes": (1, 0)}, (columns, rows), work.types[w].dtype)
+    product = work.new(matmul, (x, flipped), {}, (work.types[x].shape[0], rows), dtype)
+    work.end(eq, add, (product, b), {})
 
 
 def _rotation(work: Rewriting, eq: Equation) -> None:
@@ -42,10 +47,10 @@ def _rotation(work: Rewriting, eq: Equation) -> None:
         for start, stop in ((whole - n, whole), (0, whole - n)):
             shape = (*t.shape[:a], stop - start, *t.shape[a + 1 :])
             index = (*[slice(None)] * a, slice(start, stop))
-            parts.append(work.new("getitem", (x,), {"template": index}, shape, t.dtype))
+            parts.append(work.new(getitem_p, (x,), {"template": index}, shape, t.dtype))
         if k == len(turns) - 1:
-            work.end(eq, "join", tuple(parts), {"axis": a})
+            work.end(eq, concatenate_p, tuple(parts), {"axis": a})
         else:
-            x = work.new("join", tuple(parts), {"axis": a}, t.shape, t.dtype)
+            x = work.new(concatenate_p, tuple(parts), {"axis": a}, t.shape, t.dtype)
     if not turns:
         work.equations.append(eq)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Outputs, Results
+from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Outputs, Results, has_condition
 from fad.control_flow.pullback import active_operands, loop_params, pullback_p, split_cotangents
 from fad.control_flow.scan import scan_p
 from fad.control_flow.split_pullback import accumulate_outputs
 from fad.control_flow.stack import EMPTY, STACK, pop_p, push_p
 from fad.core.graph import Equation, Graph
-from fad.core.primitive import REGISTRY
 from fad.core.rewriter import Rewriting
+from fad.ops.creation import zeros_p
 
 _numbers = itertools.count()  # of stacks
 
@@ -74,7 +74,7 @@ class _Expansion(Rewriting):
         if loop:
             results = Results.split(loop.outs, params)._replace(ys=[])
         else:
-            count = [self.add_value(STACK)] if params["stop"] == "cond" else []
+            count = [self.add_value(STACK)] if has_condition(params) else []
             results = Results([self.add_value(body.types[o]) for o in carried], [], count)
         stack = self.empty
         if kept:
@@ -101,7 +101,7 @@ class _Expansion(Rewriting):
         body, sums = accumulate_outputs(cut.backward, len(consts))
         own = BackwardInputs.split(cut.backward.inputs, params, cut.kept, len(seeds))
         zeros = [self.add_value(self.types[x]) for x in consts]
-        self.equations += [Equation(REGISTRY["zeros_from"], (x,), {}, (z,)) for x, z in zip(consts, zeros, strict=True)]
+        self.equations += [Equation(zeros_p, (x,), {}, (z,)) for x, z in zip(consts, zeros, strict=True)]
         inputs = Inputs(own.consts, own.number, [*sums, *own.cts], [])
         operands = Operands(operands.consts, [pushed.count], [*zeros, *seeds], [])
         outputs, outs = list(body.outputs), list(eq.outs)

@@ -14,8 +14,13 @@ from fad.compile.passes.loop_stacks import LoopStacks, Matrix
 from fad.control_flow.loop_layout import select_marked
 from fad.control_flow.split_pullback import find_needed
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type
-from fad.core.primitive import REGISTRY
 from fad.core.rewriter import Rewriting
+from fad.ops.contraction import matmul
+from fad.ops.conversion import astype_flat_p
+from fad.ops.elementwise import add, multiply
+from fad.ops.indexing import index_add_p
+from fad.ops.selection import where_p
+from fad.ops.structural import reshape_p, transpose_p
 from fad.staging.may_raise import find_unread_in_body
 
 FEWEST = 8  # steps below which nothing is gained
@@ -42,12 +47,12 @@ class _Inputs(LoopStacks):
         self.replaced: dict[int, int] = {}  # value of the body -> its stack
         self.constant: dict[int, int] = {}  # value of the body that is loop-invariant -> what it is
         for e in self.body.equations:
-            if e.prim.name == "convert_to_integer" and self.body.types[e.ins[0]].dtype.kind in "iu":
+            if e.prim is astype_flat_p and self.body.types[e.ins[0]].dtype.kind in "iu":
                 if e.ins[0] in self.xs:
                     self._convert(e, self.xs[e.ins[0]], self.replaced)
                 elif e.ins[0] in self.consts and self.body.types[e.ins[0]].kind == ARRAY:
                     self._convert(e, self.consts[e.ins[0]], self.constant)
-            if e.prim.name == "matmul" and self.body.types[e.ins[0]].dtype == self.body.types[e.ins[1]].dtype:
+            if e.prim is matmul and self.body.types[e.ins[0]].dtype == self.body.types[e.ins[1]].dtype:
                 self._multiply(e)
 
     def _multiply(self, e: Equation) -> None:
@@ -58,7 +63,7 @@ class _Inputs(LoopStacks):
             if self.takes(o):
                 whole = (self.loop.length, *self.body.types[o].shape)
                 product = self.times(self.as_rows(self.xs[x], True), self.find_outside(y))
-                self.replaced[o] = self.do("reshape_to", (product,), whole, shape=whole)
+                self.replaced[o] = self.do(reshape_p, (product,), whole, shape=whole)
         elif ranks in ([1, 2], [2, 1]):
             vector, matrix = (x, self.matrix(y)) if ranks == [1, 2] else (y, self.matrix(x))
             if matrix is None or not self.is_known(vector):
@@ -151,7 +156,7 @@ class _Sums(LoopStacks):
 
     def _outer(self, total: int, v: int) -> _Outer | None:
         e = self.made[v]
-        if e.prim.name != "add" or total not in e.ins:
+        if e.prim is not add or total not in e.ins:
             return None
         term, t = e.ins[1] if e.ins[0] == total else e.ins[0], self.body.types[v]
         mask: tuple | None = None
@@ -159,22 +164,22 @@ class _Sums(LoopStacks):
         while term in self.made and self.uses[term] == 1 and len(self.body.types[term].shape) == 2:
             e = self.made[term]
             chosen = self.mask_of(e)
-            if e.prim.name == "permute":
+            if e.prim is transpose_p:
                 transposed = not transposed
             elif mask is None and chosen and self.number(e.ins[2]) == 0:
                 mask = chosen[0], 3 - chosen[1] if transposed else chosen[1]
             else:
                 return self._factors(e, t, transposed, mask)
-            term = e.ins[1 if e.prim.name == "where_select" else 0]
+            term = e.ins[1 if e.prim is where_p else 0]
         return None
 
     def _factors(self, e: Equation, t: Type, transposed: bool, mask: tuple | None) -> _Outer | None:
         """Return the factors of an outer product of a type, or of its transpose."""
-        if e.prim.name == "matmul" and mask is None and not transposed:
+        if e.prim is matmul and mask is None and not transposed:
             p = self.made.get(e.ins[0])
-            if p is not None and p.prim.name == "permute" and p.params["axes"] == (1, 0):
+            if p is not None and p.prim is transpose_p and p.params["axes"] == (1, 0):
                 return self._fit(_Outer(p.ins[0], e.ins[1], True, None, 0), t)
-        if e.prim.name == "multiply":
+        if e.prim is multiply:
             for column, row in (e.ins, e.ins[::-1]):
                 if self.body.types[column].shape == (self.body.types[e.outs[0]].shape[0], 1):
                     p, q = (row, column) if transposed else (column, row)
@@ -190,10 +195,10 @@ class _Sums(LoopStacks):
 
     def _rows(self, total: int, v: int) -> _Rows | None:
         e, t = self.made[v], self.body.types[v]
-        if e.prim.name != "index_add" or e.ins[0] != total or len(t.shape) != 2:
+        if e.prim is not index_add_p or e.ins[0] != total or len(t.shape) != 2:
             return None
         place, product = self.place_of(e, 2, t.shape), self.made.get(e.ins[1])
-        if place is None or product is None or product.prim.name != "matmul" or self.uses[e.ins[1]] != 1:
+        if place is None or product is None or product.prim is not matmul or self.uses[e.ins[1]] != 1:
             return None
         left = len(self.body.types[product.ins[0]].shape) == 2
         vector, other = product.ins[::-1] if left else product.ins
@@ -245,7 +250,7 @@ class _Sums(LoopStacks):
             chosen, other = (left, right) if found.of == 2 else (right, left)
             product = self.times_chosen(self.transpose(chosen), mask, other)
             product = product if found.of == 2 else self.transpose(product)
-        self.work.equations.append(Equation(REGISTRY["add"], (before, product), {}, (o,), self.eq.place))
+        self.work.equations.append(Equation(add, (before, product), {}, (o,), self.eq.place))
 
     def _write_rows(self, found: _Rows, stacks: dict, before: int, o: int) -> None:
         left, right, mask = stacks[found.vector], self.orient(found.matrix, found.left), found.mask
@@ -254,8 +259,8 @@ class _Sums(LoopStacks):
         else:
             product = self.times_chosen(left, self.mask_stack(mask, stacks, transposed=False), right)
         product = self.transpose(product) if found.axis else product
-        prim, params = "add", {}
+        prim, params = add, {}
         if self.types[product].shape != self.types[o].shape:
             part = slice(found.first, found.first + self.loop.length)
-            prim, params = "index_add", {"template": (*(slice(None),) * found.axis, part)}
-        self.work.equations.append(Equation(REGISTRY[prim], (before, product), params, (o,), self.eq.place))
+            prim, params = index_add_p, {"template": (*(slice(None),) * found.axis, part)}
+        self.work.equations.append(Equation(prim, (before, product), params, (o,), self.eq.place))

@@ -10,13 +10,16 @@ from fad.compile.passes.dce import drop_dead
 from fad.compile.passes.matrix_keys import Key, Side, Sides, is_plain_product, turn
 from fad.core.graph import Equation, Graph
 from fad.core.rewriter import Rewriting
+from fad.ops.contraction import matmul
+from fad.ops.elementwise import add, subtract
+from fad.ops.structural import transpose_p
 
 _FEWEST = 8  # rows or columns of what is multiplied with the common factor
 
 
 def join_common_factors(graph: Graph) -> Graph:
     """Rewrite sums and differences of two products of matrices that nothing else reads."""
-    if sum(eq.prim.name == "matmul" for eq in graph.equations) < 2:
+    if sum(eq.prim is matmul for eq in graph.equations) < 2:
         return graph
     work = _Rewriter(graph)
     for eq in graph.equations:
@@ -32,7 +35,7 @@ class _Rewriter(Rewriting):
         self.sides = Sides(graph)
 
     def rewrite(self, eq: Equation) -> bool:
-        if eq.prim.name not in ("add", "subtract") or self.types[eq.ins[0]] != self.types[eq.ins[1]]:
+        if eq.prim not in (add, subtract) or self.types[eq.ins[0]] != self.types[eq.ins[1]]:
             return False
         first, second = map(self.find_product, eq.ins)
         if first is None or second is None or first == second:
@@ -41,17 +44,17 @@ class _Rewriter(Rewriting):
         (a, b), (c, d) = first, second
         if b == d:
             both = self.combine(eq, a, c)
-            return both is not None and self.end(eq, "matmul", (both, self.orient(b)), {})
+            return both is not None and self.end(eq, matmul, (both, self.orient(b)), {})
         if a == c:
             both = self.combine(eq, b, d)
-            return both is not None and self.end(eq, "matmul", (self.orient(a), both), {})
+            return both is not None and self.end(eq, matmul, (self.orient(a), both), {})
         return False
 
     def find_product(self, i: int) -> Key | None:
         """Return what a value is the product of, or the transpose of a product, if nothing else reads that."""
         made = self.sides.made
         eq, transposed = made.get(i), False
-        if eq is not None and eq.prim.name == "permute" and self.counts[i] == 1:
+        if eq is not None and eq.prim is transpose_p and self.counts[i] == 1:
             i, transposed = self.sides.side(i)
             eq = made.get(i) if transposed else None
         if eq is None or self.counts[i] != 1 or not is_plain_product(self, eq):
@@ -70,4 +73,4 @@ class _Rewriter(Rewriting):
         t = self.types[side.array]
         if not side.transposed:
             return side.array
-        return self.new("permute", (side.array,), {"axes": (1, 0)}, t.shape[::-1], t.dtype)
+        return self.new(transpose_p, (side.array,), {"axes": (1, 0)}, t.shape[::-1], t.dtype)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.passes.tidy_cotangents import tidy_cotangents
-from fad.control_flow.loop_layout import Inputs, Loop, Outputs, Results
+from fad.control_flow.loop_layout import Inputs, Loop, Outputs, Results, has_condition
 from fad.control_flow.pullback import pullback_p
 from fad.control_flow.scan import scan_p, while_p
 from fad.control_flow.split_pullback import find_needed
@@ -28,7 +28,7 @@ def alone(operands: Any, params: dict) -> Graph:
     if "cut" in params:
         backward = params["cut"].backward
         return _of_one_equation(pullback_p, operands, params, [backward.types[o] for o in backward.outputs])
-    body, until = params["body"], params["stop"] == "cond"
+    body, until = params["body"], has_condition(params)
     carry, ys = Outputs.split([body.types[o] for o in body.outputs], params)
     types = [*carry, *[Type((params["length"], *t.shape), t.dtype, home=t.home) for t in ys]]
     types += [Type((), np.dtype(np.int64), SCALAR)] if until else []
@@ -99,7 +99,7 @@ def _trim_loop(graph: Graph, eq: Equation, alive: set, alias: dict, optimise: Ca
     body = _reading_once(body, operands.xs, inputs.xs)
     outputs = Outputs.split(body.outputs, eq.params)
     wanted = Outputs([o in alive for o in loop.results.carry], [o in alive for o in loop.results.ys])
-    if loop.stop == "cond":
+    if loop.has_condition:
         wanted.carry[0] = True
     while True:
         left = outputs.select(wanted).join()

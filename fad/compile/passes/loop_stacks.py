@@ -15,12 +15,18 @@ from fad.compile.ir.uses import home_of
 from fad.compile.passes.constants import as_uniform
 from fad.control_flow.loop_layout import Loop
 from fad.core.graph import ARRAY, Equation
+from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
+from fad.ops.contraction import matmul
+from fad.ops.elementwise import greater, greater_equal, less, less_equal, logical_and, logical_not
+from fad.ops.indexing import getitem_p
+from fad.ops.selection import where_p
+from fad.ops.structural import reshape_p, transpose_p
 
 MOST = 1 << 26  # bytes of the stacks that any loop may get; one with large operands and results may get as many again
 _DEEPEST = 8  # operations between a choice and what it is of
 _LINEAR = ("+", "-", "*", "/", "neg")  # symbols of operations
-_COMPARED = ("less", "less_equal", "greater", "greater_equal", "logical_not", "logical_and")
+_COMPARED = (less, less_equal, greater, greater_equal, logical_not, logical_and)
 _WHOLE = slice(None)
 _MOST_OF = 0.8  # of a product from which on all of it is computed
 _BLOCK = 192  # rows of a product of which a mask says which columns of each are wanted
@@ -65,8 +71,8 @@ class LoopStacks:
         self.budget = max(MOST, sum(self.types[i].nbytes for i in {*eq.ins, *eq.outs}))
         self.known: dict[Any, int] = {}  # what was written into the program already
 
-    def do(self, name: str, ins: tuple, extents: tuple, **params: Any) -> int:
-        return self.work.new(name, ins, params, extents, self.types[ins[0]].dtype)
+    def do(self, prim: Primitive, ins: tuple, extents: tuple, **params: Any) -> int:
+        return self.work.new(prim, ins, params, extents, self.types[ins[0]].dtype)
 
     def takes(self, *values: int) -> bool:
         """Return whether stacks of these values of the body fit the budget, and charge it."""
@@ -82,14 +88,14 @@ class LoopStacks:
             return stack
         shape = self.types[stack].shape
         whole = (shape[0] * shape[1], shape[2])
-        return self.do("reshape_to", (stack,), whole, shape=whole)
+        return self.do(reshape_p, (stack,), whole, shape=whole)
 
     # --- what no step changes -----------------------------------------------------------------------------------------
 
     def is_fixed(self, v: int) -> bool:
         """Return whether a value of the body is an array from outside, or a transpose of one."""
         e = self.made.get(v)
-        transposed = e is not None and e.prim.name == "permute" and self.is_fixed(e.ins[0])
+        transposed = e is not None and e.prim is transpose_p and self.is_fixed(e.ins[0])
         return transposed or (v in self.consts and self.body.types[v].kind == ARRAY)
 
     def find_outside(self, v: int) -> int:
@@ -98,11 +104,11 @@ class LoopStacks:
             return self.consts[v]
         if v not in self.known:
             e, shape = self.made[v], self.body.types[v].shape
-            self.known[v] = self.do("permute", (self.find_outside(e.ins[0]),), shape, axes=e.params["axes"])
+            self.known[v] = self.do(transpose_p, (self.find_outside(e.ins[0]),), shape, axes=e.params["axes"])
         return self.known[v]
 
     def transpose(self, i: int) -> int:
-        return self.do("permute", (i,), self.types[i].shape[::-1], axes=(1, 0))
+        return self.do(transpose_p, (i,), self.types[i].shape[::-1], axes=(1, 0))
 
     def orient(self, matrix: Matrix, transposed: bool) -> int:
         """Return a fixed matrix outside of the loop, or with `transposed` its transpose."""
@@ -114,7 +120,7 @@ class LoopStacks:
         shape = (*self.types[left].shape[:-1], *self.types[right].shape[1:])
         blocks = None if wanted is None else _blocks(wanted)
         if blocks is None:
-            return self.do("matmul", (left, right), shape)
+            return self.do(matmul, (left, right), shape)
         params = {"blocks": blocks, "of": "results"}
         return self.work.new(BLOCK_PRODUCT, (left, right), params, shape, self.types[left].dtype)
 
@@ -139,13 +145,13 @@ class LoopStacks:
         if self.loop.indexed and i == self.loop.index_input:
             return 0
         e = self.made.get(i)
-        name = "" if e is None else e.prim.name.removeprefix("python_")
-        if e is None or name not in ("add", "subtract") or self.body.types[i].shape or depth > _DEEPEST:
+        symbol = None if e is None else e.prim.symbol
+        if e is None or symbol not in ("+", "-") or self.body.types[i].shape or depth > _DEEPEST:
             return None
-        for counter, number in (e.ins, e.ins[::-1])[: 1 + (name == "add")]:
+        for counter, number in (e.ins, e.ins[::-1])[: 1 + (symbol == "+")]:
             c, start = self.body.constants.get(number), self.count_from(counter, depth + 1)
             if start is not None and c is not None and np.ndim(c) == 0 and int(c) == c:
-                return start + (int(c) if name == "add" else -int(c))
+                return start + (int(c) if symbol == "+" else -int(c))
         return None
 
     def place_of(self, e: Equation, first: int, size: tuple) -> tuple[int, int] | None:
@@ -161,7 +167,7 @@ class LoopStacks:
 
     def slice_of(self, v: int) -> Slice | None:
         e = self.made.get(v)
-        if e is None or e.prim.name != "getitem" or not self.is_fixed(e.ins[0]):
+        if e is None or e.prim is not getitem_p or not self.is_fixed(e.ins[0]):
             return None
         place = self.place_of(e, 1, self.body.types[e.ins[0]].shape)
         return None if place is None else Slice(e.ins[0], *place)
@@ -183,10 +189,10 @@ class LoopStacks:
             if found.axis:
                 axes = (found.axis, *[d for d in range(len(shape)) if d != found.axis])
                 shape = tuple([shape[d] for d in axes])
-                stack = self.do("permute", (stack,), shape, axes=axes)
+                stack = self.do(transpose_p, (stack,), shape, axes=axes)
             if shape[0] != n:
                 index = (slice(found.first, found.first + n), *[_WHOLE] * (len(shape) - 1))
-                stack = self.do("getitem", (stack,), (n, *shape[1:]), template=index)
+                stack = self.do(getitem_p, (stack,), (n, *shape[1:]), template=index)
             self.known[key] = stack
         return self.known[key]
 
@@ -197,9 +203,9 @@ class LoopStacks:
         n = max(self.body.types[v].shape, default=1)
         while len(self.body.types[v].shape) > 1:
             e = self.made.get(v)
-            if e is None or e.prim.name not in ("reshape_to", "getitem", "permute") or len(e.ins) != 1:
+            if e is None or e.prim not in (reshape_p, getitem_p, transpose_p) or len(e.ins) != 1:
                 return v
-            if e.prim.name == "getitem" and any(p not in (None, Ellipsis, _WHOLE) for p in e.params["template"]):
+            if e.prim is getitem_p and any(p not in (None, Ellipsis, _WHOLE) for p in e.params["template"]):
                 return v
             if self.body.types[e.ins[0]].size != n or self.body.types[v].size != n:
                 return v
@@ -223,7 +229,7 @@ class LoopStacks:
         if c is not None:
             return np.asarray(c)[None] if np.ndim(c) == 1 else c if np.ndim(c) == 0 else None
         e = self.made.get(v)
-        if e is None or depth > _DEEPEST or e.prim.name not in _COMPARED or len(self.body.types[v].shape) != 1:
+        if e is None or depth > _DEEPEST or e.prim not in _COMPARED or len(self.body.types[v].shape) != 1:
             return None
         xs = [self._in_all_steps(i, depth + 1) for i in e.ins]
         return None if any(x is None for x in xs) else e.prim.forward(*xs)
@@ -233,7 +239,7 @@ class LoopStacks:
 
         None if it chooses no whole rows or columns.
         """
-        if e.prim.name != "where_select" or home_of(self.work.graph) is not None:
+        if e.prim is not where_p or home_of(self.work.graph) is not None:
             return None
         shape, own = self.body.types[e.outs[0]].shape, self.body.types[e.ins[0]].shape
         n = max(own, default=1)
@@ -251,7 +257,7 @@ class LoopStacks:
             e = self.made.get(v)
             if e is None or len(self.body.types[v].shape) != 2:
                 return None
-            if e.prim.name == "permute":
+            if e.prim is transpose_p:
                 transposed = not transposed
                 v = e.ins[0]
                 continue
@@ -281,10 +287,10 @@ class LoopStacks:
         e = self.made.get(v)
         if e is None or depth > _DEEPEST:
             return False
-        if e.prim.name in ("reshape_to", "getitem"):
+        if e.prim in (reshape_p, getitem_p):
             inner = self.vector(v)
             return inner != v and self.is_zero_outside(inner, mask, depth + 1)
-        if e.prim.name == "where_select":
+        if e.prim is where_p:
             return self.mask_of(e) == (mask, 1) and self.number(e.ins[2]) == 0
         if e.prim.symbol in ("+", "-", "neg"):
             return all(self.is_zero_outside(i, mask, depth + 1) for i in e.ins)

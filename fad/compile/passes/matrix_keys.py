@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fad.core.graph import Equation
+from fad.ops.contraction import matmul
+from fad.ops.structural import transpose_p
 
 
 class Side(NamedTuple):
@@ -25,7 +27,7 @@ def turn(side: Side) -> Side:
 
 def is_plain_product(graph: Any, eq: Equation) -> bool:
     """Return whether an operation multiplies matrices, or a matrix and a vector, of one floating-point dtype."""
-    if eq.prim.name != "matmul":
+    if eq.prim is not matmul:
         return False
     (x, y), t = (graph.types[i] for i in eq.ins), graph.types[eq.outs[0]]
     ranks = len(x.shape), len(y.shape)
@@ -49,7 +51,7 @@ class Sides:
     def side(self, i: int) -> Side:
         """Return an array as a factor."""
         eq = self.made.get(i)
-        if eq is not None and eq.prim.name == "permute" and eq.params["axes"] == (1, 0):
+        if eq is not None and eq.prim is transpose_p and eq.params["axes"] == (1, 0):
             return Side(eq.ins[0], True)
         return self.constants.get(i) or Side(i, False)
 

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from fad.compile.ir.uses import use_counts
 from fad.core.graph import ARRAY, Equation, Graph
+from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
+from fad.ops.contraction import matmul
+from fad.ops.reduction import sum_p
+from fad.ops.structural import reshape_p
 
 _DEEPEST = 8  # operations between a sum and the product
 
 
 def reduce_before_matmul(graph: Graph) -> Graph:
     """Rewrite sums of what is linear in a product without other uses."""
-    names = {eq.prim.name for eq in graph.equations}
-    if not {"matmul", "sum_over"} <= names:
+    prims = {eq.prim for eq in graph.equations}
+    if not {matmul, sum_p} <= prims:
         return graph
     work = _Rewriter(graph)
     for eq in graph.equations:
@@ -33,7 +37,7 @@ class _Rewriter(Rewriting):
 
     def rewrite(self, eq: Equation) -> bool:
         """Compute a sum in a cheaper way, if there is one."""
-        if eq.prim.name != "sum_over" or not eq.params["axis"]:
+        if eq.prim is not sum_p or not eq.params["axis"]:
             return False
         (x,), (o,) = eq.ins, eq.outs
         t = self.types[x]
@@ -41,28 +45,28 @@ class _Rewriter(Rewriting):
             return False
         self.place = eq.place
         y = self.sum(x, eq.params["axis"], 0)
-        return self.end(eq, "reshape_to", (y,), {"shape": self.types[o].shape})
+        return self.end(eq, reshape_p, (y,), {"shape": self.types[o].shape})
 
     def has_product(self, x: int, eq: Equation, depth: int) -> bool:
         """Return whether a value is linear in a product whose rows or columns are added up."""
         linear = self.linear(x, eq.params["axis"], depth)
         if linear is None:
             return False
-        name, inner = linear
-        if name == "matmul":
+        prim, inner = linear
+        if prim is matmul:
             return True
         return any(self.has_product(i, eq, depth + 1) for i in inner)
 
-    def linear(self, x: int, axes: tuple, depth: int) -> tuple[str, tuple] | None:
+    def linear(self, x: int, axes: tuple, depth: int) -> tuple[Primitive, tuple] | None:
         """Return the operation that makes a value, and in which operands it is linear; None if it is added up as is."""
         eq = self.made.get(x)
         if eq is None or self.counts[x] > 1 or depth > _DEEPEST:
             return None
-        t, name, symbol = self.types[x], eq.prim.name, eq.prim.symbol
+        t, prim, symbol = self.types[x], eq.prim, eq.prim.symbol
         if any(self.types[i].dtype != t.dtype for i in eq.ins if self.types[i].kind == ARRAY):
             return None
-        if name == "matmul" and self.factor(eq, axes) is not None:
-            return name, ()
+        if prim is matmul and self.factor(eq, axes) is not None:
+            return prim, ()
         if symbol in ("+", "-", "neg"):
             inner = eq.ins
         elif symbol in ("*", "/"):
@@ -70,7 +74,7 @@ class _Rewriter(Rewriting):
             inner = next(((i,) for i, factor in pairs if self.is_even(factor, axes, len(t.shape))), ())
         else:
             return None
-        return (name, inner) if inner and all(self.types[i].shape == t.shape for i in inner) else None
+        return (prim, inner) if inner and all(self.types[i].shape == t.shape for i in inner) else None
 
     def is_even(self, i: int, axes: tuple, ndim: int) -> bool:
         """Return whether a factor is the same all along some axes of a result of so many."""
@@ -93,9 +97,9 @@ class _Rewriter(Rewriting):
         linear = self.linear(x, axes, depth)
         shape = tuple([1 if d in axes else n for d, n in enumerate(self.types[x].shape)])
         if linear is None:
-            return self.new("sum_over", (x,), {"axis": axes, "keepdims": True}, shape, self.types[x].dtype)
+            return self.new(sum_p, (x,), {"axis": axes, "keepdims": True}, shape, self.types[x].dtype)
         eq = self.made[x]
-        if eq.prim.name == "matmul":
+        if eq.prim is matmul:
             return self.of_factor(eq, axes, shape)
         ins = tuple([self.sum(i, axes, depth + 1) if i in linear[1] else i for i in eq.ins])
         return self.new(eq.prim, ins, {}, shape, self.types[x].dtype)
@@ -108,5 +112,5 @@ class _Rewriter(Rewriting):
         own = tuple([a - ndim + len(given) for a in axes])
         less = tuple([1 if d in own else n for d, n in enumerate(given)])
         ins = [*eq.ins]
-        ins[k] = self.new("sum_over", (i,), {"axis": own, "keepdims": True}, less, self.types[i].dtype)
-        return self.new("matmul", tuple(ins), {}, shape, self.types[eq.outs[0]].dtype)
+        ins[k] = self.new(sum_p, (i,), {"axis": own, "keepdims": True}, less, self.types[i].dtype)
+        return self.new(matmul, tuple(ins), {}, shape, self.types[eq.outs[0]].dtype)

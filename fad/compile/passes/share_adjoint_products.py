@@ -13,15 +13,19 @@ from fad.compile.passes.constants import as_uniform
 from fad.compile.passes.matrix_keys import Side, Sides, is_plain_product, turn
 from fad.core.graph import Equation, Graph
 from fad.core.rewriter import Rewriting
+from fad.ops.contraction import matmul
+from fad.ops.elementwise import add, multiply, negative
+from fad.ops.reduction import sum_p
+from fad.ops.structural import reshape_p, transpose_p
 
 _DEEPEST = 8  # operations between a sum and the product
-_MOVED = ("permute", "multiply", "add", "matmul")  # operations that may be done before their place
+_MOVED = (transpose_p, multiply, add, matmul)  # operations that may be done before their place
 
 
 def share_adjoint_products(graph: Graph) -> Graph:
     """Rewrite sums of products with weights, where the program multiplies the weights with one of the factors."""
-    names = [eq.prim.name for eq in graph.equations]
-    if "sum_over" not in names or names.count("matmul") < 2:
+    prims = [eq.prim for eq in graph.equations]
+    if sum_p not in prims or prims.count(matmul) < 2:
         return graph
     work = _Rewriter(graph)
     for eq in graph.equations:
@@ -56,14 +60,14 @@ class _Rewriter(Rewriting):
         self.scaled: dict[tuple[int, int], int] = {}  # (array, number) -> their product; -1 for the negative
         self.symmetric: dict[int, int] = {}  # a matrix -> the sum of it and its transpose
         for eq in graph.equations:
-            if eq.prim.name == "multiply":
+            if eq.prim is multiply:
                 for a, k in (eq.ins, eq.ins[::-1]):
                     if not graph.types[k].shape:
                         minus = k in graph.constants and as_uniform(graph.constants[k]) == -1
                         self.scaled[a, -1 if minus else k] = eq.outs[0]
             elif eq.prim.symbol == "neg":
                 self.scaled[eq.ins[0], -1] = eq.outs[0]
-            elif eq.prim.name == "add":
+            elif eq.prim is add:
                 a, b = map(self.side, eq.ins)
                 if a == turn(b):
                     self.symmetric[a.array] = eq.outs[0]
@@ -78,7 +82,7 @@ class _Rewriter(Rewriting):
         if found is None:
             self.equations.append(self.rename(eq))
         else:
-            self.end(eq, "reshape_to", (self.sum(*found, 0),), {"shape": ()})
+            self.end(eq, reshape_p, (self.sum(*found, 0),), {"shape": ()})
         self.done.update(eq.outs)
 
     def rename(self, eq: Equation) -> Equation:
@@ -87,10 +91,10 @@ class _Rewriter(Rewriting):
 
     def find_weights(self, eq: Equation) -> tuple[int, int] | None:
         """Return the weights and what they are multiplied with, if an operation adds up that and a product is in it."""
-        if eq.prim.name != "sum_over" or len(eq.params["axis"]) < len(self.types[eq.ins[0]].shape):
+        if eq.prim is not sum_p or len(eq.params["axis"]) < len(self.types[eq.ins[0]].shape):
             return None
         inner, t = self.made.get(eq.ins[0]), self.types[eq.ins[0]]
-        if inner is None or inner.prim.name != "multiply" or self.counts[eq.ins[0]] > 1 or not t.size:
+        if inner is None or inner.prim is not multiply or self.counts[eq.ins[0]] > 1 or not t.size:
             return None
         if self.types[eq.outs[0]].shape or self.types[eq.outs[0]].dtype != t.dtype:
             return None
@@ -104,7 +108,7 @@ class _Rewriter(Rewriting):
         eq = self.made.get(y)
         if eq is None or self.counts[y] > 1 or depth > _DEEPEST:
             return False
-        if eq.prim.name == "matmul":
+        if eq.prim is matmul:
             return self.find_adjoint(w, eq) is not None
         return any(self.has_product(v, i, depth + 1) for v, i, _ in self.terms(w, eq))
 
@@ -151,27 +155,27 @@ class _Rewriter(Rewriting):
         if not self.has_product(w, y, depth):
             return self.total(self.move(w), y)
         eq, t = self.made[y], self.types[y]
-        if eq.prim.name == "matmul":
+        if eq.prim is matmul:
             found = self.find_adjoint(w, eq)
             assert found is not None
             total = self.total(found.factor, self.move(found.product))
-            return self.new("multiply", (total, self.number(0.5, t.dtype)), {}, (), t.dtype) if found.twice else total
+            return self.new(multiply, (total, self.number(0.5, t.dtype)), {}, (), t.dtype) if found.twice else total
         sums = [self.scale(self.sum(v, i, depth + 1), k) for v, i, k in self.terms(w, eq)]
-        return sums[0] if len(sums) == 1 else self.new("add", tuple(sums), {}, (), t.dtype)
+        return sums[0] if len(sums) == 1 else self.new(add, tuple(sums), {}, (), t.dtype)
 
     def scale(self, total: int, k: int | None) -> int:
         if k is None:
             return total
         dtype = self.types[total].dtype
         if k == -1:
-            return self.new("negative", (total,), {}, (), dtype)
-        return self.new("multiply", (total, self.early.get(k, k)), {}, (), dtype)
+            return self.new(negative, (total,), {}, (), dtype)
+        return self.new(multiply, (total, self.early.get(k, k)), {}, (), dtype)
 
     def total(self, w: int, y: int) -> int:
         t = self.types[y]
-        product = self.new("multiply", (self.early.get(w, w), self.early.get(y, y)), {}, t.shape, t.dtype)
+        product = self.new(multiply, (self.early.get(w, w), self.early.get(y, y)), {}, t.shape, t.dtype)
         axes = tuple(range(len(t.shape)))
-        return self.new("sum_over", (product,), {"axis": axes, "keepdims": False}, (), t.dtype)
+        return self.new(sum_p, (product,), {"axis": axes, "keepdims": False}, (), t.dtype)
 
     # --- values before their place -----------------------------------------------------------------------------------
 
@@ -180,7 +184,7 @@ class _Rewriter(Rewriting):
         if i in self.done or i in self.early:
             return True
         eq = self.made.get(i)
-        known = eq is not None and eq.prim.name in _MOVED and depth < _DEEPEST
+        known = eq is not None and eq.prim in _MOVED and depth < _DEEPEST
         return known and all(self.can_move(k, depth + 1) for k in eq.ins)  # type: ignore[union-attr]
 
     def move(self, i: int) -> int:

@@ -13,12 +13,19 @@ import numpy as np
 from fad.compile.passes.constants import as_uniform
 from fad.core.cotangent import is_basic
 from fad.core.graph import ARRAY, Equation, Graph, Type
+from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting, rename
+from fad.ops.conversion import astype_p
+from fad.ops.elementwise import logical_and, logical_not, logical_or, multiply
+from fad.ops.indexing import scatter_p
+from fad.ops.reduction import sum_p
+from fad.ops.selection import where_p
+from fad.ops.structural import broadcast_p, reshape_p
 
 
 def simplify_masks(graph: Graph) -> Graph:
     """Leave out operations on masks whose result is known: a constant, or a value that is there."""
-    if not any(eq.prim.name in _RULES for eq in graph.equations):
+    if not any(eq.prim in _RULES for eq in graph.equations):
         return graph
     return _Masks(graph).run()
 
@@ -32,7 +39,7 @@ class _Masks(Rewriting):
     def run(self) -> Graph:
         for eq in self.graph.equations:
             eq = rename(eq, self.alias)
-            rule = _RULES.get(eq.prim.name)
+            rule = _RULES.get(eq.prim)
             found = rule(self, eq) if rule is not None else None
             if found is not None and self.types[found] == self.types[eq.outs[0]]:
                 self.alias[eq.outs[0]] = found
@@ -59,7 +66,7 @@ class _Masks(Rewriting):
         """Return whether one of two masks is what the other one is not."""
         pairs = ((x, y), (y, x))
         return any(
-            a in self.made and self.made[a].prim.name == "logical_not" and self.made[a].ins[0] == b for a, b in pairs
+            a in self.made and self.made[a].prim is logical_not and self.made[a].ins[0] == b for a, b in pairs
         )
 
     def both(self, eq: Equation) -> int | None:
@@ -105,8 +112,8 @@ class _Masks(Rewriting):
     def count(self, eq: Equation) -> int | None:
         """Return how many booleans of a mask are true along axes along which it does not differ."""
         converted = self.made.get(eq.ins[0])
-        wide = self.made.get(converted.ins[0]) if converted is not None and converted.prim.name == "convert" else None
-        if wide is None or wide.prim.name != "broadcast" or self.types[wide.ins[0]].dtype != bool:
+        wide = self.made.get(converted.ins[0]) if converted is not None and converted.prim is astype_p else None
+        if wide is None or wide.prim is not broadcast_p or self.types[wide.ins[0]].dtype != bool:
             return self._sum_of_zeros(eq)
         mask, shape, t = wide.ins[0], self.types[wide.outs[0]].shape, self.types[eq.outs[0]]
         narrow = (1,) * (len(shape) - len(self.types[mask].shape)) + self.types[mask].shape
@@ -115,10 +122,10 @@ class _Masks(Rewriting):
             narrow[d] != n for d, n in enumerate(shape) if d not in axes
         ):
             return None
-        moved = self.new("reshape_to", (mask,), {"shape": t.shape}, t.shape, bool)
-        ones = self.new("convert", (moved,), {"dtype": t.dtype}, t.shape, t.dtype)
+        moved = self.new(reshape_p, (mask,), {"shape": t.shape}, t.shape, bool)
+        ones = self.new(astype_p, (moved,), {"dtype": t.dtype}, t.shape, t.dtype)
         count = self.number(float(np.prod([shape[d] for d in axes])), t.dtype)
-        return self.new("multiply", (ones, count), {}, t.shape, t.dtype)
+        return self.new(multiply, (ones, count), {}, t.shape, t.dtype)
 
     def _sum_of_zeros(self, eq: Equation) -> int | None:
         c, home = self.constants.get(eq.ins[0]), self.types[eq.ins[0]].home
@@ -126,7 +133,7 @@ class _Masks(Rewriting):
         return self.everywhere(0, self.types[eq.outs[0]]) if number is not None and number == 0 else None
 
 
-_RULES: dict[str, Callable[[_Masks, Equation], int | None]] = {
-    "logical_and": _Masks.both, "logical_or": _Masks.either, "where_select": _Masks.choice, "scatter": _Masks.cover,
-    "sum_over": _Masks.count,
+_RULES: dict[Primitive, Callable[[_Masks, Equation], int | None]] = {
+    logical_and: _Masks.both, logical_or: _Masks.either, where_p: _Masks.choice, scatter_p: _Masks.cover,
+    sum_p: _Masks.count,
 }  # fmt: skip

@@ -11,8 +11,11 @@ import numpy as np
 
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import Equation, Graph
-from fad.core.primitive import REGISTRY
 from fad.core.rewriter import rewrite_equations
+from fad.ops.elementwise import add, logical_not
+from fad.ops.indexing import index_add_p
+from fad.ops.selection import where_p
+from fad.ops.structural import transpose_p
 
 
 def tidy_cotangents(graph: Graph, seeds: set[int]) -> Graph:
@@ -32,9 +35,9 @@ class _Tidying:
     def _rewrite(self, eq: Equation, alias: dict[int, int]) -> Equation | None:
         if not self.late.isdisjoint(eq.ins):
             self.late.update(eq.outs)
-            found = self._sum(*eq.ins) if eq.prim.name == "add" else self._find_added(eq)
+            found = self._sum(*eq.ins) if eq.prim is add else self._find_added(eq)
             if type(found) is tuple:
-                eq = Equation(REGISTRY["permute"], found[:1], {"axes": found[1]}, eq.outs, eq.place)
+                eq = Equation(transpose_p, found[:1], {"axes": found[1]}, eq.outs, eq.place)
             elif found is not None and self._same_type(found, eq.outs[0]):
                 alias[eq.outs[0]] = found
                 return None
@@ -45,7 +48,7 @@ class _Tidying:
         return self.before.types[x] == self.before.types[y]
 
     def _find_added(self, eq: Equation) -> int | None:
-        return eq.ins[0] if eq.prim.name == "index_add" and self._is_zero(eq.ins[1]) else None
+        return eq.ins[0] if eq.prim is index_add_p and self._is_zero(eq.ins[1]) else None
 
     def _sum(self, x: int, y: int) -> Any:
         """Return the value that a sum is, if there is one already; or a value and its axes in another order."""
@@ -64,14 +67,14 @@ class _Tidying:
         With it the axes in the order in which the other one has them, empty if in its own; the mask, and if it is.
         """
         eq, axes = self.made.get(i), ()
-        if eq is not None and eq.prim.name == "permute":
+        if eq is not None and eq.prim is transpose_p:
             axes, i = eq.params["axes"], eq.ins[0]
             eq = self.made.get(i)
-        if eq is None or eq.prim.name != "where_select" or not self._is_zero(eq.ins[2]):
+        if eq is None or eq.prim is not where_p or not self._is_zero(eq.ins[2]):
             return None
         mask, x, _ = eq.ins
         chosen = True
-        while mask in self.made and self.made[mask].prim.name == "logical_not":
+        while mask in self.made and self.made[mask].prim is logical_not:
             chosen, mask = not chosen, self.made[mask].ins[0]
         return (x, axes, mask, chosen) if self._same_type(x, i) else None
 

@@ -18,6 +18,7 @@ from fad.compile.schedule.fusion import Step
 from fad.compile.schedule.inplace_updates import Updates
 from fad.core.graph import ARRAY, Equation, Graph
 from fad.core.primitive import Primitive
+from fad.ops.structural import reshape_p
 
 LARGE = 1 << 15  # bytes above which an argument or result is pointed to, not copied
 SAME = Primitive("same", lambda x: x, archetype="bare")  # a later version of an array in the same memory
@@ -210,7 +211,7 @@ class Memory:
                 shared = len(pieces) == len(eq.ins)  # nothing is added to them
                 for i, index in pieces:
                     piece, alone = i, counts[i] == 1
-                    while alone and i in viewed and viewed[i].prim.name == "reshape_to" and i not in self.graph.outputs:
+                    while alone and i in viewed and viewed[i].prim is reshape_p and i not in self.graph.outputs:
                         (i,) = viewed[i].ins
                         alone = counts[i] == 1
                     # what else reads it must find it there: not where a result is, which is elsewhere in each call

@@ -14,12 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from fad.compile.ir.lowered_ops import VIEWS, copy_p
+from fad.compile.ir.lowered_ops import WRITE_PIECES, copy_p
 from fad.control_flow.loop_layout import Loop
+from fad.control_flow.subgraph import to_number_p
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type
 from fad.core.rewriter import Rewriting, rename
+from fad.ops.conversion import astype_p
+from fad.ops.indexing import getitem_p, index_add_p, index_set_p
+from fad.ops.selection import where_p
+from fad.ops.structural import broadcast_p
 
-UPDATES = frozenset({"index_set", "index_add", "write_pieces"})
+UPDATES = frozenset({index_set_p, index_add_p, WRITE_PIECES})
 _COPIED = 2  # the elements of an array are so many times those of the views that are copied before it is overwritten
 
 
@@ -44,8 +49,8 @@ def schedule_updates(
     With `choices`, ``where(mask, y, x)`` is an update of x, too.
     """
     inputs = {i for i, _ in carried}
-    names = {*UPDATES, "where_select"} if choices and inputs else UPDATES
-    if not any(eq.prim.name in names or eq.prim.archetype == "loop" for eq in graph.equations):
+    updates = {*UPDATES, where_p} if choices and inputs else UPDATES
+    if not any(eq.prim in updates or eq.prim.archetype == "loop" for eq in graph.equations):
         return graph, Updates({}, {})
     work = _Schedule(graph, kind_of, inputs if choices else set())
     work.order()
@@ -55,8 +60,9 @@ def schedule_updates(
 
 
 def _is_view(eq: Equation) -> bool:
-    name = eq.prim.name
-    return name in VIEWS and (name != "getitem" or all(type(p) is not str for p in eq.params["template"]))
+    return eq.prim.view is not None and (
+        eq.prim is not getitem_p or all(type(p) is not str for p in eq.params["template"])
+    )
 
 
 class _Schedule(Rewriting):
@@ -80,7 +86,7 @@ class _Schedule(Rewriting):
                 x, o = eq.ins[0], eq.outs[0]
                 views.setdefault(x, []).append(eq)
                 self.version[o] = self.version.get(x, x)
-                if eq.prim.name == "broadcast" or x in self.spread:
+                if eq.prim is broadcast_p or x in self.spread:
                     self.spread.add(o)
             else:
                 rest.append(eq)
@@ -120,9 +126,9 @@ class _Schedule(Rewriting):
 
     def target(self, eq: Equation) -> int | None:
         """Return the operand that an operation updates; None if it is no update."""
-        if eq.prim.name in UPDATES:
+        if eq.prim in UPDATES:
             return eq.ins[0]
-        if eq.prim.name != "where_select" or len(eq.ins) != 3 or not self.changing:
+        if eq.prim is not where_p or len(eq.ins) != 3 or not self.changing:
             return None
         mask, y, x = eq.ins
         same = x in self.changing and x != y and self.types[x] == self.types[eq.outs[0]]
@@ -142,11 +148,11 @@ class _Schedule(Rewriting):
                     return False
             elif eq is None:
                 continue
-            elif eq.prim.name == "where_select" and eq.ins[0] == mask:
+            elif eq.prim is where_p and eq.ins[0] == mask:
                 waiting += [(eq.ins[1], aligned), (mask, aligned)]
-            elif eq.prim.archetype == "elementwise" or eq.prim.name in ("where_select", "to_number", "convert"):
+            elif eq.prim.archetype == "elementwise" or eq.prim in (where_p, to_number_p, astype_p):
                 waiting += [(i, aligned and self.types[i].shape == self.types[x].shape) for i in eq.ins]
-            elif eq.prim.name in VIEWS or eq.prim.name == "getitem":
+            elif eq.prim.view is not None:
                 waiting += [(i, False) for i in eq.ins]
         return True
 

@@ -9,9 +9,7 @@ import numpy as np
 
 from fad.compile.ir.uses import last_uses
 from fad.core.graph import ARRAY, Equation, Graph
-
-# Operations whose result never shares memory with an operand; of all others it is assumed.
-FRESH = frozenset({"join", "scatter", "index_add", "index_set", "convert", "convert_to_integer", "matmul", "where"})
+from fad.ops.reduction import sum_p
 
 
 def is_ufunc(eq: Equation) -> bool:
@@ -19,9 +17,10 @@ def is_ufunc(eq: Equation) -> bool:
 
 
 def is_fresh(eq: Equation) -> bool:
-    if eq.prim.name == "sum_over":
+    """Return whether a result shares no memory with an operand; where that is not known, it is assumed to."""
+    if eq.prim is sum_p:
         return bool(eq.params["axis"])
-    return eq.prim.name in FRESH or is_ufunc(eq)
+    return eq.prim.fresh or is_ufunc(eq)
 
 
 def owner_of(graph: Graph) -> Callable[[int], int]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fad.compile.ir.lowered_ops import VIEWS
 from fad.compile.passes.loop_bodies import is_control
 from fad.control_flow.loop_layout import Loop
+from fad.control_flow.stack import push_p
 from fad.core.graph import Equation, Graph
+from fad.ops.indexing import index_add_p, index_set_p
 
-_UPDATES = ("index_add", "index_set")
+_UPDATES = (index_add_p, index_set_p)
 
 
 def peak_bytes(graph: Graph) -> int:
@@ -32,7 +33,7 @@ def _peak(graph: Graph, outside: set[int]) -> int:
     for k, eq in enumerate(graph.equations):
         for o in eq.outs:
             x = eq.ins[0] if eq.ins else -1
-            shares = eq.prim.name in VIEWS or (eq.prim.name in _UPDATES and last.get(x, -1) == k)
+            shares = eq.prim.view is not None or (eq.prim in _UPDATES and last.get(x, -1) == k)
             owner[o] = owner[x] if shares else o
             if not shares:
                 made.append((k, o))
@@ -67,7 +68,7 @@ def loops_kept(graph: Graph) -> Iterator[str]:
             continue
         bodies = [eq.params["body"]] if eq.prim.archetype == "loop" else eq.params["branches"]
         for body in bodies:
-            pushed = [e for e in body.equations if e.prim.name == "stack_push"]
+            pushed = [e for e in body.equations if e.prim is push_p]
             for e in pushed:
                 size = sum(body.types[i].nbytes for i in e.ins[1:])
                 yield f"a {eq.prim.name} pushes {size} bytes in each step onto a stack that grows"

@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from fad.compile.schedule.fusion import Step, are_few
+from fad.compile.schedule.fusion import ORDERED, Step, are_few
 from fad.core.graph import Graph
+from fad.ops.structural import reshape_p
 
 _FURTHEST = 64  # steps between two loops: looking at more of them takes time
 _MOST_BEFORE = 8  # earlier loops that a loop may be fused with
-_ORDERED = frozenset({"guard", "call", "control"})  # steps that stay in their order
 
 
 def fuse_siblings(
@@ -50,7 +50,7 @@ def _find_wholes(graph: Graph, steps: list[Step]) -> dict[int, int]:
     wholes: dict[int, int] = {}
     for step in reversed(steps):
         eq = step.equations[0]
-        if step.kind == "pieces" or (step.kind == "view" and eq.prim.name == "reshape_to"):
+        if step.kind == "pieces" or (step.kind == "view" and eq.prim is reshape_p):
             whole = eq.outs[0]
             if step.kind == "pieces" or whole in wholes:
                 wholes.update(dict.fromkeys(eq.ins, wholes.get(whole, whole)))
@@ -82,7 +82,7 @@ def _move(steps: list[Step], earlier: Step, later: Step) -> list[Step] | None:
     made, behind, between = set(earlier.members), [], []
     for step in steps[a + 1 : b]:
         if any(i in made for eq in step.equations for i in eq.ins):
-            if step.kind in _ORDERED:
+            if step.kind in ORDERED:
                 return None
             behind.append(step)
             made.update([o for eq in step.equations for o in eq.outs])

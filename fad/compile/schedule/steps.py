@@ -8,14 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from fad.compile.ir.expressions import templates, weight, working_type
-from fad.compile.schedule.fusion import Step, join
+from fad.compile.schedule.fusion import ORDERED, Step, join
 from fad.compile.schedule.siblings import fuse_siblings
 from fad.compile.schedule.sink import compute_where_used
 from fad.core.graph import GUARD, Equation, Graph, has_effects
 
 # A transcendental function weighs 8. The bound keeps the time to compile a kernel short, and lets the steps of an
 # unrolled loop share kernels; for large arrays the memory that a longer kernel saves is worth more.
-_ORDERED = ("guard", "call", "control")  # what Python sees run: not before the guards that come before
 MOST_WEIGHT, MOST_WEIGHT_LARGE, LARGE_SIZE, MOST_OPERANDS = 24, 1000, 1 << 13, 36
 # In programs of few operations, where kernels are few, what is no function weighs little beside loads and stores.
 _FEW, _SMALL, _LIGHT = 1000, 1 << 7, 0.02
@@ -53,8 +52,8 @@ def plan_steps(graph: Graph, kind_of: Callable[[Graph, Equation], str], updates:
         else:
             kind = kind_of(graph, eq)
             at = lowest if kind == "view" else lowest + 1
-            if kind in _ORDERED:
-                at = max(at, last_guard + (kind != "guard"))
+            if kind in ORDERED:
+                at = max(at, last_guard + (eq.prim is not GUARD))
             if has_effects(eq):
                 last_effect = at = max(at, last_effect + 1)
             if over:
@@ -62,7 +61,7 @@ def plan_steps(graph: Graph, kind_of: Callable[[Graph, Equation], str], updates:
                 at = max([at, *[read[version.get(x, x)] + 1 for x in mine]])
             step = Step(kind, at, number, eq)
             steps.append(step)
-            if kind == "guard":
+            if eq.prim is GUARD:
                 last_guard = at
         for o in eq.outs:
             level[o] = step.level

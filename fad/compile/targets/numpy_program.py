@@ -19,9 +19,9 @@ from fad.compile.schedule.numpy_buffers import Plan, plan_memory
 from fad.control_flow.loop_layout import Loop
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, GuardFailed, Type, ask, has_effects, same_outcome
 from fad.core.journal import with_journal
+from fad.ops.structural import broadcast_p
 
 _MARK = "  # "
-_VIEWS = ("reshape_to", "permute", "broadcast", "getitem", "real_part", "imag_part")
 
 
 class NumPyProgram:
@@ -170,7 +170,7 @@ class Writer:
         if loop.indexed:
             inner[loop.index_input] = at
         count = names[loop.count] if loop.stop == "count" else str(loop.length)
-        if loop.stop == "cond":
+        if loop.has_condition:
             head = [f"{at} = 0", f"while {inner[loop.carry_inputs[0]]}:"]
             stored = f"[min({at}, {(loop.length or 1) - 1})]"
         else:
@@ -188,7 +188,7 @@ class Writer:
                 f"{o} = fresh({inner[i]}, {names[v]})"
                 for o, i, v in zip(outs, loop.carry_inputs, loop.carry, strict=True)
             ]
-        if loop.stop == "cond":
+        if loop.has_condition:
             steps.append(f"{at} += 1")
             after.append(f"{done[0]} = int64({at})")
         return [*before, *head, *[f"    {line}" for line in steps or ["pass"]], *after]
@@ -220,9 +220,9 @@ def _copy_shared(graph: Graph) -> set[int]:
     held.update(o for eq in graph.equations if is_control(eq) for o in eq.outs if graph.types[o].kind == ARRAY)
     shared = {*graph.inputs, *held}
     for eq in graph.equations:
-        if eq.prim.name in _VIEWS and len(eq.ins) == 1 and graph.types[eq.outs[0]].kind == ARRAY:
+        if eq.prim.view is not None and len(eq.ins) == 1 and graph.types[eq.outs[0]].kind == ARRAY:
             viewed[eq.outs[0]] = viewed.get(eq.ins[0], eq.ins[0])
-            if eq.prim.name == "broadcast":
+            if eq.prim is broadcast_p:
                 shared.add(viewed[eq.outs[0]])
     roots = Counter(viewed.get(i, i) for i in set(graph.outputs))
     views = {i for i in graph.outputs if i in viewed and (viewed[i] in shared or roots[viewed[i]] > 1)}

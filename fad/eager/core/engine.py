@@ -44,6 +44,8 @@ from fad.eager.core.records import (
 )  # fmt: skip
 from fad.eager.errors import BackwardError
 from fad.errors import FadError
+from fad.ops.contraction import matmul
+from fad.ops.indexing import getitem_p
 from fad.transforms import tape_hooks
 from fad.transforms.accumulate import accumulate
 from fad.transforms.check import split_operands
@@ -140,10 +142,10 @@ def _record(prim: Any, values: list, nodes: list, params: dict, y: Any) -> tuple
         return ys, tuple(output(rec, i) if v.dtype.kind in "fc" else None for i, v in enumerate(ys))
     if y.dtype.kind not in "fc":
         return y, None
-    if prim.name == "matmul":
+    if prim is matmul:
         ranks = (values[0].ndim, values[1].ndim)
         return y, [GENERAL, next(births), *head, nodes, None, tuple(values), _Ranks(ranks=ranks)]
-    if prim.name == "getitem":  # its rule reads the indices, and of the operand only the shape
+    if prim is getitem_p:  # its rule reads the indices, and of the operand only the shape
         values = [spec_of(values[0]), *values[1:]]
         return y, [GENERAL, next(births), *head, nodes, None, tuple(values), params]
     if prim.saves == "none":

@@ -25,7 +25,7 @@ from fad.eager.ops.shaping import plain_index, reshape
 from fad.eager.tensor import Tensor, memory
 from fad.errors import ShapeMismatchError
 from fad.ops.conversion import astype_p
-from fad.ops.indexing import set_p, split_index
+from fad.ops.indexing import index_set_p, split_index
 
 
 def _refuse_leaf(x: Tensor) -> None:
@@ -154,7 +154,7 @@ def _assignment(x: Tensor, index: Any, value: Any, node: Any) -> list:
         GENERAL,
         next(births),
         None,
-        set_p,
+        index_set_p,
         frame.f_code,
         frame.f_lasti,
         nodes,

@@ -22,6 +22,10 @@ import numpy as np
 
 from fad.errors import MutationError
 from fad.introspect.frames import is_machinery
+from fad.ops.contraction import matmul
+from fad.ops.elementwise import power, subtract
+from fad.ops.indexing import getitem_p, index_set_p
+from fad.ops.reduction import sum_p
 
 KIND, BIRTH, HOOKS, PRIM, CODE, LASTI = range(6)
 
@@ -182,17 +186,17 @@ def name(rec: list) -> str:
     prim = rec[PRIM]
     if type(prim) is str:
         return prim
-    if prim.name == "matmul":
+    if prim is matmul:
         return _product_name(rec)
-    if prim.name == "getitem":
+    if prim is getitem_p:
         return _index_name(rec)
-    if prim.name == "index_set":
+    if prim is index_set_p:
         return "CopySlices"
-    if prim.name == "sum_over" and len(rec[9]["axis"]) < rec[8][0].ndim:
+    if prim is sum_p and len(rec[9]["axis"]) < rec[8][0].ndim:
         return "SumBackward1"
-    if prim.name == "subtract" and kind == ONE and rec[12]:
+    if prim is subtract and kind == ONE and rec[12]:
         return "RsubBackward1"
-    if prim.name == "power":
+    if prim is power:
         return "PowBackward1" if kind == BOTH or (kind == ONE and rec[12]) else "PowBackward0"
     return f"{_NAMES.get(prim.name) or prim.name.rpartition('.')[2].title().replace('_', '')}Backward0"
 

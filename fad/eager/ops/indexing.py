@@ -13,7 +13,7 @@ from fad.eager.core.records import name_user_line
 from fad.eager.ops.nodes import _title, as_array, as_node, without_derivative
 from fad.eager.tensor import Tensor
 from fad.errors import ShapeMismatchError
-from fad.ops.indexing import add_p, set_p, split_index
+from fad.ops.indexing import index_add_p, index_set_p, split_index
 
 
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
@@ -43,7 +43,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     """Return the tensor with slices of another added along an axis, where the index says."""
     lead = (slice(None),) * (dim % input.ndim)
     template, arrays = split_index((*lead, np.asarray(index.detach())))
-    add = lambda x, v: bind(add_p, x, v if alpha == 1 else alpha * v, *arrays, template=template)
+    add = lambda x, v: bind(index_add_p, x, v if alpha == 1 else alpha * v, *arrays, template=template)
     return composite("IndexAddBackward0", add, input, source)
 
 
@@ -78,9 +78,9 @@ def _scatter(name: str, prim: Any) -> Callable:
     return call
 
 
-scatter = _scatter("scatter", set_p)
+scatter = _scatter("scatter", index_set_p)
 scatter.__doc__ = "Return the tensor with elements along an axis replaced by those of another, or by a number."
-scatter_add = _scatter("scatter_add", add_p)
+scatter_add = _scatter("scatter_add", index_add_p)
 scatter_add.__doc__ = "Return the tensor with the elements of another added along an axis, where the index says."
 argwhere = without_derivative("argwhere", np.argwhere)
 

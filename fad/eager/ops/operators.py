@@ -24,6 +24,7 @@ from fad.errors import ShapeMismatchError
 from fad.nn import fused as _  # noqa: F401  (its elementwise operations are among those installed below)
 from fad.ops import contraction
 from fad.ops.conversion import astype_p
+from fad.ops.elementwise import arctan2, divide
 
 _next = births.__next__
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
@@ -86,7 +87,7 @@ def mix(prim: Primitive, x: Any, y: Any) -> Any:
     if x is NotImplemented or y is NotImplemented:
         return NotImplemented
     dtype = common_dtype(x, y)
-    if prim.name in ("divide", "arctan2") and dtype.kind in "biu":
+    if prim in (divide, arctan2) and dtype.kind in "biu":
         dtype = float32
     x = convert(x, dtype) if isinstance(x, Tensor) else x
     y = convert(y, dtype) if isinstance(y, Tensor) else y
@@ -243,7 +244,7 @@ def _plain(prim: Primitive, x: Any, y: Any) -> Any:
         return NotImplemented
     if isinstance(x, Tensor) and isinstance(y, Tensor):
         same = x.value.dtype == y.value.dtype
-        return run(prim, x, y) if same and prim.name != "divide" else mix(prim, x, y)
+        return run(prim, x, y) if same and prim is not divide else mix(prim, x, y)
     return mix(prim, x, y)
 
 

@@ -12,7 +12,7 @@ from fad.core.values import stop_gradient
 from fad.eager.core.composite import composite
 from fad.eager.ops.nodes import as_array
 from fad.eager.tensor import Tensor
-from fad.ops.indexing import add_p, set_p, split_index
+from fad.ops.indexing import index_add_p, index_set_p, split_index
 
 
 def _index_along(index: np.ndarray, dim: int) -> tuple:
@@ -50,7 +50,7 @@ def scatter_reduce(
         if reduce == "prod":
             return _products(start, v, i, dim)
         if reduce in ("sum", "mean"):
-            y = _into(add_p, start, v, where)
+            y = _into(index_add_p, start, v, where)
             counts = np.maximum(hit + include_self, 1) if reduce == "mean" else 1
             return y if reduce == "sum" else y / np.where(hit > 0, counts, 1).astype(x.dtype)
         return _extremes(x, v, i, dim, hit, where, np.maximum if reduce == "amax" else np.minimum, include_self)
@@ -65,7 +65,7 @@ def _products(y: Any, v: Any, i: np.ndarray, dim: int) -> Any:
         where = _index_along(part, dim)
         inside = tuple(slice(n) if axis != dim else slice(None) for axis, n in enumerate(part.shape))
         now = np.take_along_axis(y[inside], part, dim)
-        y = _into(set_p, y, now * np.take(v, [k], axis=dim), where)
+        y = _into(index_set_p, y, now * np.take(v, [k], axis=dim), where)
     return y
 
 
@@ -82,7 +82,7 @@ def _extremes(
     theirs = vs == best[at]
     shares = own.astype(int)
     np.add.at(shares, at, theirs.astype(int))
-    total = _into(add_p, np.where(own, x, 0.0), np.where(theirs, v, 0.0), where)
+    total = _into(index_add_p, np.where(own, x, 0.0), np.where(theirs, v, 0.0), where)
     return total / np.maximum(shares, 1).astype(xs.dtype)
 
 
@@ -92,7 +92,7 @@ def _put(name: str, place: Callable) -> Callable:
     def call(input, dim, index, values):
         lead = (slice(None),) * (dim % input.ndim)
         where = split_index((*lead, as_array(index)))
-        return composite(name, lambda x, v: _into(set_p, x, place(x, v), where), input, values)
+        return composite(name, lambda x, v: _into(index_set_p, x, place(x, v), where), input, values)
 
     return call
 
@@ -108,7 +108,7 @@ index_fill.__doc__ = "Return the tensor with slices along an axis filled with a 
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """Return the tensor with ``input[indices] = values``, or with `accumulate` what is put there added."""
     where = split_index(tuple(as_array(i) for i in indices))
-    prim = add_p if accumulate else set_p
+    prim = index_add_p if accumulate else index_set_p
     return composite("IndexPutBackward0", lambda x, v: _into(prim, x, v, where), input, values)
 
 
@@ -119,4 +119,5 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     if source.numel() < n:
         raise ValueError(f"the mask has {n} places, but the source only {source.numel()} elements")
     where = split_index(at)
-    return composite("MaskedScatterBackward0", lambda x, v: _into(set_p, x, v.reshape(-1)[:n], where), input, source)
+    put = lambda x, v: _into(index_set_p, x, v.reshape(-1)[:n], where)
+    return composite("MaskedScatterBackward0", put, input, source)

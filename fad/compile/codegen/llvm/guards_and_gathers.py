@@ -8,7 +8,7 @@ from fad.compile.ir.types import BOOL, BYTES, INTEGERS
 
 def guard_module(width: int) -> Module:
     """Return a guard: compares one integer of `width` bits in memory with the recorded one."""
-    return Module(f"""define i32 @guard{width}(ptr %A) {{
+    return Module(f"""define i32 @guard_{width}(ptr %A) {{
   %p = load ptr, ptr %A
   %q = getelementptr i64, ptr %A, i64 1
   %want = load i64, ptr %q

@@ -170,7 +170,7 @@ class _Writer:
             values = [f"%c{at + n}" for n in range(len(some))]
             self.write(lines, end, values, kind[some[0]] if some else BOOL, f"%e{k}_")
             at += len(some)
-        if loop.stop == "cond":
+        if loop.has_condition:
             lines.append(f"  store i64 %t, ptr {done}")
         return "\n".join([*sorted(self.e.needs), *lines, "  ret i32 0", "}", ""])
 
@@ -200,7 +200,7 @@ class _Writer:
 
     def around(self, step: list, first: list, new: list, kinds: list, watch: str, grown: list) -> list[str]:
         """Return the function up to where its loop is over: stretches of steps, and a look at the clock after each."""
-        asks = self.loop.stop == "cond"
+        asks = self.loop.has_condition
         lines = [
             "define i32 @NAME(ptr noalias %W) {", "entry:", *self.lines, "  %last = sub i64 %limit, 1",
             "  br label %far", "far:", "  %t0 = phi i64 [0, %entry], [%t, %glance]",
@@ -270,7 +270,7 @@ def words(program: Any, loop: Loop, operands: list[int], forever: int, body: Exp
         address(loop.count)
     else:
         program.table.words.append(0)
-    if loop.stop == "cond":
+    if loop.has_condition:
         address(results.steps[0])
     else:
         program.table.words.append(0)

@@ -16,8 +16,10 @@ from fad.compile.passes.constants import as_uniform
 from fad.control_flow.loop_layout import Loop
 from fad.core.cotangent import is_basic
 from fad.core.graph import Equation, Graph
-from fad.core.primitive import REGISTRY
 from fad.core.rewriter import Rewriting, rename
+from fad.ops.elementwise import add, logical_and, logical_not
+from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
+from fad.ops.selection import where_p
 
 ON_STACK = 1024  # bytes of an array that lies on the stack, and may get into registers
 
@@ -35,7 +37,7 @@ def sums_of(graph: Graph, begun: frozenset) -> frozenset:
     """Return the values of a body that are sums: those begun before it, and what they are after additions."""
     found = set(begun)
     for eq in graph.equations if begun else ():
-        terms = eq.ins if eq.prim.name == "add" else eq.ins[:1] if eq.prim.name == "index_add" else ()
+        terms = eq.ins if eq.prim is add else eq.ins[:1] if eq.prim is index_add_p else ()
         if not found.isdisjoint(terms):
             found.add(eq.outs[0])
         elif eq.prim.archetype == "loop":
@@ -52,10 +54,10 @@ def _in_place(graph: Graph, sums: frozenset) -> Graph:
         return graph
     known, uses, equations = sums_of(graph, sums), _uses(graph), []
     for eq in graph.equations:
-        if eq.prim.name == "add" and graph.types[eq.outs[0]].nbytes > ON_STACK:
+        if eq.prim is add and graph.types[eq.outs[0]].nbytes > ON_STACK:
             for x, v in (eq.ins, eq.ins[::-1]):
                 if x in known and uses[x] == 1 and graph.types[x] == graph.types[v] == graph.types[eq.outs[0]]:
-                    eq = Equation(REGISTRY["index_add"], (x, v), {"template": (Ellipsis,)}, eq.outs, eq.place)
+                    eq = Equation(index_add_p, (x, v), {"template": (Ellipsis,)}, eq.outs, eq.place)
                     break
         equations.append(eq)
     return graph.replace(equations=equations)
@@ -72,13 +74,13 @@ def _without_zeros(graph: Graph) -> Graph:
             continue
         x, pieces = pair
         (o,) = eq.outs
-        if pieces.prim.name == "index_add":
+        if pieces.prim is index_add_p:
             work.equations.append(Equation(pieces.prim, (x, *pieces.ins[1:]), pieces.params, (o,), eq.place))
             continue
         for n, (piece, index) in enumerate(zip(pieces.ins, pieces.params["indices"], strict=True)):
             index = index if type(index) is tuple else (index,)
             end = o if n == len(pieces.ins) - 1 else work.add_value(graph.types[o])
-            work.equations.append(Equation(REGISTRY["index_add"], (x, piece), {"template": index}, (end,)))
+            work.equations.append(Equation(index_add_p, (x, piece), {"template": index}, (end,)))
             x = end
     used = {*graph.outputs, *(i for eq in work.equations for i in eq.ins)}
     work.equations = [eq for eq in work.equations if not _adds_to_zeros(graph, eq) or eq.outs[0] in used]
@@ -87,14 +89,14 @@ def _without_zeros(graph: Graph) -> Graph:
 
 def _find_scatter(graph: Graph, eq: Equation, made: dict[int, Equation], uses: Counter) -> tuple[int, Equation] | None:
     """Return the array and what an operation adds to it at some places; None if it does something else."""
-    if eq.prim.name != "add":
+    if eq.prim is not add:
         return None
     types, (o,) = graph.types, eq.outs
     for x, v in (eq.ins, eq.ins[::-1]):
         pieces = made.get(v)
         if pieces is None or not _adds_to_zeros(graph, pieces) or x == v or not types[x] == types[v] == types[o]:
             continue
-        if pieces.prim.name == "index_add":
+        if pieces.prim is index_add_p:
             if uses[v] == 1 and _is_link(graph, pieces):
                 return x, pieces
         elif not (uses[v] > 1 and len(pieces.ins) > 1) and all(map(is_basic, pieces.params["indices"])):
@@ -104,8 +106,8 @@ def _find_scatter(graph: Graph, eq: Equation, made: dict[int, Equation], uses: C
 
 def _adds_to_zeros(graph: Graph, eq: Equation) -> bool:
     """Return whether an operation gives an array that is zero but for some places."""
-    if eq.prim.name != "index_add":
-        return eq.prim.name == "scatter"
+    if eq.prim is not index_add_p:
+        return eq.prim is scatter_p
     c = graph.constants.get(eq.ins[0])
     number = None if c is None else as_uniform(np.asarray(c))
     return number is not None and number == 0
@@ -166,7 +168,7 @@ def _chains(graph: Graph) -> dict[int, list[Equation]]:
 
 
 def _is_link(graph: Graph, eq: Equation) -> bool:
-    if eq.prim.name not in ("index_add", "index_set"):
+    if eq.prim not in (index_add_p, index_set_p):
         return False
     x, o, template = graph.types[eq.ins[0]], graph.types[eq.outs[0]], eq.params["template"]
     known = is_basic(tuple([0 if type(p) is str else p for p in template])) and None not in template
@@ -184,7 +186,7 @@ class _Rewriter(Rewriting):
         first, last = chain[0].ins[0], chain[-1].outs[0]
         writes: list[_Write] = []
         for eq in chain:
-            self.extend(writes, _Write(eq.prim.name == "index_add", eq.params["template"], eq.ins[1], eq.ins[2:]))
+            self.extend(writes, _Write(eq.prim is index_add_p, eq.params["template"], eq.ins[1], eq.ins[2:]))
         if writes and not writes[0].adds and self.is_there(writes[0], first):
             del writes[0]
         version = self.alias.get(first, first)
@@ -226,20 +228,20 @@ class _Rewriter(Rewriting):
         if parts[0] and parts[1] and parts[0][:2] == parts[1][:2] and parts[0][2] != parts[1][2]:
             return parts[0][0]  # what a mask chooses and what it leaves are the whole
         t = self.types[x]
-        return self.new("add", (self.alias.get(x, x), self.alias.get(y, y)), {}, t.shape, t.dtype)
+        return self.new(add, (self.alias.get(x, x), self.alias.get(y, y)), {}, t.shape, t.dtype)
 
     def part(self, i: int) -> tuple[int, int, bool] | None:
         """Return the array of which a mask chooses the elements of another, zero elsewhere; the mask, and if it is."""
         eq = self.made.get(i)
-        if eq is None or eq.prim.name != "where_select" or not self.is_zero(eq.ins[2]):
+        if eq is None or eq.prim is not where_p or not self.is_zero(eq.ins[2]):
             return None
         mask, x, _ = eq.ins
         chosen = True
-        while mask in self.made and self.made[mask].prim.name in ("logical_not", "logical_and"):
+        while mask in self.made and self.made[mask].prim in (logical_not, logical_and):
             found = self.made[mask]
             if len(set(found.ins)) > 1:
                 break
-            chosen, mask = chosen != (found.prim.name == "logical_not"), found.ins[0]
+            chosen, mask = chosen != (found.prim is logical_not), found.ins[0]
         same = self.types[x] == self.types[i] and self.types[mask].shape == self.types[i].shape
         return (x, mask, chosen) if same else None
 
@@ -251,14 +253,14 @@ class _Rewriter(Rewriting):
     def is_there(self, write: _Write, x: int) -> bool:
         """Return whether what is written is what an array has there."""
         eq = self.made.get(write.piece)
-        same = eq is not None and eq.prim.name == "getitem" and eq.ins == (x, *write.at)
+        same = eq is not None and eq.prim is getitem_p and eq.ins == (x, *write.at)
         return same and repr(eq.params["template"]) == repr(write.template)  # type: ignore[union-attr]
 
 
 def _operation(run: list[_Write]) -> tuple[Any, dict]:
     """Return the operation that makes some updates, and its parameters."""
     if len(run) == 1:
-        return REGISTRY["index_add" if run[0].adds else "index_set"], {"template": run[0].template}
+        return index_add_p if run[0].adds else index_set_p, {"template": run[0].template}
     return WRITE_PIECES, {"templates": tuple([w.template for w in run]), "adds": tuple([w.adds for w in run])}
 
 

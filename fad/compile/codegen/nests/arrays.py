@@ -13,6 +13,8 @@ from fad.compile.codegen.nests.masks import Stretch, along, stretches, whole
 from fad.compile.codegen.nests.values import Computed, Stored, Value, element, make_view, shape_of, stored_view
 from fad.compile.codegen.nests.writer import Index, Number, Writer
 from fad.compile.ir.types import BYTES, F32, F64
+from fad.core.primitive import Primitive
+from fad.ops.elementwise import add, maximum, minimum
 
 UNROLLED = 16  # elements up to which there is no loop: LLVM keeps them in registers
 TOGETHER = 4  # rows that are added to a place at once: it is read and written as often less
@@ -108,27 +110,27 @@ def _is_copy(value: Stored, place: Stored) -> bool:
 # --- reductions -------------------------------------------------------------------------------------------------------
 
 
-def combination(w: Writer, how: str, t: str, flags: str = "") -> Callable:
-    """Return how two numbers are combined by "add", "maximum" or "minimum"."""
+def combination(w: Writer, how: Primitive, t: str, flags: str = "") -> Callable:
+    """Return how two numbers are combined by `add`, `maximum` or `minimum`."""
 
     def combine(a: Number, b: Number) -> Number:
-        if how != "add":
-            return Number(emit(w, f"{how}({{0}}, {{1}})", [(a.name, t), (b.name, t)], t, False), t)
-        add = f"fadd {flags}" if t in (F64, F32) else "add "
-        return Number(w.new(f"{add}{t} {a.name}, {b.name}"), t)
+        if how is not add:
+            return Number(emit(w, f"{how.name}({{0}}, {{1}})", [(a.name, t), (b.name, t)], t, False), t)
+        instruction = f"fadd {flags}" if t in (F64, F32) else "add "
+        return Number(w.new(f"{instruction}{t} {a.name}, {b.name}"), t)
 
     return combine
 
 
-def neutral(how: str, t: str) -> str:
+def neutral(how: Primitive, t: str) -> str:
     if t in (F64, F32):
-        return constant({"add": 0.0, "maximum": -math.inf, "minimum": math.inf}[how], t)
+        return constant({add: 0.0, maximum: -math.inf, minimum: math.inf}[how], t)
     bits = BYTES[t] * 8
-    return {"add": "0", "maximum": str(-(2 ** (bits - 1))), "minimum": str(2 ** (bits - 1) - 1)}[how]
+    return {add: "0", maximum: str(-(2 ** (bits - 1))), minimum: str(2 ** (bits - 1) - 1)}[how]
 
 
 def reduce_axes(
-    w: Writer, how: str, t: str, value: Value, axes: tuple, at: Callable, known: dict | None = None
+    w: Writer, how: Primitive, t: str, value: Value, axes: tuple, at: Callable, known: dict | None = None
 ) -> Number:
     """Return the reduction of a value over some axes; ``at(index)`` is an element, by the position along these.
 
@@ -145,10 +147,10 @@ def reduce_axes(
     total_slot = w.slot(t)
     w.do(f"store {t} {neutral(how, t)}, ptr {total_slot}")
     lost = w.slot(t)
-    exact = how == "add" and t in (F64, F32) and math.prod(shape) > CHUNK
+    exact = how is add and t in (F64, F32) and math.prod(shape) > CHUNK
     if exact:
         w.do(f"store {t} {neutral(how, t)}, ptr {lost}")
-    idle = lambda stretch: how == "add" and stretch.is_zero(value)
+    idle = lambda stretch: how is add and stretch.is_zero(value)
     *outer, last = axes
     n = shape[-1]
 
@@ -182,7 +184,7 @@ def chains_of(n: int) -> int:
     return next((chains for least, chains in _CHAINS if n >= least), 1)
 
 
-def _row(w: Writer, t: str, how: str, combine: Callable, stretch: Stretch, at: Callable, longest: int) -> Number:
+def _row(w: Writer, t: str, how: Primitive, combine: Callable, stretch: Stretch, at: Callable, longest: int) -> Number:
     acc = w.slot(t)
     w.do(f"store {t} {neutral(how, t)}, ptr {acc}")
     with along(w, stretch, chains_of(longest)) as i:
@@ -208,7 +210,7 @@ def _finish(w: Writer, t: str, total_slot: str, part: Number, combine: Callable,
     w.do(f"store {t} {new}, ptr {total_slot}")
 
 
-def reduce_into(w: Writer, how: str, t: str, value: Value, axes: tuple, place: Stored) -> None:
+def reduce_into(w: Writer, how: Primitive, t: str, value: Value, axes: tuple, place: Stored) -> None:
     """Write the reduction of an array over some axes to a place of the shape that is left."""
     shape = shape_of(value)
     kept = [d for d in range(len(shape)) if d not in axes]
@@ -217,7 +219,7 @@ def reduce_into(w: Writer, how: str, t: str, value: Value, axes: tuple, place: S
         _fill(w, Number(neutral(how, t), t), place)
         combine = combination(w, how, t)
         step = lambda old, index: combine(old, element(w, value, index))
-        idle = lambda stretch: how == "add" and stretch.is_zero(value)
+        idle = lambda stretch: how is add and stretch.is_zero(value)
         _accumulate(w, [value], [*axes], [*[d for d in kept if d != inner], inner], place, step, idle)
         return
 

@@ -18,6 +18,7 @@ from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.types import BOOL, BYTES, I64
 from fad.control_flow.loop_layout import GUESSED_STEPS, Loop, Outputs
 from fad.core.graph import Equation, Graph, has_effects
+from fad.ops.contraction import matmul
 
 _QUIET = 50_000  # operations, of a nanosecond or so, between two looks at the clock
 _FOREVER = 2**62
@@ -47,7 +48,7 @@ def work(graph: Graph) -> int:
             total += max(map(work, eq.params["branches"]))
         else:
             sizes = [math.prod(graph.types[i].shape) for i in (*eq.ins, *eq.outs)]
-            total += max(sizes) * (graph.types[eq.ins[0]].shape or (1,))[-1] if eq.prim.name == "matmul" else max(sizes)
+            total += max(sizes) * (graph.types[eq.ins[0]].shape or (1,))[-1] if eq.prim is matmul else max(sizes)
     return total
 
 
@@ -94,8 +95,8 @@ class _Loop:
         pairs = zip(loop.const_inputs, loop.consts, strict=True)
         given: dict[int, Value] = {inner: outer.in_memory(i) for inner, i in pairs}
         rows = [outer.in_memory(i) for i in loop.xs]
-        flag = states[0].value if loop.stop == "cond" else None
-        if loop.stop == "cond" and states[0].kind != "number":
+        flag = states[0].value if loop.has_condition else None
+        if loop.has_condition and states[0].kind != "number":
             raise TooMuch("a loop does not change whether it goes on")
         length = limit.index
         with w.loop(length, self._stretch(limit), flag) as t:
@@ -131,7 +132,7 @@ class _Loop:
         loop = self.loop
         if loop.stop == "length":
             return Number(str(loop.length), I64, loop.length, loop.length)
-        if loop.stop == "cond":
+        if loop.has_condition:
             return Number(str(_FOREVER), I64, _FOREVER, _FOREVER)
         count = self.outer.values[loop.count]
         assert isinstance(count, Number)
@@ -165,7 +166,7 @@ class _Loop:
         """Put the first state where the loop wants it."""
         outer, i, o = self.outer, self.loop.carry[k], self.loop.results.carry[k]
         start, end = self.ends[k]
-        if start == end and not (k == 0 and self.loop.stop == "cond"):
+        if start == end and not (k == 0 and self.loop.has_condition):
             return _Carried("same", outer.in_memory(i))
         shape, t = outer.shape(o), outer.type(o)
         if not shape:

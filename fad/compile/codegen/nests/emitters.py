@@ -33,11 +33,19 @@ from fad.compile.codegen.nests.values import (
 from fad.compile.codegen.nests.windows import window_of
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.expressions import is_heavy, template
-from fad.compile.ir.lowered_ops import REDUCTIONS
+from fad.compile.ir.lowered_ops import REDUCTIONS, WRITE_PIECES
 from fad.compile.ir.types import BOOL, F32, F64, I64
+from fad.compile.legalize.integer_overflow import CHECK
 from fad.compile.schedule.steps import node_facts
 from fad.core.cotangent import is_basic
 from fad.core.graph import Equation
+from fad.core.primitive import Primitive
+from fad.ops.complexes import absolute
+from fad.ops.contraction import matmul
+from fad.ops.elementwise import add, maximum, minimum, multiply, negative, subtract
+from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
+from fad.ops.selection import where_p
+from fad.ops.structural import broadcast_p, concatenate_p, reshape_p, transpose_p
 
 MOST_HEAVY = 9  # elements of functions that kernels compute in vectors
 MOST_TOUCHED = 1 << 18  # elements of one operation: threads share larger ones
@@ -49,7 +57,7 @@ def emit_operation(body: Body, eq: Equation) -> None:
     """Write an operation that is neither a loop nor a branch."""
     if len(eq.outs) != 1:
         raise TooMuch(f"{eq.prim.name} has no loop of its own")
-    rule = _RULES.get(eq.prim.name)
+    rule = _RULES.get(eq.prim)
     if rule is not None:
         rule(body, eq)
         return
@@ -101,12 +109,12 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
         found = Computed(shape, t, lambda w, index: compute(w, operands, index), operands, weight, bounds, operands)
         found.remake = make
         if t == BOOL:
-            combine_masks(body.w, eq.prim.name, found, operands)
-        elif eq.prim.name == "where_select" and len(operands) == 3 and work == t:
+            combine_masks(body.w, eq.prim, found, operands)
+        elif eq.prim is where_p and len(operands) == 3 and work == t:
             choose_by_masks(found, operands)
         return found
 
-    if eq.prim.name == "where_select" and len(read) == 3 and body.owns(eq.ins[2], o):
+    if eq.prim is where_p and len(read) == 3 and body.owns(eq.ins[2], o):
         _choose_in_place(body, eq, make)
         return
     value = make(operands, shape)
@@ -132,37 +140,37 @@ def _choose_in_place(body: Body, eq: Equation, make: Callable) -> None:
 
 def _position(w: Writer, eq: Equation, operands: list[Value], bounds: Bounds) -> Number | None:
     """Return the sum or difference of two integers as a position, which is known if it is one already."""
-    name = eq.prim.name.removeprefix("python_")
-    if name not in ("add", "subtract") or any(x.t != I64 for x in operands):
+    symbol = eq.prim.symbol
+    if symbol not in ("+", "-") or any(x.t != I64 for x in operands):
         return None
     x, y = [element(w, x, ()).index for x in operands]
-    found = w.plus(x, y) if name == "add" else w.minus(x, y)
+    found = w.plus(x, y) if symbol == "+" else w.minus(x, y)
     return Number(str(found), I64, *((found, found) if type(found) is int else bounds))
 
 
 def _bounds(eq: Equation, text: str, ends: list[Bounds], t: str) -> Bounds:
     """Return the least and the greatest that an integer may be, as far as those of its operands are known."""
-    name = eq.prim.name.removeprefix("python_")
-    if name == "where_select" and len(ends) == 3:
+    prim, symbol = eq.prim, eq.prim.symbol
+    if prim is where_p and len(ends) == 3:
         ends = ends[1:]
     if t != I64 or any(low is None or high is None for low, high in ends):
         return (None, None)
     low = high = None
     if text == "{0}":
         low, high = ends[0]
-    elif name == "add":
+    elif symbol == "+":
         low, high = ends[0][0] + ends[1][0], ends[0][1] + ends[1][1]  # type: ignore[operator]
-    elif name == "subtract":
+    elif symbol == "-":
         low, high = ends[0][0] - ends[1][1], ends[0][1] - ends[1][0]  # type: ignore[operator]
-    elif name == "multiply":
+    elif symbol == "*":
         corners = [a * b for a in ends[0] for b in ends[1]]  # type: ignore[operator]
         low, high = min(corners), max(corners)
-    elif name == "negative":
+    elif symbol == "neg":
         low, high = -ends[0][1], -ends[0][0]  # type: ignore[operator]
-    elif name == "where_select":
+    elif prim is where_p:
         low, high = min(a for a, _ in ends), max(b for _, b in ends)  # type: ignore[type-var]
-    elif name in ("maximum", "minimum"):
-        how: Callable[..., int] = max if name == "maximum" else min
+    elif prim in (maximum, minimum):
+        how: Callable[..., int] = max if prim is maximum else min
         low, high = how(ends[0][0], ends[1][0]), how(ends[0][1], ends[1][1])
     if low is None or low < -(2**62) or high > 2**62:  # type: ignore[operator]
         return (None, None)
@@ -222,7 +230,7 @@ def _update(body: Body, eq: Equation) -> None:
     if reads_elsewhere(value, target):
         value = body.stored(value) if isinstance(value, Computed) else body.copied(value)
     value = broadcast_to(body.w, _trim_axes(body.w, value, shape), shape)
-    adding = eq.prim.name == "index_add"
+    adding = eq.prim is index_add_p
     if body.type(o) == BOOL and adding:
         raise TooMuch("booleans are added")
     put(body.w, value, target, _adder(body.w, target.t) if adding else None)
@@ -340,9 +348,9 @@ def _scatter(body: Body, eq: Equation) -> None:
 
 
 def _reduction(body: Body, eq: Equation) -> None:
-    (x,), (o,), how, axes = eq.ins, eq.outs, eq.prim.combines, eq.params["axis"]
+    (x,), (o,), how, axes = eq.ins, eq.outs, REDUCTIONS[eq.prim], eq.params["axis"]
     t, shape = body.type(o), body.shape(x)
-    if not axes or 0 in shape or (body.type(x) != t and not (how == "add" and t == I64)) or t == BOOL:
+    if not axes or 0 in shape or (body.type(x) != t and not (how is add and t == I64)) or t == BOOL:
         raise TooMuch(f"{eq.prim.name} of these operands has no machine code")
     _touch(body, shape)
     value, w = body.values[x], body.w
@@ -408,6 +416,8 @@ def _product(body: Body, eq: Equation) -> None:
 
 # --- Python's integers ------------------------------------------------------------------------------------------------
 
+_OVERFLOWING = {add.name: "sadd", subtract.name: "ssub", multiply.name: "smul", negative.name: "ssub"}
+
 
 def _check(body: Body, eq: Equation) -> None:
     """Leave the loop where a number of Python's has no place in 64 bits."""
@@ -420,11 +430,11 @@ def _check(body: Body, eq: Equation) -> None:
         w.require(w.compare("==", w.cast(w.cast(names[0], I64, "i32"), "i32", I64), names[0], I64))
     elif how == "nonzero":
         w.require(w.compare("!=", names[0], "0", I64))
-    elif how == "absolute":
+    elif how == absolute.name:
         w.require(w.compare("!=", names[0], str(-(2**63)), I64))
     else:
-        operation = {"add": "sadd", "subtract": "ssub", "multiply": "smul", "negative": "ssub"}[how]
-        operands = ["0", *names] if how == "negative" else names
+        operation = _OVERFLOWING[how]
+        operands = ["0", *names] if how == negative.name else names
         kind = "{i64, i1}"
         w.needs.add(f"declare {kind} @llvm.{operation}.with.overflow.i64(i64, i64)")
         pair = w.fresh(f"call {kind} @llvm.{operation}.with.overflow.i64(i64 {operands[0]}, i64 {operands[1]})")
@@ -433,9 +443,9 @@ def _check(body: Body, eq: Equation) -> None:
     body.values[eq.outs[0]] = Number(constant(0, body.type(eq.outs[0])), body.type(eq.outs[0]))
 
 
-_RULES: dict[str, Callable[[Body, Equation], None]] = {
-    "getitem": _take, "index_set": _update, "index_add": _update, "write_pieces": _write_pieces,
-    "reshape_to": _reshape, "permute": _permute, "broadcast": _broadcast, "join": _join, "scatter": _scatter,
-    "matmul": _product, "check_number": _check,
+_RULES: dict[Primitive, Callable[[Body, Equation], None]] = {
+    getitem_p: _take, index_set_p: _update, index_add_p: _update, WRITE_PIECES: _write_pieces,
+    reshape_p: _reshape, transpose_p: _permute, broadcast_p: _broadcast, concatenate_p: _join, scatter_p: _scatter,
+    matmul: _product, CHECK: _check,
     **dict.fromkeys(REDUCTIONS, _reduction),
 }  # fmt: skip

@@ -15,8 +15,10 @@ from fad.compile.codegen.nests.values import Computed, Mask, Stored, Value, shap
 from fad.compile.codegen.nests.writer import Index, Number, Writer
 from fad.compile.ir.types import BOOL, I64
 from fad.core.graph import Equation
+from fad.core.primitive import Primitive
+from fad.ops.elementwise import greater, greater_equal, less, less_equal, logical_and, logical_not
 
-_COMPARISONS = {"less": (0, False), "less_equal": (1, False), "greater": (0, True), "greater_equal": (1, True)}
+_COMPARISONS = {less: (0, False), less_equal: (1, False), greater: (0, True), greater_equal: (1, True)}
 _SHORTEST = 16  # elements up to which a loop is written out, not split
 
 
@@ -25,9 +27,9 @@ def mask_of(w: Writer, eq: Equation, operands: list[Value], numbers: list[Value]
 
     `numbers` are the operands as they were before they were broadcast.
     """
-    if eq.prim.name not in _COMPARISONS or len(numbers) != 2:
+    if eq.prim not in _COMPARISONS or len(numbers) != 2:
         return None
-    closed, swapped = _COMPARISONS[eq.prim.name]
+    closed, swapped = _COMPARISONS[eq.prim]
     left, right = numbers[::-1] if swapped else numbers  # left < right, or left <= right
     n = shape_of(operands[0])[0]
     if _counts(left) and isinstance(right, Number):
@@ -41,15 +43,15 @@ def _counts(x: Value) -> bool:
     return isinstance(x, Stored) and x.first is not None and x.step == 1
 
 
-def combine_masks(w: Writer, name: str, found: Computed, operands: list[Value]) -> None:
+def combine_masks(w: Writer, prim: Primitive, found: Computed, operands: list[Value]) -> None:
     """Note where booleans are true that are computed from others of which it is known."""
     known = [x for x in operands if isinstance(x, Computed) and (x.mask is not None or x.masks)]
     if len(known) < len(operands):
         return
-    if name == "logical_not" and known[0].mask is not None:
+    if prim is logical_not and known[0].mask is not None:
         mask = known[0].mask
         found.mask = mask._replace(inside=not mask.inside)
-    elif name == "logical_and":
+    elif prim is logical_and:
         masks = list(dict.fromkeys(m for x in known for m in x.masks or (x.mask,)))
         for axis in dict.fromkeys(m.axis for m in masks):
             mine = [m for m in masks if m.axis == axis]

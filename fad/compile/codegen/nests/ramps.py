@@ -36,15 +36,15 @@ def find_ramp(x: Value) -> Ramp | None:
 
 def ramp_of(w: Writer, eq: Equation, numbers: list[Value]) -> Ramp | None:
     """Return the ramp that an operation gives, if it does; `numbers` are its operands before they were broadcast."""
-    name = eq.prim.name.removeprefix("python_")
-    if name not in ("add", "subtract") or len(numbers) != 2:
+    symbol = eq.prim.symbol
+    if symbol not in ("+", "-") or len(numbers) != 2:
         return None
     x, y = numbers
     swapped = isinstance(x, Number)
     ramp, number = find_ramp(y if swapped else x), x if swapped else y
     if ramp is None or not isinstance(number, Number) or number.t != I64:
         return None
-    if name == "add":
+    if symbol == "+":
         return Ramp(w.plus(ramp.start, number.index), ramp.step)
     if swapped:
         return Ramp(w.minus(number.index, ramp.start), -ramp.step)
