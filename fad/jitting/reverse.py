@@ -1,8 +1,8 @@
 """A jitted call under reverse mode: one run of the function is recorded together with its pullback.
 
-The recording is of the function under ``vjp`` and of a sweep, whose cotangents are further inputs. Two programs are made
-of it: one computes what the function returns, the other the cotangents of its arguments. So the function itself runs
-once, whatever it counts, appends or fills besides.
+The recording is of the function under ``vjp`` and of a sweep, whose cotangents are further inputs. Two programs are
+made of it: one computes what the function returns, the other the cotangents of its arguments. So the function itself
+runs once, whatever it counts, appends or fills besides.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ recorder: ContextVar[RecordTrace | None] = ContextVar("recorder", default=None)
 
 
 class OuterTracer(BaseException):
-    """Nothing can be recorded: a traced value from outside, which is no constant, met the recording, or what it wrote."""
+    """Nothing can be recorded: a traced value from outside, which is no constant, met the recording, say."""
 
 
 class RecordTrace(Trace):

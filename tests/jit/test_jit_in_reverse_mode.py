@@ -12,7 +12,7 @@ REVERSE = {
     "jacobian": lambda f: fad.jacobian(f)(X),
     "vjp": lambda f: fad.vmap(fad.vjp(f, X)[1])(np.eye(2))[0],
     "a pullback called twice": lambda f: _row_by_row(fad.vjp(f, X)[1]),
-    "grad": lambda f: np.stack([fad.grad(lambda x: f(x)[k])(X) for k in (0, 1)]),
+    "grad": lambda f: np.stack([fad.grad(lambda x, k=k: f(x)[k])(X) for k in (0, 1)]),
 }
 
 
