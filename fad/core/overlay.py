@@ -272,7 +272,8 @@ class Running:
     """A transform that runs a function of the user's: NumPy's overlay is in place if the function needs it.
 
     It runs from the making of this on; ``with`` ends it. `user` is the function of the user's, where that is all that
-    `function` calls, with arguments that it holds.
+    `function` calls, with arguments that it holds. `before` are copies of arrays that the function finds by name, if
+    there are any.
     """
 
     __slots__ = ("spaces", "function", "lent", "before", "unknown", "effects")
@@ -281,12 +282,15 @@ class Running:
     before: Sequence[tuple]
     unknown: Sequence[tuple]
 
-    def __init__(self, function: Callable, user: Callable | None = None):
+    def __init__(self, function: Callable, user: Callable | None = None, before: Sequence[tuple] = ()):
         self.function = function
-        self.spaces = self.lent = self.before = self.unknown = ()
-        found, failed, first = spaces_of(user or function)
+        self.spaces = self.lent = self.unknown = ()
+        self.before = before
+        needs = spaces_of(user or function)
+        found, failed, first = needs
         if first:
-            self.before = copies([function])
+            needs[2] = False
+            self.before = before or copies([function])
         self.effects = JOURNAL.next
         RUNS.depth += 1
         if found:
@@ -428,10 +432,10 @@ def _learn(error: BaseException) -> tuple[tuple, bool]:
     return found, writes
 
 
-def spaces_of(function: Callable) -> tuple[tuple, bool, bool]:
+def spaces_of(function: Callable) -> list:
     """Return the module dictionaries in which a function needs the overlay: none if it writes into no new array.
 
-    And whether a write failed in it, and whether its code was looked at for the first time.
+    And whether a write failed in it, and whether it is still to run for the first time.
     """
     if type(function) is types.FunctionType and not (
         function.__closure__ or function.__defaults__ or function.__kwdefaults__
@@ -446,9 +450,9 @@ def spaces_of(function: Callable) -> tuple[tuple, bool, bool]:
         return known[0]
     if len(_known) > _MOST_KNOWN:
         _known.clear()
-    found, failed = _look(function)
-    _known[key] = (found, failed, False), parts
-    return found, failed, True
+    needs = [*_look(function), True]
+    _known[key] = needs, parts
+    return needs
 
 
 def _parts(function: Any) -> list:

@@ -130,8 +130,8 @@ class JittedCall:
         args, kwargs = tree.unflatten(self.in_tree, leaves)
         return self.fun(*args, **kwargs)
 
-    def make_recording(self, outer: OuterState) -> Recording:
-        return record(self.fun, self.in_tree, self.leaves, self.traced, outer=outer)
+    def make_recording(self, outer: OuterState, before: list) -> Recording:
+        return record(self.fun, self.in_tree, self.leaves, self.traced, outer=outer, before=before)
 
     @with_journal
     def record(self, key: Any, expected: list | None, replayed: Path | None = None, arrays: Any = ()) -> Any:
@@ -146,7 +146,7 @@ class JittedCall:
         before = outside(jitted.fun, outer.found)
         try:
             with effects.compiling(), reporting() as loops:
-                recording = self.make_recording(outer)
+                recording = self.make_recording(outer, before.small)
         except (OuterTracer, Refused) as why:
             if isinstance(why, Refused) and not why.trace.dead:  # of a recording around this one
                 raise

@@ -39,10 +39,10 @@ class ReverseCall(JittedCall):
         """Run the function without jit on the traced values, which is all that the derivative needs then."""
         return self.fun(*map(own, self.given))
 
-    def make_recording(self, outer: OuterState) -> Recording:
+    def make_recording(self, outer: OuterState, before: list) -> Recording:
         sweep = _Sweep(self.fun, self.mine)
         in_tree = tree.structure((tuple(self.xs), {}))
-        whole = record(sweep, in_tree, self.leaves, self.traced, outer=outer)
+        whole = record(sweep, in_tree, self.leaves, self.traced, outer=outer, before=before)
         out = whole.result[0]
         n = len(tree.leaves(out))
         graph = whole.graph

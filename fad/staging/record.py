@@ -13,7 +13,7 @@ import contextlib
 import gc
 import itertools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -315,14 +315,15 @@ def record(
     traced: list[bool],
     places: bool = False,
     outer: OuterState | None = None,
+    before: Sequence[tuple] = (),
 ) -> Recording:
     """Run ``fun(*args, **kwargs)`` once and write it down; ``in_tree`` holds ``(args, kwargs)``.
 
     Leaves for which `traced` is false go in as they are. With `places` each equation knows the user's line.
     `outer` is what the function finds by name, as it is before the call; of other arrays it is assumed that they were
-    as they are when the function first uses them.
+    as they are when the function first uses them. `before` are copies of arrays from outside, if there are any.
     """
-    with pause_collection(), Running(fun) as running:
+    with pause_collection(), Running(fun, before=before) as running:
         try:
             return _record_again(fun, in_tree, leaves, traced, places, outer or OuterState())
         except TracerConversionError as error:
