@@ -30,7 +30,8 @@ LAYERS = [
         "core", "core.spec", "core.conversions", "core.memory", "core.weak", "core.numpy_dispatch", "core.lengths",
         "core.tracer", "core.values", "core.buffers", "core.outside", "core.options", "core.samples",
         "core.docstring_sections", "core.docstrings", "core.primitive", "core.transformed", "core.errstate",
-        "core.liveness", "core.graph", "core.rewriter", "core.journal", "core.callees", "core.overlay",
+        "core.liveness", "core.graph", "core.rewriter", "core.journal", "core.callees", "core.makers",
+        "core.random_sources", "core.results_as_handles", "core.overlay",
         "core.cotangent", "core.archetypes", "core.limits", "core.effects",
     ],
     [

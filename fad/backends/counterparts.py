@@ -17,6 +17,12 @@ from fad.errors import BackendFunctionError, BackendMismatchError
 # --- functions of SciPy, and what a device has in their place --------------------------------------------------------
 
 
+def with_notes(function: Callable, **notes: Any) -> Callable:
+    """Return a function with what others read of it as attributes: `host`, `parameters`, `written`, `derives`."""
+    vars(function).update(notes)
+    return function
+
+
 def scipy_function(name: str, formula: Callable | None = None) -> Callable:
     """Return SciPy's function of a name below ``scipy`` (``"linalg.expm"``), for arrays of any backend.
 
@@ -34,8 +40,7 @@ def scipy_function(name: str, formula: Callable | None = None) -> Callable:
             raise _missing(backend, "scipy", name)
         return found(*xs, **options)
 
-    run.host = function  # type: ignore[attr-defined]  # what it is where there is no device, as in `fad.source`
-    return run
+    return with_notes(run, host=function)  # what it is where there is no device, as in `fad.source`
 
 
 class ScipyModule:

@@ -128,6 +128,7 @@ def compare(names: Sequence[str], left: Any, *operands: Callable) -> Any:
 
 def _try_both(site: Branch, then: Callable, orelse: Callable) -> Outcome | None:
     """Run both ways of a branch within a body that is run to see what it does."""
+    current().trace.branches += 1  # type: ignore[union-attr]
     cells = {name: cell for name, cell in cells_of(then, orelse).items() if name in site.names}
     before = {name: content(cell) for name, cell in cells.items()}
     first = then()
@@ -215,7 +216,8 @@ class _Choice:
         for root, new in zip(self.written, arrays, strict=True):
             replace(root, new)
         value = fresh(value)
-        alone = {id(root_of(x)) for name in self.exclusive for x in arrays_in(self.before[name])}
+        bound = self.exclusive & {*names, *drop}  # a name that no way binds knows its array still
+        alone = {id(root_of(x)) for name in bound for x in arrays_in(self.before[name])}
         left = {**{name: content(self.cells[name]) for name in names}, RETURNED: value}
         note_links(self.links, left, lambda x: id(x) in alone)
         if one_kind and kinds[0] == END and not value:

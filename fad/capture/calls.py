@@ -20,7 +20,7 @@ import numpy as np
 from fad.capture.context import current, is_staged, refuse
 from fad.capture.convert import convert_function, is_users, wants_conversion
 from fad.control_flow.padded import PaddedArray
-from fad.core.overlay import check_draw
+from fad.core.random_sources import check_draw
 from fad.core.tracer import Tracer
 from fad.core.transformed import Transformed
 

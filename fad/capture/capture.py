@@ -42,6 +42,7 @@ class Capture:
         self.runs = runs
         self.peel = peel  # whether a first step may be run apart
         self.work = 0  # operations of a step
+        self.branches = False  # whether values decide in it which of them are done
         self.traced = False  # whether anything in it is traced
         self.entry: dict[str, Any] = {}
         self.why: Any = None
@@ -49,6 +50,8 @@ class Capture:
     def over(self, n: Any, item: Callable, limit: int) -> Outcome | None:
         """Capture a loop of n steps; return how it ended. Raises NotCaptured where it is short, or cannot be."""
         self.prepare(n, item)
+        if self.branches and current() is not None:  # which say nothing of those of the next step
+            limit = 0
         if type(n) is int and (not self.traced or n * self.work <= limit):
             self.leave_to_python("unrolled", f"{n} steps")
         if self.site.leaves:
@@ -231,6 +234,7 @@ class Capture:
                 written.undo()
                 trace.finish()
         self.work = len(trace.equations) + trace.inner_work
+        self.branches = trace.branches > 0
         state = [*(x for x, _ in trace.captured), *tree.leaves(step.first())]
         self.traced = any(type(x) is Tracer and not x.owner.physical for x in state)
         return changed

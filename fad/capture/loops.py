@@ -93,7 +93,9 @@ def _is_short(site: Loop, n: int) -> bool:
     """Return whether a loop of n steps need not even be looked at."""
     if n < 2:
         return True
-    return config.loops.get() == "auto" and (n <= 2 or (current() is None and n * site.operations < LONG // 4))
+    if config.loops.get() != "auto" or site.nested:
+        return False
+    return n <= 2 or (current() is None and n * site.operations < LONG // 4)
 
 
 def _try_for(sequence: Sequence, body: Callable, inside: Any) -> Outcome | None:

@@ -284,12 +284,13 @@ class Rewriter:
         operations = sum(
             isinstance(n, (ast.Call, ast.BinOp, ast.Subscript, ast.AugAssign, ast.Compare)) for n in ast.walk(s)
         )
+        nested = any(isinstance(n, (ast.For, ast.While)) for x in s.body for n in ast.walk(x))
         leaves = any(
             isinstance(x, (ast.Break, ast.Return)) for x in own_jumps(s.body, True) if not isinstance(x, ast.Continue)
         )
         self.loops.append(
             Loop(self.file, s.lineno, _kind(s), tuple(sorted(used.stores)), carried, behind,
-                 frozenset(used.rebinds), frozenset(used.updates), operations, leaves, reason)
+                 frozenset(used.rebinds), frozenset(used.updates), operations, nested, leaves, reason)
         )  # fmt: skip
         return len(self.loops) - 1
 

@@ -18,6 +18,7 @@ class Loop:
     rebound: frozenset[str] = frozenset()  # names that it binds otherwise than by `x += v`
     updated: frozenset[str] = frozenset()  # names of arrays that it may write into
     operations: int = 0  # in the text of a step
+    nested: bool = False  # whether another loop is in it, so that the text does not say how many there are
     leaves: bool = False  # whether it has break or return
     reason: str = ""  # why it is run as it is; empty if it may be captured
 

@@ -76,6 +76,7 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.legalize.repeated import compute_repeated
     from fad.compile.legalize.scatter_to_gather import scatter_to_gather
     from fad.compile.legalize.split_complex import split_complex
+    from fad.compile.legalize.split_complex_loops import split_complex_loops
     from fad.compile.legalize.struct_of_arrays import split_small_arrays
     from fad.compile.legalize.thin_products import join_thin_products
     from fad.compile.legalize.transposed_factors import copy_transposed
@@ -97,6 +98,7 @@ def legalize(graph: Graph) -> Graph:
         split_sums,  # sums over axes apart are sums over one after the other
         copy_transposed,  # a transposed matrix that many products read, or those of a loop, is copied once
         scatter_to_gather,  # large scatters of neighbouring slices are loops over their result
+        split_complex_loops,  # loops of complex numbers are loops of real ones
         split_complex,  # complex numbers are pairs of real ones
         share_copies,  # copies of one transposed array are views of the first
         accumulate_gemm,  # large products that are added to an array are one call of BLAS

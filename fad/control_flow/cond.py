@@ -16,6 +16,7 @@ from fad.control_flow.compose_views import compose_views
 from fad.control_flow.dependence import find_chosen
 from fad.control_flow.loop_layout import has_condition, place_marked, select_marked
 from fad.control_flow.record_loop import attempt
+from fad.control_flow.split_pullback import find_needed
 from fad.control_flow.subgraph import (
     Body,
     BodyTrace,
@@ -27,7 +28,7 @@ from fad.control_flow.subgraph import (
     record_flat,
 )
 from fad.core.cotangent import densify
-from fad.core.graph import NUMBER, SCALAR, Graph, Type, type_of
+from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type, has_effects, type_of
 from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
 from fad.core.tracer import Tracer, bind, tracer, youngest
@@ -163,7 +164,8 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
 
     shown = [as_value(example(v)) if a else example(v) for v, a in zip(values, active, strict=True)]
     shown_cts = [np.zeros_like(example(y))[()] for y, m in zip(ys, marks, strict=True) if m]
-    graphs = tuple([record_flat(pull(g), [*shown, *shown_cts]) for g in branches])
+    graphs, read = _drop_unread([record_flat(pull(g), [*shown, *shown_cts]) for g in branches], n)
+    values = select_marked(values, read)
 
     def pullback(cts: list) -> list:
         full = [zeros_like(y) if ct is None else ct for ct, y, m in zip(cts, ys, marks, strict=True) if m]
@@ -171,6 +173,30 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
 
     outs = trace.call(parents, ys, pullback)
     return [t if m else y for t, y, m in zip(outs, ys, marks, strict=True)]
+
+
+def _drop_unread(graphs: list[Graph], n: int) -> tuple[tuple[Graph, ...], list[bool]]:
+    """Leave out which of the first n inputs no pullback of a branch reads, and what only led to the branch's results.
+
+    The results have been computed: what computing them again would raise has been raised.
+    """
+    if any(has_effects(eq) or not eq.outs for g in graphs for eq in g.equations):
+        return tuple(graphs), [True] * n
+    graphs = [_keep_needed(g) for g in graphs]
+    used = [{i for eq in g.equations for i in eq.ins} | set(g.outputs) for g in graphs]
+    read = [any(g.inputs[k] in u for g, u in zip(graphs, used, strict=True)) for k in range(n)]
+    return tuple([g.replace(inputs=[*select_marked(g.inputs[:n], read), *g.inputs[n:]]) for g in graphs]), read
+
+
+def _keep_needed(graph: Graph) -> Graph:
+    """Return what the outputs of a branch's pullback need: of that for which there are zeros alone, only its shape."""
+    made, equations = {o for eq in graph.equations for o in eq.outs}, []
+    for eq in graph.equations:
+        if eq.prim.shape_only and eq.ins[0] in made and graph.types[eq.outs[0]].shape:
+            t = graph.types[eq.outs[0]]
+            eq = Equation(eq.prim, (graph.inputs[-1],), {"shape": t.shape, "dtype": t.dtype}, eq.outs, eq.place)
+        equations.append(eq)
+    return graph.replace(equations=find_needed(equations, graph.outputs))
 
 
 def _push(index: Any, values: list, tangents: list, branches: tuple) -> tuple[list, list]:

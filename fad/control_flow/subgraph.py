@@ -86,7 +86,7 @@ class BodyTrace(RecordTrace):
         if is_places(x):
             number = self.seen.get(("id", id(x)))
             return self._constant(("id", id(x)), x) if number is None else number
-        # Arrays are inputs, too: whoever records around this body watches them for changes.
+        # Arrays are inputs, too: a recording around this body watches them for changes.
         if type(x) is np.ndarray and id(x) not in self._numbers:
             copy = self.snapshots.take(x)
             self.sources.setdefault(id(copy), [x, copy])

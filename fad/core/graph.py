@@ -124,7 +124,7 @@ def has_effects(eq: Equation) -> bool:
 
 
 def _no_value(*_: Any, **__: Any) -> Any:
-    raise TypeError("a guard is no operation: it is checked by whoever runs the graph")
+    raise TypeError("a guard is no operation: it is checked by what runs the graph")
 
 
 # A conversion of a value to a bool or number: params are convert (a callable), outcome and line.
@@ -147,8 +147,8 @@ def ask(x: Any, convert: Callable | None) -> Any:
 
 
 def same_outcome(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray):
-        return a.shape == b.shape and a.tobytes() == b.tobytes()
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return type(a) is type(b) and a.shape == b.shape and a.tobytes() == b.tobytes()
     return repr(a) == repr(b) if type(a) in (float, complex) else a == b  # tells 0.0 from -0.0, and NaN equals NaN
 
 

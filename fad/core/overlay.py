@@ -5,7 +5,7 @@ of a function that writes into arrays stands for a copy of NumPy's module, in wh
 return handles (`fad.core.buffers`). NumPy itself is left untouched: no library, and no other thread, sees a
 difference. Functions that never write are recognised by their code, and keep NumPy's own. Where a function is called
 in a way that its caller's code does not show, the first write fails; then the transform runs its function again with
-the overlay, and knows the next time.
+the overlay, and knows the next time. Where that fails, too, all of NumPy's functions return handles.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.core import results_as_handles
 from fad.core.buffers import buffer
 from fad.core.callees import (
     CONVERTERS,
@@ -31,65 +32,14 @@ from fad.core.callees import (
     writes_arrays,
 )
 from fad.core.journal import JOURNAL, forget
-from fad.core.memory import RUNS, Memory, is_array, is_writeable, snapshot
+from fad.core.makers import MAKERS, converter, maker, of_lists, wrap_made
+from fad.core.memory import RUNS
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.outside import MANY, copies, lend, restore, take_back
-from fad.core.primitive import has_tracer
-from fad.core.tracer import Tracer
+from fad.core.random_sources import own_generator, random_module
 from fad.core.transformed import LinearMap, Transformed, Wrapping
 from fad.errors import BatchedValueError, ItemAssignmentError, TracerConversionError
 from fad.introspect.frames import is_machinery
-
-_MAKERS = (
-    "zeros", "empty", "ones", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri", "diag",
-    "zeros_like", "empty_like", "ones_like", "full_like", "copy", "array", "fromfunction", "indices", "tile", "repeat",
-    "outer", "vander", "meshgrid", "concatenate", "stack", "hstack", "vstack", "fromiter", "loadtxt", "genfromtxt",
-)  # fmt: skip
-def _maker(make: Callable) -> Callable:
-    """Return a function of NumPy that makes arrays as one that makes handles on them while a transform runs."""
-
-    @functools.wraps(make)
-    def create(*args: Any, **kwargs: Any) -> Any:
-        if not RUNS.buffers:
-            return make(*args, **kwargs)
-        traced = FUNCTIONS.get(make)
-        values = (*args, *kwargs.values())
-        if traced is None or not has_tracer(values) or (make is np.array and not _is_numeric(args[1:], kwargs)):
-            traced = make
-        return wrap_made(traced(*args, **kwargs))
-
-    return create
-
-
-def _is_numeric(args: tuple, kwargs: dict) -> bool:
-    """Return whether a conversion is to numbers: the argument behind the array is its dtype."""
-    dtype = args[0] if args else kwargs.get("dtype")
-    return dtype is None or np.dtype(dtype).kind in "fcbiu"
-
-
-def wrap_made(y: Any) -> Any:
-    """Return an array that user code made behind a handle, if the transform that runs needs that."""
-    if type(y) is np.ndarray and RUNS.buffers and y.dtype.kind in "fcbiu":
-        return buffer(y if y.base is None and is_writeable(y) else y.copy())
-    if type(y) is Tracer and not y.shape and y.memory is None:
-        y.memory = Memory()  # an array without axes, and no NumPy scalar
-    return y
-
-
-def _converter(convert: Callable) -> Callable:
-    """Return a function of NumPy that hands arrays through as one that hands handles through."""
-
-    @functools.wraps(convert)
-    def converted(a: Any, *args: Any, **kwargs: Any) -> Any:
-        if not RUNS.buffers or type(a) is np.ndarray:
-            return convert(a, *args, **kwargs)
-        if has_tracer((a,)) and _is_numeric(args, kwargs):
-            y = FUNCTIONS[convert](a, *args, **kwargs)
-            return wrap_made(snapshot(y)) if type(y) is Tracer and not is_array(y) else y
-        y = convert(a, *args, **kwargs)
-        return wrap_made(y) if type(a) in (list, tuple) else y
-
-    return converted
 
 
 class _Array(type):
@@ -106,125 +56,6 @@ class _Array(type):
         return buffer(y) if RUNS.buffers and y.base is None and y.dtype.kind in "fcbiu" else y
 
 
-def _of_lists(function: Callable) -> Callable:
-    """Return a function of NumPy that takes lists of traced values, too, which NumPy does not dispatch on."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        for x in args:
-            if type(x) in (list, tuple) and RUNS.depth and has_tracer(x):
-                return FUNCTIONS[function](*args, **kwargs)
-        return function(*args, **kwargs)
-
-    return call
-
-
-check_draw: list[Callable[[], None]] = []  # called before a draw; put here by `fad.capture`, which stands above
-
-
-@functools.cache
-def _generator_class() -> type:
-    """Return the class of generators of random numbers whose arrays are handles while a transform runs."""
-    methods = vars(np.random.Generator).items()
-    drawing = {n: _drawing(f) for n, f in methods if callable(f) and not n.startswith("_") and n != "spawn"}
-    drawing["shuffle"] = lambda self, x, axis=0: _shuffle(functools.partial(np.random.Generator.shuffle, self), x, axis)
-    drawing["multivariate_normal"] = _plain(np.random.Generator.multivariate_normal)
-    permute = np.random.Generator.permutation
-    drawing["permutation"] = lambda self, x, axis=0: _permute(functools.partial(permute, self), x, axis)
-    return _Source("Generator", (np.random.Generator,), drawing)
-
-
-class _Source(type):
-    """A class that stands for one of NumPy's sources of random numbers: NumPy's own are its instances, too."""
-
-    def __instancecheck__(cls, x: Any) -> bool:
-        base = cls.__base__ or object
-        stands_in = type(base) is type  # and is no subclass of the user's
-        return isinstance(x, base) if stands_in else super().__instancecheck__(x)
-
-
-@functools.cache
-def _state_class() -> type:
-    """Return the class of NumPy's older generators, which shuffle and permute traced arrays, too."""
-    own = np.random.RandomState
-    shuffling = {
-        "shuffle": lambda self, x: _shuffle(functools.partial(own.shuffle, self), x),
-        "permutation": lambda self, x: _permute(functools.partial(own.permutation, self), x),
-    }
-    return _Source("RandomState", (own,), shuffling)
-
-
-def _plain(draw: Callable) -> Callable:
-    """Return a function that draws by way of other methods, whose arrays NumPy changes in ways that handles refuse."""
-
-    @functools.wraps(draw)
-    def drawn(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _check_draw()
-        return wrap_made(draw(np.random.Generator(self.bit_generator), *args, **kwargs))
-
-    return drawn
-
-
-def _permute(permute: Callable, x: Any, axis: int = 0) -> Any:
-    """Return a permuted copy of an array, a traced one too, with the numbers that NumPy draws for its rank."""
-    _check_draw()
-    if type(x) is not Tracer or not x.shape:
-        return wrap_made(permute(x) if axis == 0 else permute(x, axis))
-    places = np.arange(x.shape[axis]).reshape((-1, *[1] * (x.ndim - 1)))
-    return np.take(x, permute(places).reshape(-1), axis)
-
-
-def _check_draw() -> None:
-    for check in check_draw:
-        check()
-
-
-def _drawing(draw: Callable) -> Callable:
-    """Return a function that draws random numbers as one that makes handles, or fills one that is given by ``out=``."""
-    make = _maker(draw)
-
-    @functools.wraps(draw)
-    def drawn(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        _check_draw()
-        if type(out) is not Tracer:
-            return make(*args, **kwargs) if out is None else draw(*args, out=out, **kwargs)
-        size = {} if draw.__name__ == "permuted" else {"size": out.shape}
-        out[...] = draw(*args, **kwargs | size)
-        return out
-
-    return drawn
-
-
-def _shuffle(shuffle: Callable, x: Any, axis: int = 0) -> None:
-    """Shuffle an array in place, a traced one too: with the numbers that NumPy draws for an array of its rank."""
-    _check_draw()
-    if type(x) is not Tracer:
-        return shuffle(x) if axis == 0 else shuffle(x, axis)
-    places = np.arange(x.shape[axis]).reshape((-1, *[1] * (x.ndim - 1)))
-    shuffle(places)
-    x[...] = np.take(x, places.reshape(-1), axis)
-    return None
-
-
-def _own_generator(rng: Any) -> Any:
-    """Return a generator that draws from the stream of another one, and makes handles."""
-    return _generator_class()(rng.bit_generator)
-
-
-def _random_module() -> types.ModuleType:
-    """Return numpy.random as user code sees it."""
-    module = types.ModuleType("numpy.random", np.random.__doc__)
-    vars(module).update(vars(np.random))
-    drawing = {n: f for n, f in vars(np.random).items() if type(f) is type(np.random.normal)}
-    vars(module).update({name: _maker(f) for name, f in drawing.items()})
-    vars(module)["shuffle"] = functools.partial(_shuffle, np.random.shuffle)
-    vars(module)["permutation"] = functools.partial(_permute, np.random.permutation)
-    vars(module)["RandomState"] = _state_class()
-    vars(module)["Generator"] = _generator_class()
-    vars(module)["default_rng"] = lambda *args, **kwargs: _own_generator(np.random.default_rng(*args, **kwargs))
-    return module
-
-
 def _import(name: str, globals: Any = None, *args: Any, **kwargs: Any) -> Any:
     """Import a module, for builtins.__import__: a function of the user's that imports NumPy itself gets the overlay."""
     module = _import_module(name, globals, *args, **kwargs)
@@ -237,6 +68,8 @@ REPLACED: dict[int, Any] = {}  # by the id of what it stands for
 # The same where no code says ``type(x) is np.ndarray``, which stays true of plain arrays: the class makes handles, too.
 _CONSTRUCTING: dict[int, Any] = {}
 _OTHERS: dict[str, Any] = {}
+# The same where a function wrote into what another function of NumPy's gave (`fad.core.results_as_handles`).
+_WIDE: dict[int, Any] = {}
 
 
 def replace(name: str, value: Any) -> None:
@@ -249,11 +82,11 @@ def _build() -> None:
     module = types.ModuleType("numpy", np.__doc__)
     vars(module).update(vars(np))
     functions = {name: f for name, f in vars(np).items() if type(f) is type(np.sum)}
-    named: dict[str, Any] = {name: _of_lists(f) for name, f in functions.items() if f in FUNCTIONS}
-    named |= {name: _maker(getattr(np, name)) for name in _MAKERS if hasattr(np, name)}
-    named |= {name: _converter(getattr(np, name)) for name in CONVERTERS}
+    named: dict[str, Any] = {name: of_lists(f) for name, f in functions.items() if f in FUNCTIONS}
+    named |= {name: maker(getattr(np, name)) for name in MAKERS if hasattr(np, name)}
+    named |= {name: converter(getattr(np, name)) for name in CONVERTERS}
     named |= _OTHERS
-    vars(module).update(named, random=_random_module())
+    vars(module).update(named, random=random_module())
     REPLACED.update({id(getattr(np, name)): f for name, f in named.items()})
     REPLACED.update({id(np): module, id(np.random): module.random, id(_import_module): _import})
     REPLACED.update({id(getattr(np.random, n)): vars(module.random)[n] for n in np.random.__all__})
@@ -261,6 +94,7 @@ def _build() -> None:
     with_constructor = types.ModuleType("numpy", np.__doc__)
     vars(with_constructor).update(vars(module), ndarray=constructor)
     _CONSTRUCTING.update({id(np): with_constructor, id(np.ndarray): constructor})
+    _WIDE.update(results_as_handles.build(module, wrap_made))
 
 
 _lock = threading.Lock()
@@ -276,7 +110,7 @@ class Running:
     there are any.
     """
 
-    __slots__ = ("spaces", "function", "lent", "before", "unknown", "effects")
+    __slots__ = ("spaces", "function", "lent", "before", "unknown", "effects", "wide")
     spaces: tuple
     lent: Sequence[tuple]
     before: Sequence[tuple]
@@ -287,7 +121,7 @@ class Running:
         self.spaces = self.lent = self.unknown = ()
         self.before = before
         needs = spaces_of(user or function)
-        found, failed, first = needs
+        found, failed, first, self.wide = needs
         if first:
             needs[2] = False
             self.before = before or copies([function])
@@ -306,7 +140,7 @@ class Running:
             _build()
         RUNS.buffers += not self.spaces
         self.spaces += spaces
-        _swap_in(spaces)
+        _swap_in(spaces, self.wide)
 
     def retry(self, error: Exception, own: BaseException) -> bool:
         """Return whether a function that failed should run again, with what had not been in place.
@@ -317,7 +151,7 @@ class Running:
         """
         if not isinstance(own, Exception):
             raise own
-        if not isinstance(own, (TracerConversionError, BatchedValueError)):
+        if not isinstance(own, (TracerConversionError, BatchedValueError)) and not _is_refused_by_cython(own):
             return False
         found, writes = _learn(error)
         if found or (writes and not self.lent):
@@ -328,10 +162,11 @@ class Running:
         if found:
             self._overlay(found)
         self.lent = [*self.lent, *lent]
-        if found or lent:
-            restore(self.before)
-            JOURNAL.next = self.effects
-        return bool(found or lent)
+        if not found and not lent:
+            return self._widen(error)
+        restore(self.before)
+        JOURNAL.next = self.effects
+        return True
 
     def again(self, run: Callable) -> Any:
         """Return what a second run gives; raise if it writes into arrays that were not copied before the first.
@@ -339,7 +174,12 @@ class Running:
         What the first run wrote there nobody knows, but the second does again what the first did: if it leaves the
         arrays alone, or writes what they held, nothing was written twice.
         """
-        result = run()
+        try:
+            result = run()
+        except (TracerConversionError, BatchedValueError) as error:
+            if not self._widen(error):
+                raise
+            result = run()
         for x, then in self.unknown:
             if x.tobytes() != then.tobytes():
                 raise ItemAssignmentError(
@@ -349,6 +189,19 @@ class Running:
                     "the function is known now; or make the array in the function, and return it"
                 )
         return result
+
+    def _widen(self, error: Exception) -> bool:
+        """Let all of NumPy's functions return handles, if a write failed with the overlay in place; return whether."""
+        frames = _frames(error)
+        if self.wide or not frames or not writes_arrays(frames[-1].f_code):
+            return False
+        _known.clear()
+        _need_all.update([frame.f_code for frame in frames])
+        self.wide = True
+        self._overlay(tuple({id(frame.f_globals): frame.f_globals for frame in frames}.values()))
+        restore(self.before)
+        JOURNAL.next = self.effects
+        return True
 
     def __exit__(self, *_: Any) -> None:
         RUNS.depth -= 1
@@ -361,7 +214,7 @@ class Running:
             _swap_out(self.spaces)
 
 
-def _swap_in(spaces: tuple) -> None:
+def _swap_in(spaces: tuple, wide: bool) -> None:
     with _lock:
         for space in spaces:
             entry = _swapped.get(id(space))
@@ -369,11 +222,26 @@ def _swap_in(spaces: tuple) -> None:
                 compared = any(compares_classes(f.__code__) for f in space.values() if type(f) is types.FunctionType)
                 put = REPLACED if compared else REPLACED | _CONSTRUCTING
                 names = [(k, v, put[id(v)]) for k, v in space.items() if id(v) in put]
-                names += [(k, v, _own_generator(v)) for k, v in space.items() if type(v) is np.random.Generator]
+                names += [(k, v, own_generator(v)) for k, v in space.items() if type(v) is np.random.Generator]
                 entry = _swapped[id(space)] = [space, names, 0, put]
                 for name, _, stands_in in names:
                     space[name] = stands_in
+            if wide and entry[3].get(id(np)) is not _WIDE[id(np)]:
+                _swap_wide(entry)
             entry[2] += 1
+
+
+def _swap_wide(entry: list) -> None:
+    """Exchange what stands in for NumPy's names by what returns handles throughout."""
+    space, names, _, put = entry
+    known = {name: (value, stood_in) for name, value, stood_in in names}
+    for name, now in list(space.items()):
+        own, stood_in = known.get(name, (now, now))
+        if now is stood_in and id(own) in _WIDE:
+            known[name] = own, _WIDE[id(own)]
+            space[name] = _WIDE[id(own)]
+    entry[1] = [(name, own, stands_in) for name, (own, stands_in) in known.items()]
+    entry[3] = put | _WIDE
 
 
 def _swap_out(spaces: tuple) -> None:
@@ -393,6 +261,12 @@ def _swap_out(spaces: tuple) -> None:
 _MOST_KNOWN = 4096
 _known: dict[Any, tuple] = {}  # by the ids of a function's parts: what it needs, and the parts
 _learned: dict[types.CodeType, tuple] = {}  # functions that were seen to need the overlay
+_need_all: set[types.CodeType] = set()  # functions that were seen to need handles from all of NumPy's functions
+
+
+def _is_refused_by_cython(error: Exception) -> bool:
+    """Return whether a compiled function, as those of NumPy's generators, insisted on a plain array."""
+    return type(error) is TypeError and str(error).startswith("Cannot convert Tracer to ")
 
 
 def _frames(error: BaseException) -> list[types.FrameType]:
@@ -400,7 +274,8 @@ def _frames(error: BaseException) -> list[types.FrameType]:
     found = []
     at = error.__traceback__
     while at is not None:
-        if not is_machinery(at.tb_frame.f_code.co_filename):
+        file = at.tb_frame.f_code.co_filename
+        if not is_machinery(file) and not file.endswith(".pyx"):  # Cython's frames have the variables of their library
             found.append(at.tb_frame)
         at = at.tb_next
     return found
@@ -435,7 +310,8 @@ def _learn(error: BaseException) -> tuple[tuple, bool]:
 def spaces_of(function: Callable) -> list:
     """Return the module dictionaries in which a function needs the overlay: none if it writes into no new array.
 
-    And whether a write failed in it, and whether it is still to run for the first time.
+    And whether a write failed in it, whether it is still to run for the first time, and whether all of NumPy's
+    functions are to return handles.
     """
     if type(function) is types.FunctionType and not (
         function.__closure__ or function.__defaults__ or function.__kwdefaults__
@@ -450,7 +326,8 @@ def spaces_of(function: Callable) -> list:
         return known[0]
     if len(_known) > _MOST_KNOWN:
         _known.clear()
-    needs = [*_look(function), True]
+    found, failed, wide = _look(function)
+    needs = [found, failed, True, wide]
     _known[key] = needs, parts
     return needs
 
@@ -484,9 +361,9 @@ def _parts(function: Any) -> list:
     return parts
 
 
-def _look(function: Callable) -> tuple[tuple, bool]:
+def _look(function: Callable) -> tuple[tuple, bool, bool]:
     spaces: dict[int, dict] = {}
-    writes = imports = failed = False
+    writes = imports = failed = wide = False
     for f in called_functions(function):
         code = f.__code__
         if is_machinery(code.co_filename):
@@ -495,8 +372,9 @@ def _look(function: Callable) -> tuple[tuple, bool]:
         learned, also_failed = _learned.get(code, ((), False))
         spaces.update((id(s), s) for s in learned)
         failed = failed or also_failed
+        wide = wide or code in _need_all
         writes = writes or code in _learned or writes_arrays(code)
         imports = imports or imports_numpy(code)
     if imports:
         spaces[id(vars(builtins))] = vars(builtins)  # for its __import__
-    return tuple(spaces.values()) if writes else (), failed
+    return tuple(spaces.values()) if writes else (), failed, wide

@@ -35,7 +35,7 @@ class Operation:
     ``numpy``
         the NumPy and SciPy callables that it answers for.
     ``flat``
-        whether its derivative is zero wherever it exists.
+        whether its derivative is zero wherever it exists; "real" if only of real operands.
     ``complex``
         whether it is defined for complex operands.
     ``constants``
@@ -58,7 +58,7 @@ class Operation:
 
     samples: Callable | None = None
     numpy: tuple = ()
-    flat: bool = False
+    flat: bool | str = False
     complex: bool = True
     constants: tuple = ()
     kinks: Callable | None = None
@@ -335,7 +335,7 @@ def public(
     *numpy_callables: Any,
     name: str | None = None,
     samples: Callable | None = None,
-    flat: bool = False,
+    flat: bool | str = False,
     methods: tuple[str, ...] = (),
     own: bool = False,
     doc: str = "",

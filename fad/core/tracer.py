@@ -210,6 +210,12 @@ tree._BARE.add(Tracer)
 ENTRIES[id(Tracer.__array_ufunc__.__code__)] = False
 
 
+def add_methods(**methods: Any) -> None:
+    """Give traced arrays methods and properties of ndarray, which the operation modules hold."""
+    for name, method in methods.items():
+        setattr(Tracer, name, method)
+
+
 def up_to_date(x: Tracer) -> Tracer:
     """Return a tracer after taking it again, if it is a view of an array that was written."""
     if x.memory is not None:
@@ -250,7 +256,7 @@ class Trace:
     of_plain: Any = None  # the trace of plain arrays behind handles; set by `fad.core.buffers`
 
     def __init__(self) -> None:
-        self.birth = next(_births)
+        self.birth: float = next(_births)
         self.dead = False
         self.withheld: BaseException | None = None
         self.adopted: list = []  # arrays of older traces into which values of this one were written

@@ -55,7 +55,7 @@ def stop_gradient(value: PyTree) -> PyTree:
     return tree.map(stop, value)
 
 
-def stop_older(x: Any, birth: int) -> Any:
+def stop_older(x: Any, birth: float) -> Any:
     """Stop the gradient of a value for the traces that were made before a birth number, and for no other."""
     return stop(x) if type(x) is Tracer and x.owner.birth < birth else x
 

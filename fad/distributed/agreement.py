@@ -41,7 +41,7 @@ class Samples:
 
     __slots__ = ("birth", "found", "kinds", "numbers", "of_values")
 
-    def __init__(self, birth: int, of_values: bool):
+    def __init__(self, birth: float, of_values: bool):
         self.birth = birth  # of the trace of the function
         self.of_values = of_values  # whether the function is swept backwards
         self.found: list = []

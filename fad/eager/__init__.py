@@ -172,22 +172,12 @@ from fad.eager.ops.shaping import (
 )
 from fad.eager.rng import manual_seed, seed
 from fad.eager.serialization import load, save
-from fad.eager.tensor import Parameter, Size, Tensor
+from fad.eager.tensor import Parameter, Size, Tensor, is_tensor, numel
 from fad.eager.unsupported import explain_missing as _explained
 
 from fad.eager.aliases import *  # noqa: F403  isort: skip  (these take the place of some above)
 from fad.eager.aliases import __all__ as _names  # isort: skip
 from fad.eager.signatures import document as _document  # isort: skip
-
-
-def is_tensor(x: object) -> bool:
-    """Return whether something is a tensor."""
-    return isinstance(x, Tensor)
-
-
-def numel(input: Tensor) -> int:
-    """Return the number of elements."""
-    return input.value.size
 
 
 round = _functions.round_to

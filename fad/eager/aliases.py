@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends.counterparts import with_notes
 from fad.eager.core.inplace import assign, in_place
 from fad.eager.core.mode import enable_grad
 from fad.eager.core.records import is_leaf, name_user_line
@@ -17,7 +18,7 @@ from fad.eager.ops import functions, shaping
 from fad.eager.ops.creation import as_tensor, tensor
 from fad.eager.ops.operators import common_dtype, convert
 from fad.eager.rng import generator
-from fad.eager.tensor import Size, Tensor, memory
+from fad.eager.tensor import Size, Tensor, add_methods, memory
 
 # --- synonyms -------------------------------------------------------------------------------------------------------
 
@@ -62,8 +63,8 @@ def _in_words(fun: Callable) -> Callable:
         return fun(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = fun.__name__
-    call.__doc__, call.__wrapped__ = fun.__doc__, fun  # its signature is that of `fun`
-    return call
+    call.__doc__ = fun.__doc__
+    return with_notes(call, __wrapped__=fun)  # its signature is that of `fun`
 
 
 # --- logic on whole numbers -----------------------------------------------------------------------------------------
@@ -249,40 +250,52 @@ def _install() -> None:
             setattr(Tensor, name, names[name])
     for name in ("bitwise_not", "signbit", "isposinf", "isneginf", "is_nonzero"):
         setattr(Tensor, name, names[name])
-    Tensor.baddbmm, Tensor.addmm = functions.baddbmm, functions.addmm
+    add_methods(baddbmm=functions.baddbmm, addmm=functions.addmm)
     for name in _IN_PLACE:
         setattr(Tensor, f"{name}_", in_place(getattr(Tensor, name)))
     for name in ("squeeze", "unsqueeze", "t", "transpose", "swapaxes", "swapdims"):
         setattr(Tensor, f"{name}_", _reshape(name))
-    Tensor.fill_diagonal_ = fill_diagonal_
-    Tensor.exponential_ = _draw(lambda shape, lambd=1.0: generator().exponential(1.0 / lambd, shape))
-    Tensor.geometric_ = _draw(lambda shape, p: generator().geometric(p, shape))
-    Tensor.log_normal_ = _draw(lambda shape, mean=1.0, std=2.0: generator().lognormal(mean, std, shape))
-    Tensor.cauchy_ = _draw(lambda shape, median=0.0, sigma=1.0: median + sigma * generator().standard_cauchy(shape))
-    Tensor.random_ = _draw(_whole)
+    add_methods(
+        fill_diagonal_=fill_diagonal_,
+        exponential_=_draw(lambda shape, lambd=1.0: generator().exponential(1.0 / lambd, shape)),
+        geometric_=_draw(lambda shape, p: generator().geometric(p, shape)),
+        log_normal_=_draw(lambda shape, mean=1.0, std=2.0: generator().lognormal(mean, std, shape)),
+        cauchy_=_draw(lambda shape, median=0.0, sigma=1.0: median + sigma * generator().standard_cauchy(shape)),
+        random_=_draw(_whole),
+    )
 
 
 def _questions() -> None:
     """Give tensors what programs ask of them, and of where they are."""
-    Tensor.is_cuda = Tensor.is_sparse = Tensor.is_quantized = Tensor.is_meta = False
-    Tensor.is_cpu = True
-    Tensor.H = Tensor.mH = property(lambda self: self.mT.conj())
-    Tensor.adjoint = lambda self: self.mT.conj()
-    Tensor.itemsize = property(lambda self: self.dtype.itemsize)
-    Tensor.nbytes = property(lambda self: self.value.nbytes)
-    Tensor.stride = lambda self, dim=None: _steps(self) if dim is None else _steps(self)[dim]
-    Tensor.get_device = lambda self: -1
-    Tensor.pin_memory = Tensor.share_memory_ = Tensor.resolve_conj = Tensor.resolve_neg = lambda self, *_: self
-    Tensor.short, Tensor.char, Tensor.byte, Tensor.cdouble, Tensor.cfloat = (
-        lambda self, dtype=dtype: convert(self, np.dtype(dtype))
-        for dtype in ("int16", "int8", "uint8", "complex128", "complex64")
+    add_methods(
+        is_cuda=False,
+        is_sparse=False,
+        is_quantized=False,
+        is_meta=False,
+        is_cpu=True,
+        H=property(lambda self: self.mT.conj()),
+        mH=property(lambda self: self.mT.conj()),
+        adjoint=lambda self: self.mT.conj(),
+        itemsize=property(lambda self: self.dtype.itemsize),
+        nbytes=property(lambda self: self.value.nbytes),
+        stride=lambda self, dim=None: _steps(self) if dim is None else _steps(self)[dim],
+        get_device=lambda self: -1,
+        pin_memory=lambda self, *_: self,
+        share_memory_=lambda self, *_: self,
+        resolve_conj=lambda self, *_: self,
+        resolve_neg=lambda self, *_: self,
     )
-    Tensor.where = lambda self, condition, other: functions.where(condition, self, other)
-    Tensor.is_same_size = lambda self, other: self.shape == other.shape
-    Tensor.is_signed = lambda self: self.dtype.kind in "ifc"
-    Tensor.sum_to_size = lambda self, *size: _sum_to(self, size[0] if isinstance(size[0], (tuple, list)) else size)
-    Tensor.broadcast_to = lambda self, *size: self.expand(*size)
-    Tensor.split_with_sizes = lambda self, sizes, dim=0: self.split(list(sizes), dim)
+    kinds = {"short": "int16", "char": "int8", "byte": "uint8", "cdouble": "complex128", "cfloat": "complex64"}
+    for name, dtype in kinds.items():
+        add_methods(**{name: lambda self, dtype=dtype: convert(self, np.dtype(dtype))})
+    add_methods(
+        where=lambda self, condition, other: functions.where(condition, self, other),
+        is_same_size=lambda self, other: self.shape == other.shape,
+        is_signed=lambda self: self.dtype.kind in "ifc",
+        sum_to_size=lambda self, *size: _sum_to(self, size[0] if isinstance(size[0], (tuple, list)) else size),
+        broadcast_to=lambda self, *size: self.expand(*size),
+        split_with_sizes=lambda self, sizes, dim=0: self.split(list(sizes), dim),
+    )
 
 
 def _steps(x: Tensor) -> tuple:

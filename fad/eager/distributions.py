@@ -86,7 +86,7 @@ class Categorical(Distribution):
         if probs is not None:
             self.probs = probs / probs.sum(-1, keepdim=True)
             self.logits = f.log(f.clamp(self.probs, *_inside(self.probs)))
-        else:
+        elif logits is not None:
             self.logits = logits - f.logsumexp(logits, -1, keepdim=True)
             self.probs = f.softmax(self.logits, -1)
 

@@ -181,8 +181,8 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dic
     """Return the parameters and the buffers of models of one kind, each stacked along a new first axis."""
     if not models:
         raise ValueError("stack_module_state needs at least one model")
-    names = [dict(models[0].named_parameters()), dict(models[0].named_buffers())]
-    every = [[dict(m.named_parameters()) for m in models], [dict(m.named_buffers()) for m in models]]
+    names: list[dict] = [dict(models[0].named_parameters()), dict(models[0].named_buffers())]
+    every: list[list[dict]] = [[dict(m.named_parameters()) for m in models], [dict(m.named_buffers()) for m in models]]
     parameters, buffers = (
         {name: stack([own[name].detach() for own in of_all]) for name in firsts}
         for firsts, of_all in zip(names, every, strict=True)

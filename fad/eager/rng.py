@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +19,7 @@ class _Stream(threading.local):
     """The numbers of a thread: a generator, and what a run that may be repeated draws from instead."""
 
     def __init__(self) -> None:
-        self.start(int(np.random.SeedSequence().entropy) % 2**63)
+        self.start(secrets.randbits(63))
         self.refused = ""  # why nothing may be drawn now
 
     def start(self, seed: int) -> None:
@@ -77,6 +78,6 @@ def manual_seed(seed: int) -> None:
 
 def seed() -> int:
     """Start this thread's random numbers again from an unforeseeable number, and return it."""
-    number = int(np.random.SeedSequence().entropy) % 2**63
+    number = secrets.randbits(63)
     manual_seed(number)
     return number

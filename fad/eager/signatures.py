@@ -217,7 +217,7 @@ _OURS = {ours: theirs for theirs, ours in SETTINGS.items()}
 
 def in_torch_words(fun: Callable) -> inspect.Signature:
     """Return the signature of a function or layer of `fad.nn` in PyTorch's words, without random keys."""
-    found = []
+    found: list[inspect.Parameter] = []
     for p in inspect.signature(fun).parameters.values():
         if p.name == "x" and not found:
             p = p.replace(name="input", kind=p.POSITIONAL_ONLY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -56,6 +56,43 @@ class Tensor:
     """An array with a history; made by :func:`fad.eager.tensor` and related functions, and by operations on tensors."""
 
     __slots__ = ("value", "node", "_grad", "_kept", "_above", "_views", "__weakref__")
+
+    if TYPE_CHECKING:  # slots, and what `add_methods` puts here
+        _grad: Any
+        _kept: Any
+        _above: Any
+        _views: Any
+
+        __getitem__: Callable[..., Any]
+        __matmul__: Callable[..., Any]
+        __rmatmul__: Callable[..., Any]
+        __add__: Callable[..., Any]
+        __radd__: Callable[..., Any]
+        __sub__: Callable[..., Any]
+        __rsub__: Callable[..., Any]
+        __mul__: Callable[..., Any]
+        __rmul__: Callable[..., Any]
+        __truediv__: Callable[..., Any]
+        __rtruediv__: Callable[..., Any]
+        __floordiv__: Callable[..., Any]
+        __rfloordiv__: Callable[..., Any]
+        __mod__: Callable[..., Any]
+        __rmod__: Callable[..., Any]
+        __pow__: Callable[..., Any]
+        __rpow__: Callable[..., Any]
+        __neg__: Callable[..., Any]
+        __abs__: Callable[..., Any]
+        __invert__: Callable[..., Any]
+        __lt__: Callable[..., Any]
+        __le__: Callable[..., Any]
+        __gt__: Callable[..., Any]
+        __ge__: Callable[..., Any]
+        __and__: Callable[..., Any]
+        __or__: Callable[..., Any]
+        __xor__: Callable[..., Any]
+        __setitem__: Callable[..., Any]
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, value: Any = (), node: Any = None):
         self.value = value
@@ -293,7 +330,7 @@ class Tensor:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if kwargs.get("out") is not None:
             raise TracerConversionError("out= is not for tensors: write y = np.sin(x), or y.copy_(np.sin(x))")
-        operation = BY_PRIMITIVE.get(UFUNCS.get(ufunc)) if method == "__call__" and not kwargs else None
+        operation = BY_PRIMITIVE.get(cast(Any, UFUNCS.get(ufunc))) if method == "__call__" and not kwargs else None
         return name_user_line(operation(*inputs)) if operation else through(getattr(ufunc, method), inputs, kwargs)
 
     @staticmethod
@@ -302,6 +339,12 @@ class Tensor:
 
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
         return through(func, args, kwargs)
+
+
+def add_methods(**methods: Any) -> None:
+    """Give tensors methods and properties, which the modules of operations hold."""
+    for name, method in methods.items():
+        setattr(Tensor, name, method)
 
 
 def memory(x: Tensor) -> Any:
@@ -395,7 +438,13 @@ def tensors_of(args: tuple, kwargs: dict) -> list:
     return [x for x in tree.leaves((args, kwargs), is_leaf=is_tensor) if is_tensor(x)]
 
 
+def numel(input: Tensor) -> int:
+    """Return the number of elements."""
+    return input.value.size
+
+
 def is_tensor(x: Any) -> bool:
+    """Return whether something is a tensor."""
     return isinstance(x, Tensor)
 
 

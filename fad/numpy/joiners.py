@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.overlay import wrap_made
+from fad.core.makers import wrap_made
 from fad.core.primitive import has_tracer
 from fad.ops.arranging import atleast_1d
 from fad.ops.structural import as_array, concatenate

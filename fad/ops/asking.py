@@ -46,7 +46,7 @@ def isrealobj(x: Any) -> bool:
     return x.dtype.kind != "c"
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     return np.can_cast(example(from_), to, casting)
 
 

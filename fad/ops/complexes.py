@@ -13,7 +13,7 @@ from fad.core.memory import ViewRule, as_one_array, is_array, link
 from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
+from fad.core.tracer import Tracer, add_methods, bind
 
 
 def _conj_sign(x):
@@ -84,7 +84,7 @@ def _parts_jvp(tangents, z, xs, params):
 
 
 # Not real + 1j * imaginary, which loses the signs of zeros, and is NaN where a part is infinite.
-parts_p = register(
+parts_p: Primitive = register(
     Primitive(
         "join_parts",
         _from_parts,
@@ -212,6 +212,5 @@ def _imaginary(x):
 
 
 # The same as attributes and methods, not by NumPy's functions: Python's numbers stay Python's.
-Tracer.real = property(real)
-Tracer.imag = property(_imaginary)
-Tracer.conj = Tracer.conjugate = lambda x: conj_p(x) if _is_complex(x) else x
+_conjugate = lambda x: conj_p(x) if _is_complex(x) else x
+add_methods(real=property(real), imag=property(_imaginary), conj=_conjugate, conjugate=_conjugate)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from fad.core.archetypes import align, cast, fit, install_operator
+from fad.core.makers import wrap_made
 from fad.core.memory import as_one_array
 from fad.core.options import along_axes, refuse_options, refuse_out
-from fad.core.overlay import wrap_made
 from fad.core.primitive import Binary, answer, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, strong
+from fad.core.tracer import Tracer, add_methods, bind, strong
 from fad.ops.einsum import contract_p
 from fad.ops.memory_order import lay_out
 from fad.ops.reduction import as_scalar
@@ -145,8 +145,7 @@ def _name(x: Any) -> str:
 
 
 _NUMBERS = (np.generic, int, float, complex)
-Tracer.__matmul__ = _of_arrays(Tracer.__matmul__, False)
-Tracer.__rmatmul__ = _of_arrays(Tracer.__rmatmul__, True)
+add_methods(__matmul__=_of_arrays(Tracer.__matmul__, False), __rmatmul__=_of_arrays(Tracer.__rmatmul__, True))
 
 
 # --- products of two arrays, written as matmul or einsum ------------------------------------------------------------

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import is_on_device
+from fad.backends.counterparts import with_notes
 from fad.core.archetypes import cast
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
@@ -111,8 +112,7 @@ def _where_they_live(host: Callable, device: Callable) -> Callable:
             return host(a, b, **params)
         return device(a, b, **params)
 
-    run.host = host  # type: ignore[attr-defined]  # as in `fad.source`
-    return run
+    return with_notes(run, host=host)  # as in `fad.source`
 
 
 def _bilinear_jvp(prim):

@@ -11,7 +11,7 @@ from fad.core.archetypes import cast, flat, linear
 from fad.core.memory import as_one_array, is_array
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
+from fad.core.tracer import Tracer, add_methods, bind
 from fad.core.weak import weaken
 from fad.errors import ComplexGradientError
 from fad.ops.memory_order import duplicate, lay_out, lay_out_like
@@ -67,7 +67,7 @@ def _tolist(x):
     return bind(python_number_p, x) if x.dtype.kind in "fc" and x.dtype.itemsize <= 16 else x
 
 
-Tracer.tolist = _tolist
+add_methods(tolist=_tolist)
 astype_flat_p: Any = register(
     Primitive(
         "convert_to_integer",

@@ -13,7 +13,7 @@ from fad.core.archetypes import flat
 from fad.core.memory import as_one_array, is_array, layout, snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, outcome, strong
+from fad.core.tracer import Tracer, add_methods, bind, outcome, strong
 from fad.ops.asking import result_type
 from fad.ops.functional_updates import At
 from fad.ops.memory_order import duplicate, lay_out, lay_out_as, lay_out_like
@@ -176,7 +176,7 @@ def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     return _arrange(_as(a, dtype), order, copy)
 
 
-def _arrange(x: Any, order: str | None, copy: bool | None) -> Any:
+def _arrange(x: Any, order: Any, copy: bool | None) -> Any:
     """Return an array, or a copy of it where one is requested or it lies in memory in another order."""
     if copy:
         return np.copy(x, order=order or "K")
@@ -253,7 +253,7 @@ def _copy_method(self: Tracer, order: str = "C") -> Any:
     return y if self.shape or not is_array(self) else as_one_array(y)  # a NumPy scalar's copy is a scalar
 
 
-Tracer.copy = _copy_method
+add_methods(copy=_copy_method)
 
 
 # --- ranges ------------------------------------------------------------------------------------------------------

@@ -367,11 +367,14 @@ def _lay_out_result(y: Any, arrays: list, terms: tuple, result: str, order: str)
 def _axes_of_result(layouts: tuple, terms: tuple, result: str) -> tuple:
     """Return the axes of a result from the slowest to the fastest: NumPy's iterator orders them as the operands'."""
     letters = result + "".join(sorted(set("".join(terms)) - set(result)))
-    operands = [np.lib.stride_tricks.as_strided(np.empty(1), *layout) for layout in layouts]  # of which nothing is read
+    # Nothing of the operands is read.
+    operands: Any = [np.lib.stride_tricks.as_strided(np.empty(1), *layout) for layout in layouts]
+    flags: Any = [*[["readonly"]] * len(operands), ["readwrite", "allocate"]]
+    axes: Any = [[term.find(c) for c in letters] for term in (*terms, result)]
     iterator = np.nditer(
         [*operands, None],
         flags=["reduce_ok", "external_loop", "buffered", "delay_bufalloc", "zerosize_ok"],
-        op_flags=[*[["readonly"]] * len(operands), ["readwrite", "allocate"]],
-        op_axes=[[term.find(c) for c in letters] for term in (*terms, result)],
+        op_flags=flags,
+        op_axes=axes,
     )
     return axes_in_memory(iterator.operands[-1])

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from fad.backends import backend_of
+from fad.backends.counterparts import with_notes
 from fad.core.archetypes import elementwise, minus_one, one
 from fad.core.cotangent import share_at_ties
 from fad.core.options import refuse_options
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import Tracer
+from fad.core.tracer import Tracer, add_methods
 
 # --- arithmetic ----------------------------------------------------------------------------------------------
 
@@ -96,7 +97,7 @@ def _power_operator(x, y):
     return _raised(x, y)
 
 
-Tracer.__pow__ = _power_operator
+add_methods(__pow__=_power_operator)
 
 
 @public(
@@ -311,8 +312,7 @@ def _elsewhere(ufunc: Any, formula: Callable) -> Callable:
     def forward(*xs: Any, **options: Any) -> Any:
         return (ufunc if backend_of(*xs).name == "numpy" else formula)(*xs, **options)
 
-    forward.host = ufunc  # type: ignore[attr-defined]  # for `fad.source`
-    return forward
+    return with_notes(forward, host=ufunc)  # for `fad.source`
 
 
 def _of_truths(ufunc: Any) -> Callable:
@@ -332,8 +332,8 @@ ceil = elementwise("ceil", None, lower="ceil({0})")
 trunc = elementwise("trunc", None, lower="trunc({0})")
 rint = elementwise("rint", None, complex=True, lower="rint({0})")
 spacing = elementwise("spacing", None, forward=_elsewhere(np.spacing, _spacing))
-_ASKING = dict(complex=True, computes_in="operands")
-_COMPARING = dict(**_ASKING, cheap=True)
+_ASKING: dict[str, Any] = dict(complex=True, computes_in="operands")
+_COMPARING: dict[str, Any] = dict(**_ASKING, cheap=True)
 isnan = elementwise("isnan", None, lower="({0} != {0})", **_COMPARING)
 isinf = elementwise("isinf", None, lower_for={"f": "(fabs({0}) == 1e999)"}, **_ASKING)
 isfinite = elementwise("isfinite", None, lower_for={"f": "(fabs({0}) < 1e999)"}, **_COMPARING)

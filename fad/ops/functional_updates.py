@@ -9,7 +9,7 @@ import numpy as np
 from fad.backends import like
 from fad.core.memory import unwrap
 from fad.core.primitive import Primitive, has_tracer
-from fad.core.tracer import Tracer, bind
+from fad.core.tracer import Tracer, add_methods, bind
 from fad.ops.indexing import as_full_value, getitem_p, index_add_p, index_set_p, pick, split_index, updated_dtype
 
 
@@ -91,4 +91,4 @@ def _is_traced_mask(index: Any, x: Any) -> bool:
     return type(index) is Tracer and index.dtype.kind == "b" and index.shape == x.shape
 
 
-Tracer.at = property(At)
+add_methods(at=property(At))

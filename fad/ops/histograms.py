@@ -184,7 +184,8 @@ def _axis_edges(i: int, a: Any, bins: Any, range: Any) -> Any:
         n = operator.index(bins)
     except TypeError as error:
         raise TypeError(f"`bins[{i}]` must be an integer, when a scalar") from error
-    return like(a, np.linspace(*_ends(a, range), n + 1))
+    first, last = _ends(a, range)
+    return like(a, np.linspace(first, last, n + 1))
 
 
 @public(

@@ -10,7 +10,7 @@ from fad.core.conversions import written_into
 from fad.core.memory import RUNS, is_array, layout, root_of, snapshot
 from fad.core.numpy_dispatch import UFUNC_METHODS
 from fad.core.primitive import answer
-from fad.core.tracer import Tracer, outcome, strong
+from fad.core.tracer import Tracer, add_methods, outcome, strong
 from fad.errors import MissingRuleError
 from fad.ops.functional_updates import At
 from fad.ops.structural import as_array, normalize_axis
@@ -328,15 +328,20 @@ def _of_arrays(name: str) -> property:
     return property(get, doc=attribute.__doc__)
 
 
-Tracer.base = property(_base)
-Tracer.strides = property(lambda self: _read_layout(self).strides, doc="The steps in memory on each axis, in bytes.")
-Tracer.flags = property(lambda self: Flags(_read_layout(self).flags), doc="How the array lies in memory.")
-Tracer.shape = Tracer.shape.setter(_set_shape)
-Tracer.fill, Tracer.sort, Tracer.partition, Tracer.put = _fill, _sort, _partition, _put
+_METHODS = vars(Tracer)
+add_methods(
+    base=property(_base),
+    strides=property(lambda self: _read_layout(self).strides, doc="The steps in memory on each axis, in bytes."),
+    flags=property(lambda self: Flags(_read_layout(self).flags), doc="How the array lies in memory."),
+    shape=_METHODS["shape"].setter(_set_shape),
+    real=_METHODS["real"].setter(_set_part("real")),
+    imag=_METHODS["imag"].setter(_set_part("imag")),
+    flat=property(Flat, _set_flat),
+    fill=_fill,
+    sort=_sort,
+    partition=_partition,
+    put=_put,
+    __delitem__=_delete,
+)
 for _name in ("dot", "mT", "partition", "argpartition"):
     setattr(Tracer, _name, _of_arrays(_name))
-Tracer.flat = property(Flat, _set_flat)
-Tracer.__delitem__ = _delete
-Tracer.shape = Tracer.shape.setter(_set_shape)  # type: ignore[method-assign]
-Tracer.real = Tracer.real.setter(_set_part("real"))
-Tracer.imag = Tracer.imag.setter(_set_part("imag"))

@@ -100,7 +100,8 @@ def with_elements(shape: tuple, template: tuple, arrays: list) -> tuple:
     for part in template:
         array = next(arrays_left) if part == ARRAY else None
         is_mask = array is not None and array.dtype.kind == "b"
-        parts.append((array is not None and not is_mask, array.ndim if is_mask else part is not None))
+        taken = array.ndim if array is not None and is_mask else part is not None
+        parts.append((array is not None and not is_mask, taken))
     rest = len(shape) - sum(n for (_, n), part in zip(parts, template, strict=True) if part is not Ellipsis)
     out, axis = list(shape), 0
     for (of_integers, n), part in zip(parts, template, strict=True):

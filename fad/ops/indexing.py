@@ -19,7 +19,7 @@ from fad.core.cotangent import FEW, Indexed, is_basic, zero_absorbing
 from fad.core.memory import Memory, ViewRule, copy_layout, is_array, layout, refresh
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, outcome
+from fad.core.tracer import Tracer, add_methods, bind, outcome
 from fad.ops.index_layout import ARRAY, check_masks, index_layout, join_index, last_of_each, with_elements
 from fad.ops.memory_order import axes_in_memory, lay_out_axes
 from fad.ops.traced_index import TracedIndex, link_view, slicer
@@ -29,7 +29,8 @@ _SMALL = 8  # an array has so many times the elements of values that are added i
 
 def split_index(index: Any) -> tuple[tuple, list]:
     """Return ``(template, arrays)`` for what stands in the brackets of ``x[...]``."""
-    template, arrays = [], []
+    template: list[Any] = []
+    arrays: list[Any] = []
     for part in index if type(index) is tuple else (index,):
         if part is None or part is Ellipsis or type(part) is int:
             template.append(part)
@@ -232,7 +233,7 @@ getitem_p: Any = register(
         indexed=1,
         needs_trace=True,
         moves=True,
-        cotangent=lambda *parts: Indexed(*parts, _sum_entries),
+        cotangent=lambda shape, dtype, index, ct: Indexed(shape, dtype, index, ct, _sum_entries),
         view=ViewRule(
             lambda x, y, params: _is_view(x, y, **params),
             lambda x, y, template: bind(index_set_p, x, y, template=template),
@@ -270,7 +271,7 @@ def getitem(x: Any, index: Any) -> Any:
     return y
 
 
-Tracer.__getitem__ = getitem
+add_methods(__getitem__=getitem)
 
 
 def pick(x: Any, index: Any) -> Any:

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from fad.core.buffers import Taken
-from fad.core.overlay import wrap_made
+from fad.core.makers import wrap_made
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer

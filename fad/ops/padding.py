@@ -6,6 +6,7 @@ corners are NumPy's: what is added is a constant, a ramp, a statistic, or elemen
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -210,7 +211,7 @@ def _odd(x, axis, before, after, period):
     return inside + like(x, turns) * rise
 
 
-_MODES = {
+_MODES: dict[str, Callable] = {
     "constant": _constant,
     "linear_ramp": _ramp,
     **dict.fromkeys(("maximum", "minimum", "mean", "median"), _statistic),

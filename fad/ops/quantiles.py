@@ -69,7 +69,8 @@ def _position(method: str, n: Any, q: Any) -> tuple[Any, Any]:
     elif method == "closest_observation":
         place = _round_to(n * q - 1.5, lambda fraction, floor: (fraction == 0) & (floor % 2 == 1))
     else:
-        place = {"lower": np.floor, "higher": np.ceil, "nearest": np.round}[method]((n - 1) * q)
+        choose: Any = {"lower": np.floor, "higher": np.ceil, "nearest": np.round}[method]
+        place = choose((n - 1) * q)
     return place, lambda fraction, place: 0.0
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.numpy_dispatch import FUNCTIONS, REFUSED, UFUNC_METHODS, UFUNCS, _suggest
-from fad.core.tracer import Tracer
+from fad.core.tracer import Tracer, add_methods
 from fad.errors import MissingRuleError, RefusedAttributeError, TracerConversionError
 
 _FILE = "it writes numbers to a file; write those of fad.stop_gradient(x), or return x and save it then"
@@ -123,10 +123,13 @@ def _reduce(self: Tracer, *_: Any) -> Any:
     )
 
 
-Tracer.view = _view
-Tracer.to_device = _to_device
-Tracer.device = property(lambda self: self.value.device, doc="Where the values live.")
-Tracer.__reduce_ex__ = Tracer.__reduce__ = _reduce
+add_methods(
+    view=_view,
+    to_device=_to_device,
+    device=property(lambda self: self.value.device, doc="Where the values live."),
+    __reduce__=_reduce,
+    __reduce_ex__=_reduce,
+)
 _refuse_functions()
 _refuse_ufunc_methods()
 _refuse_methods()
@@ -137,7 +140,7 @@ _refuse_methods()
 
 def list_known() -> dict[str, str]:
     """Return the names of all NumPy functions that take traced values, and how each is called in full."""
-    found = {}
+    found: dict[str, str] = {}
     for f in (*UFUNCS, *FUNCTIONS):
         name = getattr(f, "__name__", "")
         module = getattr(f, "__module__", None) or ("numpy" if getattr(np, name, None) is f else "scipy.special")

@@ -218,7 +218,8 @@ def scan_along(ufunc: Any, a: Any, axis: int) -> Any:
     """Accumulate along an axis with a ufunc."""
     if ufunc is np.add:
         return bind(cumsum_p, a, axis=axis)
-    prim = accumulate_flat_p if UFUNCS[ufunc].flat else accumulate_p
+    operation: Any = UFUNCS[ufunc]
+    prim = accumulate_flat_p if operation.flat else accumulate_p
     return bind(prim, a, ufunc=ufunc, axis=axis)
 
 
@@ -433,7 +434,8 @@ def _install(ufunc: Any, flat: bool) -> None:
     """Give a ufunc of two operands its methods."""
     name = ufunc.__name__
     jumps = ufunc in (np.remainder, np.fmod)
-    outer, along = ({"kinks": _kinks_of_outer} if jumps else {}), {}
+    outer: dict[str, Any] = {"kinks": _kinks_of_outer} if jumps else {}
+    along: dict[str, Any] = {}
     if jumps or ufunc is np.power:
         along["kinks"] = _kinks_along(ufunc)
     samples = _sample_powers if ufunc is np.power else _sample_accumulate
@@ -448,7 +450,7 @@ def _install(ufunc: Any, flat: bool) -> None:
     answer([ufunc, "reduceat"], _reduceat_method(ufunc))
 
 
-_PLACE = {np.add: "add", np.multiply: "multiply", np.maximum: "max", np.minimum: "min"}
+_PLACE: dict[Any, str] = {np.add: "add", np.multiply: "multiply", np.maximum: "max", np.minimum: "min"}
 for _ufunc in _DIFFERENTIABLE:
     _install(_ufunc, False)
 for _ufunc in _FLAT:

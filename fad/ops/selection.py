@@ -14,7 +14,7 @@ from fad.core.memory import as_one_array, is_array, pin_index
 from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
+from fad.core.tracer import Tracer, add_methods, bind
 from fad.ops.elementwise import at_multiples
 from fad.ops.memory_order import lay_out, lay_out_like
 
@@ -48,7 +48,7 @@ def _where_samples(s):
     ]
 
 
-where_p = register(
+where_p: Primitive = register(
     Primitive(
         "where_select",
         np.where,
@@ -166,7 +166,7 @@ def select(condlist, choicelist, default=0):
     return lay_out(out, "C") if type(out) is Tracer else out
 
 
-round_p = flat(
+round_p: Primitive = flat(
     "round_to",
     lambda x, *, decimals: np.round(x, decimals),
     batch=lambda size, batched, xs, params: bind(round_p, *xs, **params),
@@ -216,10 +216,12 @@ def _round_to(x, ndigits=None):
 
 
 # What Python's round, math.floor and related functions call; whole numbers are piecewise constant.
-Tracer.__round__ = _round_to
-Tracer.__floor__ = lambda self: int(np.floor(self))
-Tracer.__ceil__ = lambda self: int(np.ceil(self))
-Tracer.__trunc__ = lambda self: int(np.trunc(self))
+add_methods(
+    __round__=_round_to,
+    __floor__=lambda self: int(np.floor(self)),
+    __ceil__=lambda self: int(np.ceil(self)),
+    __trunc__=lambda self: int(np.trunc(self)),
+)
 
 
 @public(flat=True, samples=lambda s: [call(s.real(3, 4))])
@@ -268,7 +270,7 @@ modf = public(
 )(_modf)
 
 
-exponent_p = flat(
+exponent_p: Primitive = flat(
     "exponent",
     lambda x: np.frexp(x)[1],
     batch=lambda size, batched, xs, params: bind(exponent_p, *xs),
@@ -313,8 +315,8 @@ def divmod(x, y, /, **options):
     return np.floor_divide(x, y), np.remainder(x, y)
 
 
-Tracer.__divmod__ = lambda x, y: (x // y, x % y)  # by operators, so that Python's numbers stay Python's
-Tracer.__rdivmod__ = lambda y, x: (x // y, x % y)
+# By operators, so that Python's numbers stay Python's.
+add_methods(__divmod__=lambda x, y: (x // y, x % y), __rdivmod__=lambda y, x: (x // y, x % y))
 
 
 def _sample_close(s):

@@ -23,7 +23,7 @@ from fad.ops.structural import as_array, normalize_axis
 
 def _flat_along(name: str, forward: Any, samples: Any, doc: str = "") -> Primitive:
     batch = lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params))
-    prim = flat(name, forward, batch=batch, samples=samples, positions=True, doc=doc)
+    prim: Primitive = flat(name, forward, batch=batch, samples=samples, positions=True, doc=doc)
     return prim
 
 

@@ -17,7 +17,7 @@ from fad.core.memory import RUNS, ViewRule, as_one_array, is_array, layout, shar
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, strong, tracer
+from fad.core.tracer import Tracer, add_methods, bind, strong, tracer
 from fad.errors import MissingRuleError
 from fad.ops.asking import example
 from fad.ops.memory_order import lay_out
@@ -148,7 +148,7 @@ def _reshape_method(self, *shape, order="C", copy=None):
     return reshape(self, shape, order=order, copy=copy)
 
 
-Tracer.reshape = _reshape_method
+add_methods(reshape=_reshape_method)
 
 
 @public(np.ravel, methods=("ravel",), samples=lambda s: [call(s.real(3, 4)), call(s.real(2, 3), order="F")])
@@ -169,7 +169,7 @@ def ravel(a, order="C"):
     return reshape(a, (-1,), order=order) if a.size else bind(reshape_p, a, shape=(0,))
 
 
-Tracer.flatten = lambda self, order="C": snapshot(ravel(self, order))
+add_methods(flatten=lambda self, order="C": snapshot(ravel(self, order)))
 
 
 # --- transpose ---------------------------------------------------------------------------------------------------
@@ -254,8 +254,7 @@ def _transpose_method(self, *axes):
     return transpose(self, None if not axes or axes[0] is None else axes[0] if np.iterable(axes[0]) else axes)
 
 
-Tracer.transpose = _transpose_method
-Tracer.T = property(transpose)
+add_methods(transpose=_transpose_method, T=property(transpose))
 
 
 def matrix_transpose(x):
@@ -269,7 +268,7 @@ def matrix_transpose(x):
     return bind(transpose_p, x, axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-Tracer.mT = property(matrix_transpose)
+add_methods(mT=property(matrix_transpose))
 matrix_transpose = public(
     *([np.matrix_transpose] if hasattr(np, "matrix_transpose") else []), samples=lambda s: [call(s.real(2, 3, 4))],
     raises="ValueError: The array has fewer than two axes.",

@@ -15,7 +15,7 @@ from fad.core.archetypes import flat
 from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, outcome
+from fad.core.tracer import Tracer, add_methods, bind, outcome
 from fad.core.values import depth
 from fad.ops.functional_updates import At
 from fad.ops.indexing import pick
@@ -186,7 +186,7 @@ def compress(condition, a, axis=None, out=None):
     return take(a, np.flatnonzero(condition), axis)
 
 
-Tracer.compress = lambda self, condition, axis=None, out=None: compress(condition, self, axis, out)
+add_methods(compress=lambda self, condition, axis=None, out=None: compress(condition, self, axis, out))
 
 
 @public(

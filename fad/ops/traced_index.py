@@ -29,7 +29,7 @@ class TracedIndex:
     @property
     def view(self) -> ViewRule:
         """The rule of this view; it is made each time, for kept here the two would keep each other alive."""
-        return ViewRule(_is_always_a_view, self._put_back, in_place=False)
+        return ViewRule(_is_always_a_view, self.put_back, in_place=False)
 
     def __call__(self, x: Any) -> Any:
         return bind(self.get, x, *self.arrays, template=self.template)
@@ -38,7 +38,7 @@ class TracedIndex:
         """Return the view of a plain array; its index must have plain values."""
         return x[join_index(self.template, [operator.index(a) for a in self.arrays])]
 
-    def _put_back(self, x: Any, y: Any) -> Any:
+    def put_back(self, x: Any, y: Any) -> Any:
         return bind(self.put, x, y, *self.arrays, template=self.template)
 
 

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy._core._exceptions import _UFuncOutputCastingError
 
 from fad.backends import like
 from fad.core.conversions import error_of_written_outside
 from fad.core.memory import RUNS, is_array, is_outside, layout, path_of, refresh, replace_root, root_of, snapshot
 from fad.core.primitive import has_tracer
-from fad.core.tracer import Tracer, bind, up_to_date, youngest
+from fad.core.tracer import Tracer, add_methods, bind, up_to_date, youngest
 from fad.core.values import depth
 from fad.errors import ItemAssignmentError
 from fad.ops.asking import example
@@ -118,7 +119,7 @@ def write_through(x: Any, path: list, template: tuple, v: Any, arrays: list) -> 
     if path:
         prim, params = path[0]
         if len(path) == 1 and template == (Ellipsis,) and type(prim) is TracedIndex:  # all of a row that x[i] gave
-            return prim.view.put_back(x, as_full_value(prim(x), v, arrays, template))
+            return prim.put_back(x, as_full_value(prim(x), v, arrays, template))
         part = prim(x, **params)
         return prim.view.put_back(x, write_through(part, path[1:], template, v, arrays), **params)
     v = as_full_value(x, v, arrays, template)
@@ -139,6 +140,7 @@ def _as_placed(v: Any, x: Tracer, template: tuple, arrays: list) -> Any:
     """
     if type(v) not in (list, tuple, np.ndarray) or not all(type(a) is np.ndarray for a in arrays):
         if type(v) is Tracer and v.shape and len(template) == len(x.shape) and all(type(n) is int for n in template):
+            np.broadcast_to(False, x.shape)[template]  # it looks first whether there is such an element
             np.empty(1, x.dtype)[0] = np.broadcast_to(False, v.shape)  # NumPy says whether an element takes an array
         return _as_written(v, x)
     index = join_index(template, arrays)
@@ -250,9 +252,9 @@ def _check_dtypes(x: Tracer, other: Any, name: str) -> None:
         _check_cast(x, getattr(np, name).resolve_dtypes((x.dtype, other.dtype, None))[-1], "same_kind", name)
 
 
-def _check_cast(x: Tracer, dtype: np.dtype, casting: str, name: str) -> None:
+def _check_cast(x: Tracer, dtype: np.dtype, casting: Any, name: str) -> None:
     if not np.can_cast(dtype, x.dtype, casting):
-        raise np._core._exceptions._UFuncOutputCastingError(getattr(np, name), casting, dtype, x.dtype, 0)
+        raise _UFuncOutputCastingError(getattr(np, name), casting, dtype, x.dtype, 0)
 
 
 def _text(shape: tuple) -> str:
@@ -302,5 +304,4 @@ _AUGMENTED = {
 }  # fmt: skip
 for _name, _ufunc in _AUGMENTED.items():
     setattr(Tracer, f"__i{_name}__", _in_place(getattr(operator, f"__{_name}__"), _ufunc))
-Tracer.__setitem__ = write
-Tracer.receive = assign
+add_methods(__setitem__=write, receive=assign)

@@ -119,7 +119,7 @@ class _Steps:
             out = call(r.reshape(*r.shape[:2], -1))[0]
             return [np.moveaxis(out.reshape(r.shape), -1, 0)], [True]
 
-        call = HostCall(
+        call: Any = HostCall(
             "scipy.integrate.solve_ivp",
             lambda r: [self.sweep(r, transposed)],
             lambda xs, ts: (call(*xs), call(*ts)),

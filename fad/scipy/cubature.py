@@ -58,7 +58,8 @@ def nquad(func: Callable, ranges: Sequence, args: tuple = (), opts: dict | Seque
 
     for limits, some in zip(ranges[:-1], options, strict=False):
         func = _inner(func, limits, some)
-    return quad(func, *_pair(ranges[-1], *args), args, **options[-1])
+    low, high = _pair(ranges[-1], *args)
+    return quad(func, low, high, args, **options[-1])
 
 
 def _inner(func: Callable, limits: Any, options: dict) -> Callable:

@@ -74,7 +74,7 @@ def host_function(name: str, fun: Callable) -> HostCall:
         columns = [np.stack(column) for column in zip(*ys, strict=True)]
         return columns, [True] * len(columns)
 
-    call = HostCall(name, fun, push, lambda *xs: (call(*xs), list(xs)), pull, batch)
+    call: Any = HostCall(name, fun, push, lambda *xs: (call(*xs), list(xs)), pull, batch)
     return call
 
 

@@ -276,8 +276,8 @@ class _Solver:
     def solve(self, y0: Any, t0: Any, t1: Any, times: Any, held: Any) -> tuple[Any, Any]:
         """Return times and states, the times in front; all steps if no times are given."""
         plain_field, field = self.build(list(stop_gradient(held))), self.build(list(held))
-        problem = (plain_field, *(number(x) for x in (y0, t0, t1)))
-        found = self.run(*problem, self.options)
+        first, start, end = (number(x) for x in (y0, t0, t1))
+        found = self.run(plain_field, first, start, end, self.options)
         if not found.success:
             raise DerivativeError(
                 f"solve_ivp could not complete the integration, so it has no derivative: {found.message}"
@@ -293,7 +293,7 @@ class _Solver:
         if not self.traced and not any(type(x) is Tracer for x in (y0, t0, t1, times, *held)):
             return times, rows
         if not self.exact:
-            tight = self.run(*problem, self.options | _tighten(self.options))
+            tight = self.run(plain_field, first, start, end, self.options | _tighten(self.options))
             found = tight if tight.success else found
         if y0.dtype.kind != "c":
             traced = self.along(field, plain_field, y0, t0, t1, times, found.fractions, found.sol)

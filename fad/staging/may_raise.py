@@ -1,7 +1,7 @@
 """Operations that raise for some values of their operands, and what a program owes to those who catch it.
 
-A recording in which such an operation raised says nothing about other values, whoever caught the error: the call runs
-without jit. And such an operation is part of a program even if nothing reads its result, unless another one of the
+A recording in which such an operation raised says nothing about other values, wherever the error was caught: the call
+runs without jit. And such an operation is part of a program even if nothing reads its result, unless another one of the
 program raises for the same values: a Cholesky factor may have been requested only to see whether there is one.
 """
 

@@ -13,7 +13,7 @@ from fad.core.tracer import Tracer
 from fad.core.values import traces_of
 
 
-def accumulate(cts: list, own: bytearray, j: int, c: Any) -> None:
+def accumulate(cts: Any, own: Any, j: int, c: Any) -> None:
     """Add a cotangent to those that position `j` has received so far."""
     p = cts[j]
     if p is None and type(c) is not Indexed:

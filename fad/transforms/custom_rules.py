@@ -110,6 +110,7 @@ def _reverse_rule(trace: VJPTrace, call: Call, xs: tuple) -> list:
     values = [trace.lower(x) for x in xs]
     parents = [x.info if x is not v else -1 for x, v in zip(xs, values, strict=True)]
     if call.fwd is not None:
+        trace.rules = True
         ys, res = call.fwd(*values)
         res = tree.map(lambda x: trace.watch.take(x) if type(x) is np.ndarray else x, res)
         pull = functools.partial(_pull_by_bwd, call, res, ys)

@@ -282,7 +282,7 @@ def _cheaper(f, xs, in_tree, has_aux, holomorphic, chunk_size, name):
     tape = Tape(f, in_tree, xs, has_aux)
     inputs, outputs = sum(x.size for x in xs), sum(y.size for y in tape.values())
     real = holomorphic or not any(x.dtype.kind == "c" for x in xs)
-    if inputs < outputs and real:
+    if inputs < outputs and real and not tape.trace.rules:
         return _push_through(tape, xs, holomorphic, chunk_size, name)
     return _pull_all(tape, xs, holomorphic, chunk_size, name)
 
@@ -291,7 +291,8 @@ def _push_through(tape, xs, holomorphic, chunk_size, name):
     """Compute the Jacobian by columns from the record of a run, without a second one.
 
     A second run would do again what the function does outside of itself: write into arrays, print, draw numbers. The
-    pull is linear in the cotangents, and what is linear is its own derivative: so its pullback is the push.
+    pull is linear in the cotangents, and what is linear is its own derivative: so its pullback is the push. (A rule of
+    the user's that clips cotangents is not linear: its Jacobian is computed by rows.)
     """
     ys = tape.values()
     refuse_integers(ys, name)

@@ -59,13 +59,14 @@ _DEAD: dict[type, _Dead] = {}
 class Recorder(Trace):
     """A trace that writes a tape; reverse mode adds the sweep (`fad.transforms.vjp.VJPTrace`)."""
 
-    __slots__ = ("tape", "watch")
+    __slots__ = ("tape", "watch", "rules")
     kind = "a reverse-mode transform (grad, vjp)"
 
     def __init__(self) -> None:
         Trace.__init__(self)
         self.tape: Any = []
         self.watch: Any = None
+        self.rules = False  # whether a rule of the user's is on the tape, which need not be linear
 
     def finish(self) -> None:
         if self.adopted:

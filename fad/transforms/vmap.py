@@ -432,17 +432,19 @@ def _run_once(fun, in_tree, leaves, flags, trace, before) -> tuple:
     running = Running(fun, before=before.small)
     token = batching.set((*batching.get(), trace))
     try:
-        wrapped = [tracer(x, trace, None) if b else borrow(x) for x, b in zip(leaves, flags, strict=True)]
-        args, kwargs = tree.unflatten(in_tree, wrapped)
-        try:
-            out = as_run(fun)(*args, **kwargs)
-        except Exception as error:
-            if not running.retry(error, trace.own_error(error)):
-                raise
+
+        def call() -> Any:
             wrapped = [tracer(x, trace, None) if b else borrow(x) for x, b in zip(leaves, flags, strict=True)]
             args, kwargs = tree.unflatten(in_tree, wrapped)
             trace.taken = 0
-            out = running.again(lambda: as_run(fun)(*args, **kwargs))
+            return as_run(fun)(*args, **kwargs)
+
+        try:
+            out = call()
+        except Exception as error:
+            if not running.retry(error, trace.own_error(error)):
+                raise
+            out = running.again(call)
         ys, out_tree = tree.flatten(out)
         ys = [y if _is_own(y, trace) else _snapshot(finish_output(y)) for y in ys]
     except _Split as split:

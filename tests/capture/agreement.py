@@ -55,9 +55,9 @@ def agree(f, x, order=2, smooth=True):
                 if order > 1:
                     curve = fad.jit(fad.grad(lambda y: np.sum(v * fad.grad(f)(y))))  # noqa: B023
                     results[loops, 2] = curve(given)
-            lanes = np.stack([x, x * 1.01])
+            batch = np.stack([x, x * 1.01])
             close(
-                fad.jit(fad.vmap(f))(lanes), np.array([value, f(lanes[1].copy())]), (f.__name__, loops, "vmap"), 1e-12
+                fad.jit(fad.vmap(f))(batch), np.array([value, f(batch[1].copy())]), (f.__name__, loops, "vmap"), 1e-12
             )
             np.testing.assert_array_equal(given, x)
     if smooth:

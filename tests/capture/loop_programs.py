@@ -131,7 +131,8 @@ class Program:
         return self.pick(
             f"{a}[{mask}] = {self.value(1)}", f"{a}[{mask}] *= 0.9",
             f"{a}[{mask}] = 0.3 * np.log(2.5 + abs({a}[{mask}]))",
-            f"s = 0.5 * s + 0.1 * np.sum({a}[{mask}])", f"k = {mask}; {a}[k] = np.sin({a}[k]) - 0.1 * {a}[k]",
+            f"s = 0.5 * s + 0.1 * np.sum({a}[{mask}])",
+            f"some = {mask}; {a}[some] = np.sin({a}[some]) - 0.1 * {a}[some]",
         )  # fmt: skip
 
     def block(self, level):

@@ -52,6 +52,20 @@ def a_row_is_written(x):
     return np.sum(m**2)
 
 
+def an_array_that_one_way_gives_a_second_name_is_written_by_a_later_loop(x):
+    u, v = x * 1.0, x[::-1].copy()
+    for i in range(5):
+        u = 0.5 * u + 0.2 * x
+        if u[0] > -10:
+            v = u
+            if u[i - 1] > 0.2:
+                continue
+        u = u  # what follows the branch is in both of its ways
+    for _ in range(5):
+        u[1:-1] = 0.5 * (u[2:] + u[:-2])
+    return np.sum(np.sin(u) * v)
+
+
 def rows_run_over_are_written(x):
     m = np.outer(x, x)
     for row in m:
@@ -535,6 +549,7 @@ def doubled_integers(x):
 
 SAME = [
     an_alias_sees_the_writes, a_view_taken_before_sees_the_writes, a_view_is_written, a_row_is_written,
+    an_array_that_one_way_gives_a_second_name_is_written_by_a_later_loop,
     rows_run_over_are_written, an_array_that_is_run_over_is_written, rows_of_a_view_while_it_is_written,
     a_name_becomes_another_array, two_names_for_one_array, a_view_is_carried, rebound_and_written,
     a_choice_of_arrays_is_written, accept_or_reject, flat_and_reshaped, a_buffer_of_the_body, bound_on_some_paths,

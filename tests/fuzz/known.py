@@ -1,6 +1,6 @@
 """What is known to be wrong and not mended yet: such findings are counted, and do not fail.
 
-Each entry is a reason and what it looks like. Whoever mends the cause deletes the entry.
+Each entry is a reason and what it looks like. Delete the entry when the cause is mended.
 """
 
 import copy

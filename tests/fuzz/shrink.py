@@ -1,18 +1,37 @@
 """Make a program that a check objects to smaller, as long as the check objects."""
 
 import ast
+import signal
 
 import numpy as np
 
 from .campaign import Finding, examine
 from .program import Program, evaluate, literal
 
+_SECONDS = 20  # that a candidate may take: a loop may have lost the statement that ends it
+
+
+class _Endless(BaseException):
+    """A candidate takes too long."""
+
+
+def _give_up(*_):
+    raise _Endless
+
 
 def shrink(program, check, rounds=6):
     """Return the smallest program found to which the check still objects in the same words."""
 
     def objection(candidate):
-        outcome, message = examine(candidate, check, program.seed)
+        before = signal.signal(signal.SIGALRM, _give_up)
+        signal.alarm(_SECONDS)
+        try:
+            outcome, message = examine(candidate, check, program.seed)
+        except _Endless:
+            return False
+        finally:
+            signal.alarm(0)
+            signal.signal(signal.SIGALRM, before)
         return outcome == "finding" and Finding(candidate, check, message).signature
 
     first = objection(program)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.errors import ItemAssignmentError, TracerConversionError
+from fad.errors import ItemAssignmentError
 
 X = np.array([1.0, -2.0, 3.0])
 MASK = np.array([True, False, True])
@@ -504,5 +504,16 @@ def test_an_empty_mask_of_the_functions_own_is_not_taken_for_integers():
         out[0] = np.sum(x)
         return np.argwhere(X)[np.zeros((0, 2), bool)].shape, out
 
-    with pytest.raises(TracerConversionError, match="taken for integers"):
+    with pytest.raises(IndexError, match="boolean index"):
+        f(X)
+    with pytest.raises(IndexError, match="boolean index"):
         fad.vjp(f, X)
+
+
+@pytest.mark.parametrize("p", [None, 1, "fro"])
+@pytest.mark.parametrize("shape", [(0, 0), (0, 2), (2, 0), (3, 0, 0)], ids=repr)
+def test_the_condition_of_an_empty_matrix_is_refused_as_in_numpy(shape, p):
+    x = np.zeros(shape)
+    for run in (np.linalg.cond, lambda x, p: fad.jvp(lambda x: np.linalg.cond(x, p), (x,), (x,))):
+        with pytest.raises(np.linalg.LinAlgError, match="not defined on empty arrays"):
+            run(x, p)

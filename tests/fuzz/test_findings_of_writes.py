@@ -437,3 +437,14 @@ def test_a_function_that_asks_something_else_when_it_runs_again_is_refused():
 
     with pytest.raises(BatchingError, match="does not do the same twice"):
         fad.vmap(f)(np.stack([X, -X]))
+
+
+def test_an_element_that_is_not_there_is_missed_before_what_it_is_given_is_looked_at():
+    def f(x):
+        y = x.copy()
+        y[0] = x
+        return y
+
+    for call in (lambda x: fad.vmap(f)(x[None]), lambda x: fad.jvp(f, (x,), (x,)), fad.jit(f), f):
+        with pytest.raises(IndexError, match="out of bounds"):
+            call(np.zeros(0))

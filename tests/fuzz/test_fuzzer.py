@@ -129,3 +129,11 @@ def test_an_inverse_that_consists_of_rounding_is_known_as_such():
     argument = "np.array([1.074, 0.324, -1.132], np.float32)"
     assert known(program_with(source.format(0.0), argument), "modes", message)
     assert not known(program_with(source.format(1.0), argument), "modes", message)
+
+
+def test_a_loop_that_lost_its_end_is_no_smaller_program(monkeypatch):
+    monkeypatch.setattr("tests.fuzz.shrink._SECONDS", 1)
+    loop = "    k = 2\n    while k > 0:\n        k -= 1\n        x = x + 1\n"
+    source = f"def f(x):\n{loop}    if type(x) is not np.ndarray:\n        x = x * 2\n    return x\n"
+    small = shrink(program_with(source), "value under jvp", rounds=1)
+    assert "while k" not in small.source or "k -= 1" in small.source

@@ -101,3 +101,17 @@ def test_a_jitted_function_in_a_jitted_one_writes_into_an_array_from_outside_onc
 
     assert fad.jit(fad.jit(f))(_POINT) == np.sum(_POINT)
     assert kept == 0.5
+
+
+def test_a_wide_jacobian_through_a_rule_that_clips_is_the_one_by_rows():
+    @fad.custom_vjp
+    def clipped(x):
+        return 3.0 * x
+
+    clipped.defvjp(lambda x: (3.0 * x, None), lambda _, ct: (np.clip(3.0 * ct, -1.0, 1.0),))
+
+    def f(x):
+        y = clipped(x)
+        return np.concatenate([y, y * y])
+
+    np.testing.assert_array_equal(fad.jacobian(f)(_POINT), fad.jacrev(f)(_POINT))

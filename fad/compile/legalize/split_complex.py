@@ -47,16 +47,16 @@ Pair = tuple[int, int]
 
 # A product and a sum with one rounding; native code only has it, where it has the bits of NumPy's complex products.
 _FUSED = Primitive("fused_multiply_add", lambda x, y, z: x * y + z, flat=True, lower="fma({0}, {1}, {2})")
-_REAL_OF = {np.dtype(np.complex128): np.dtype(float), np.dtype(np.complex64): np.dtype(np.float32)}
+REAL_OF = {np.dtype(np.complex128): np.dtype(float), np.dtype(np.complex64): np.dtype(np.float32)}
 _VIEWS = (reshape_p, transpose_p, broadcast_p, getitem_p)
 
 
 def split_complex(graph: Graph) -> Graph:
     """Rewrite complex elementwise operations, sums and views as real ones."""
     found = {t.dtype for t in graph.types if t.dtype.kind == "c"}
-    if not found or not found <= _REAL_OF.keys():  # those of longer numbers are NumPy's work
+    if not found or not found <= REAL_OF.keys():  # those of longer numbers are NumPy's work
         return graph
-    work = _Splitter(graph)
+    work = Splitter(graph)
     for eq in graph.equations:
         work.equation(eq)
     for o in graph.outputs:
@@ -64,7 +64,7 @@ def split_complex(graph: Graph) -> Graph:
     return drop_dead(work.finish())
 
 
-class _Splitter(Rewriting):
+class Splitter(Rewriting):
     def __init__(self, graph: Graph):
         super().__init__(graph)
         self.pairs: dict[int, Pair] = {}  # complex value -> its parts
@@ -72,7 +72,7 @@ class _Splitter(Rewriting):
 
     def equation(self, eq: Equation) -> None:
         kinds = [self.types[i].dtype.kind for i in (*eq.ins, *eq.outs)]
-        rule = _RULES.get(eq.prim) if "c" in kinds and not eq.prim.multi else None
+        rule = RULES.get(eq.prim) if "c" in kinds and not eq.prim.multi else None
         if rule is not None and all(self.types[i].dtype.kind in "cfib" for i in eq.ins) and rule(self, eq):
             return
         for i in eq.ins:
@@ -87,6 +87,10 @@ class _Splitter(Rewriting):
 
     def do(self, what: Primitive, ins: tuple, shape: tuple, dtype: np.dtype, params: dict | None = None) -> int:
         return self.apply(what, ins, params or {}, Type(shape, dtype))
+
+    def operand(self, i: int) -> tuple[int, ...]:
+        """Return the values that stand for one: its parts, if it is complex."""
+        return self.parts(i) if self.types[i].dtype.kind == "c" else (i,)
 
     def part(self, value: Any, like: Type) -> int:
         """Return the number of a constant that is a part of one of some type."""
@@ -109,7 +113,7 @@ class _Splitter(Rewriting):
                 c = np.asarray(self.constants[i])
                 found = (self.part(c.real, t), self.part(c.imag, t))
             else:
-                real = _REAL_OF[t.dtype]
+                real = REAL_OF[t.dtype]
                 found = (self.do(real_p, (i,), t.shape, real), self.do(imag_p, (i,), t.shape, real))
             self.pairs[i] = found
         return found
@@ -123,18 +127,18 @@ class _Splitter(Rewriting):
 class _Real:
     """Writes real operations of one shape and dtype."""
 
-    def __init__(self, work: _Splitter, eq: Equation):
+    def __init__(self, work: Splitter, eq: Equation):
         self.work = work
         out = work.types[eq.outs[0]]
         self.shape = out.shape
-        self.dtype = _REAL_OF.get(out.dtype, out.dtype)
+        self.dtype = REAL_OF.get(out.dtype, out.dtype)
 
     def __call__(self, what: Primitive, *ins: int) -> int:
         return self.work.do(what, ins, self.shape, self.dtype)
 
 
 def _each(prim: Primitive) -> Callable:
-    def rule(work: _Splitter, eq: Equation) -> bool:
+    def rule(work: Splitter, eq: Equation) -> bool:
         do, ins = _Real(work, eq), [work.parts(i) for i in eq.ins]
         return work.keep(eq, *[do(prim, *side) for side in zip(*ins, strict=True)])
 
@@ -149,7 +153,7 @@ def _numpy_fuses(dtype: np.dtype) -> bool:
     return bool(np.all(np.multiply(z, z.copy()).real != 0))
 
 
-def _multiply(work: _Splitter, eq: Equation) -> bool:
+def _multiply(work: Splitter, eq: Equation) -> bool:
     """Multiply as NumPy does: in arrays one product of each part may be fused, in scalars none is."""
     do, (ar, ai), (br, bi) = _Real(work, eq), work.parts(eq.ins[0]), work.parts(eq.ins[-1])
     if _numpy_fuses(do.dtype) and any(work.types[i].kind == ARRAY for i in eq.ins):
@@ -159,7 +163,7 @@ def _multiply(work: _Splitter, eq: Equation) -> bool:
     return work.keep(eq, re, do(add, do(multiply, ar, bi), do(multiply, ai, br)))
 
 
-def _divide(work: _Splitter, eq: Equation) -> bool:
+def _divide(work: Splitter, eq: Equation) -> bool:
     """Divide as NumPy does, by Smith's method: the smaller part of the divisor over the larger cannot overflow."""
     do, (ar, ai), (br, bi) = _Real(work, eq), work.parts(eq.ins[0]), work.parts(eq.ins[1])
     truth = np.dtype(bool)
@@ -178,12 +182,12 @@ def _divide(work: _Splitter, eq: Equation) -> bool:
     return work.keep(eq, *sides)
 
 
-def _conjugate(work: _Splitter, eq: Equation) -> bool:
+def _conjugate(work: Splitter, eq: Equation) -> bool:
     re, im = work.parts(eq.ins[0])
     return work.keep(eq, re, _Real(work, eq)(negative, im))
 
 
-def _exp(work: _Splitter, eq: Equation) -> bool:
+def _exp(work: Splitter, eq: Equation) -> bool:
     """Of real numbers it is real, and what is infinite keeps its size whatever the angle.
 
     What is too large for the dtype alone may not be so times a cosine: it is multiplied after that, from e**shift.
@@ -202,12 +206,12 @@ def _exp(work: _Splitter, eq: Equation) -> bool:
     return work.keep(eq, real, do(where_p, is_real, im, imag))
 
 
-def _join(work: _Splitter, eq: Equation) -> bool:
+def _join(work: Splitter, eq: Equation) -> bool:
     return work.keep(eq, *eq.ins)
 
 
 def _part(k: int) -> Callable:
-    def rule(work: _Splitter, eq: Equation) -> bool:
+    def rule(work: Splitter, eq: Equation) -> bool:
         found = work.pairs.get(eq.ins[0])
         if found is None:
             return False  # a view of the array
@@ -217,12 +221,12 @@ def _part(k: int) -> Callable:
     return rule
 
 
-def _absolute(work: _Splitter, eq: Equation) -> bool:
+def _absolute(work: Splitter, eq: Equation) -> bool:
     work.equations.append(Equation(hypot, work.parts(eq.ins[0]), {}, eq.outs))
     return True
 
 
-def _where(work: _Splitter, eq: Equation) -> bool:
+def _where(work: Splitter, eq: Equation) -> bool:
     condition, x, y = eq.ins
     if work.types[condition].dtype.kind == "c":
         return False
@@ -230,36 +234,36 @@ def _where(work: _Splitter, eq: Equation) -> bool:
     return work.keep(eq, *[do(where_p, condition, a[k], b[k]) for k in (0, 1)])
 
 
-def _convert(work: _Splitter, eq: Equation) -> bool:
+def _convert(work: Splitter, eq: Equation) -> bool:
     out = work.types[eq.outs[0]]
-    if out.dtype not in _REAL_OF:
+    if out.dtype not in REAL_OF:
         return False
-    params = {"dtype": _REAL_OF[out.dtype]}
+    params = {"dtype": REAL_OF[out.dtype]}
     re, im = [work.do(astype_p, (p,), work.types[p].shape, params["dtype"], params) for p in work.parts(eq.ins[0])]
     if work.types[im].shape != out.shape:
         im = work.do(broadcast_p, (im,), out.shape, params["dtype"], {"shape": out.shape})
     return work.keep(eq, re, im)
 
 
-def _along(work: _Splitter, eq: Equation) -> bool:
+def _along(work: Splitter, eq: Equation) -> bool:
     """Sums and views, part by part, where the parts are what there is."""
     if len(eq.ins) != 1 or eq.ins[0] not in work.missing:
         return eq.prim is sum_p and _sum(work, eq)
     return _sum(work, eq)
 
 
-def _sum(work: _Splitter, eq: Equation) -> bool:
+def _sum(work: Splitter, eq: Equation) -> bool:
     out, ins = work.types[eq.outs[0]], work.types[eq.ins[0]]
-    if out.dtype not in _REAL_OF or out.dtype != ins.dtype:
+    if out.dtype not in REAL_OF or out.dtype != ins.dtype:
         return False
     sides = work.parts(eq.ins[0])
     if any(work.types[p].shape != ins.shape for p in sides):
         return False
-    re, im = [work.do(eq.prim, (p,), out.shape, _REAL_OF[out.dtype], eq.params) for p in sides]
+    re, im = [work.do(eq.prim, (p,), out.shape, REAL_OF[out.dtype], eq.params) for p in sides]
     return work.keep(eq, re, im)
 
 
-_RULES: dict[Primitive, Callable] = {
+RULES: dict[Primitive, Callable] = {
     add: _each(add), subtract: _each(subtract), negative: _each(negative), positive: _each(positive),
     multiply: _multiply, square: _multiply, divide: _divide, conj_p: _conjugate, exp: _exp,
     real_p: _part(0), imag_p: _part(1), parts_p: _join,

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.passes.add_in_branches import add_in_branches
 from fad.compile.passes.tidy_cotangents import tidy_cotangents
 from fad.control_flow.loop_layout import Inputs, Loop, Outputs, Results, has_condition
 from fad.control_flow.pullback import pullback_p
@@ -62,6 +63,8 @@ def trim(graph: Graph, optimise: Callable) -> Graph:
                 eq = _trim_loop(graph, eq, alive, alias, optimise)
         elif eq.prim.archetype == "branch":
             eq = _trim_branches(graph, eq, alive, optimise)
+            while _has_unread_operand(eq):
+                eq = _trim_branches(graph, eq, alive, optimise)
         alive.update(eq.ins)
         kept.append(eq)
     kept = kept[::-1]
@@ -121,7 +124,7 @@ def _trim_loop(graph: Graph, eq: Equation, alive: set, alias: dict, optimise: Ca
     body = optimise(body.replace(inputs=inputs.join()))
     if params.get("adjoint"):
         carried = Inputs.split(body.inputs, params).carry
-        body = tidy_cotangents(body, {i for i in carried if body.types[i].dtype.kind in "fc"})
+        body = tidy_cotangents(add_in_branches(body), {i for i in carried if body.types[i].dtype.kind in "fc"})
     outputs, results = _stack_once(Outputs.split(body.outputs, params), loop.results.select(wanted), alias)
     params["body"] = body.replace(outputs=outputs.join())
     return Equation(eq.prim, tuple(operands.join()), params, tuple(results.join()), eq.place)
@@ -142,6 +145,13 @@ def _has_unread(eq: Equation) -> bool:
     body, inputs = eq.params["body"], Inputs.split(eq.params["body"].inputs, eq.params)
     read = {i for e in body.equations for i in e.ins} | set(body.outputs)
     return any(i not in read for i in (*inputs.consts, *inputs.number, *inputs.xs))
+
+
+def _has_unread_operand(eq: Equation) -> bool:
+    """Return whether no way of a branch reads some operand."""
+    read = [{i for e in g.equations for i in e.ins} | set(g.outputs) for g in eq.params["branches"]]
+    inputs = zip(*[g.inputs for g in eq.params["branches"]], strict=True)
+    return any(not any(i in r for i, r in zip(each, read, strict=True)) for each in inputs)
 
 
 def _stack_once(outputs: Outputs, results: Results, alias: dict) -> tuple[Outputs, Results]:

@@ -126,7 +126,7 @@ def gate() -> Any:
 
 
 def in_turn(run: Any, xs: Any) -> Any:
-    """Run a program when whoever is in its gate has left it: with a gate that waits.
+    """Run a program when the call that is in its gate has left it: with a gate that waits.
 
     If that is a caller of this call, as where a handler of signals calls what it interrupted, it would wait for itself.
     So then the call runs in NumPy.

@@ -46,13 +46,13 @@ def schedule_updates(
 
     ``kind_of(graph, eq)`` says what an operation becomes. `carried` are the inputs that this program
     may overwrite, each with the output that must then be in its memory, unless the input is among the `free`.
-    With `choices`, ``where(mask, y, x)`` is an update of x, too.
+    With `choices`, ``where(mask, y, x)`` is an update of x, too, and a branch is one of what its ways update.
     """
     inputs = {i for i, _ in carried}
     updates = {*UPDATES, where_p} if choices and inputs else UPDATES
-    if not any(eq.prim in updates or eq.prim.archetype == "loop" for eq in graph.equations):
+    if not any(eq.prim in updates or eq.prim.archetype in ("loop", "branch") for eq in graph.equations):
         return graph, Updates({}, {})
-    work = _Schedule(graph, kind_of, inputs if choices else set())
+    work = _Schedule(graph, kind_of, inputs if choices else set(), choices)
     work.order()
     work.choose(inputs)
     work.keep_apart(carried, free)
@@ -65,9 +65,42 @@ def _is_view(eq: Equation) -> bool:
     )
 
 
+def updated_by(eq: Equation) -> dict[int, int]:
+    """Return which results of a branch are versions of one operand, whichever way is taken: each with its operand."""
+    found: dict[int, int] = {}
+    branches = eq.params["branches"]
+    for k in range(len(eq.outs)):
+        places = {_updated_input(g, g.outputs[k]) for g in branches}
+        m = places.pop()
+        if not places and m is not None and m not in found.values() and eq.ins.count(eq.ins[1 + m]) == 1:
+            found[k] = m
+    return found
+
+
+def _updated_input(graph: Graph, o: int) -> int | None:
+    """Return the position of the input that a value is a version of, or None."""
+    made = {o: eq for eq in graph.equations for o in eq.outs}
+    while o in made:
+        eq = made[o]
+        if eq.prim in UPDATES:
+            o = eq.ins[0]
+        elif eq.prim is where_p:
+            o = eq.ins[2]
+        elif eq.prim.archetype == "loop" and o in Loop(eq).results.carry:
+            o = Loop(eq).carry[Loop(eq).results.carry.index(o)]
+        elif eq.prim.archetype == "branch" and eq.outs.index(o) in (found := updated_by(eq)):
+            o = eq.ins[1 + found[eq.outs.index(o)]]
+        else:
+            return None
+    return graph.inputs.index(o) if o in graph.inputs else None
+
+
 class _Schedule(Rewriting):
-    def __init__(self, graph: Graph, kind_of: Callable[[Graph, Equation], str], changing: set[int]):
+    def __init__(
+        self, graph: Graph, kind_of: Callable[[Graph, Equation], str], changing: set[int], branches: bool
+    ):
         super().__init__(graph)
+        self.branches = branches  # whether branches may overwrite their operands
         self.kind_of = kind_of
         self.outputs = list(graph.outputs)
         self.version: dict[int, int] = {}
@@ -212,10 +245,13 @@ class _Schedule(Rewriting):
         target = self.target(eq)
         if target is not None:
             return [(target, eq.outs[0])] if self.kind_of(self.graph, eq) in ("pieces", "lookup") else []
-        if eq.prim.archetype != "loop":
+        if eq.prim.archetype == "branch" and self.branches:
+            found = [(eq.ins[1 + m], eq.outs[k]) for k, m in updated_by(eq).items()]
+        elif eq.prim.archetype == "loop":
+            loop = Loop(eq)
+            found = list(zip(loop.carry, loop.results.carry, strict=True))
+        else:
             return []
-        loop = Loop(eq)
-        found = zip(loop.carry, loop.results.carry, strict=True)
         return [(x, o) for x, o in found if x not in self.version and self.types[x].kind == ARRAY]
 
     def insert(self, copies: dict[int, int]) -> None:

@@ -45,8 +45,8 @@ def owner_of(graph: Graph) -> Callable[[int], int]:
 def newly_shared(recorded: Graph, graph: Graph) -> list[int]:
     """Return which outputs of an optimised program may lie in memory of others, which they did not as recorded.
 
-    ``x * 1.0`` has become x itself, and two equal expressions are one. Whoever writes into such a result must not write
-    into an argument, or into another result. So an output that is an argument, as ``x.copy()`` of a traced x is, and
+    ``x * 1.0`` has become x itself, and two equal expressions are one. A write into such a result must not reach
+    an argument, or another result. So an output that is an argument, as ``x.copy()`` of a traced x is, and
     one that is there twice are reported, too.
     """
     before, after = owner_of(recorded), owner_of(graph)

@@ -60,7 +60,7 @@ class _Writer(Writer):
         self.space.update(device_empty=backend.empty, device_zeros=backend.zeros)
 
     def plan(self, graph: Graph) -> Plan:
-        return Plan()  # the device's pool gives memory to whoever asks
+        return Plan()  # the device's pool gives memory to each request
 
     def constant(self, c: Any, t: Type) -> Any:
         number = as_uniform(c) if t.home is not None and t.size > 1 else None

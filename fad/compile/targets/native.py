@@ -261,8 +261,8 @@ class _Outside:
         """Return a function that gives a large result its memory.
 
         New memory from the system costs as much as computing it, page by page. So the memory handed out last is
-        remembered, and what nobody holds any more is handed out again: each time as an array of its own, for whoever
-        had it before may have changed its shape or flags, or given it away.
+        remembered, and what nobody holds any more is handed out again: each time as an array of its own, because
+        the shape or the flags of the last one may have been changed, or its memory donated.
         """
         move = self.mover(i)
         t = self.program.graph.types[i]

@@ -177,7 +177,7 @@ def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
     return _finish(ys, one_output, create_graph), _unpack(tangents, one_output)
 
 
-def _inner(xs: Any, ys: Any) -> Tensor:
+def _inner(xs: Any, ys: Any) -> Any:
     total = None
     for x, y in zip(xs, ys, strict=True):
         term = (x * y).sum()

@@ -14,7 +14,7 @@ from fad.eager.core.engine import EAGER, EagerTrace, Sweep, conjugate_gradient, 
 from fad.eager.core.mode import without_recording
 from fad.eager.core.records import BIRTH, LEAF, note_change
 from fad.eager.errors import BackwardError, ImplicitGradientError
-from fad.eager.tensor import Tensor, lower, wrap
+from fad.eager.tensor import Tensor, add_methods, lower, wrap
 from fad.errors import ShapeMismatchError
 
 
@@ -42,7 +42,7 @@ def backward(
     run_backward([self], [gradient], retain_graph, create_graph, leaves)
 
 
-Tensor.backward = backward
+add_methods(backward=backward)
 
 
 def run_backward(
@@ -68,7 +68,7 @@ def run_backward(
         without_recording(sweep.run)  # hooks and custom functions record nothing
     else:
         sweep.run_traced(lambda v, r: lift(v, r, trace))
-    if capture:
+    if capture and inputs is not None:
         found = [sweep.found.get(x.node[BIRTH]) for x in inputs]
         return [None if ct is None else conjugate_gradient(ct) for ct in found]
     taken = {id(base(g)) for g in given}

@@ -70,7 +70,7 @@ class EagerTrace(Trace):
     __slots__ = ()
     kind = "the eager tape"
 
-    def __init__(self, birth: int | None = None) -> None:
+    def __init__(self, birth: float | None = None) -> None:
         super().__init__()
         if birth is not None:
             self.birth = birth

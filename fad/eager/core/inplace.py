@@ -22,7 +22,7 @@ from fad.eager.errors import InPlaceError
 from fad.eager.ops import functions as f
 from fad.eager.ops.operators import run
 from fad.eager.ops.shaping import plain_index, reshape
-from fad.eager.tensor import Tensor, memory
+from fad.eager.tensor import Tensor, add_methods, memory
 from fad.errors import ShapeMismatchError
 from fad.ops.conversion import astype_p
 from fad.ops.indexing import index_set_p, split_index
@@ -194,17 +194,17 @@ def copy_(self: Tensor, src: Any) -> Tensor:
     return self
 
 
-Tensor.__setitem__ = assign
-Tensor.fill_, Tensor.zero_, Tensor.copy_ = fill_, zero_, copy_
+add_methods(__setitem__=assign, fill_=fill_, zero_=zero_, copy_=copy_)
 
 
 # PyTorch has these as functions too: ``torch.sin_(x)``.
+_NAMED: Any = Tensor
 abs_, ceil_, clamp_, cos_, exp_, floor_, log_, neg_ = (
-    Tensor.abs_, Tensor.ceil_, Tensor.clamp_, Tensor.cos_, Tensor.exp_, Tensor.floor_, Tensor.log_, Tensor.neg_
+    _NAMED.abs_, _NAMED.ceil_, _NAMED.clamp_, _NAMED.cos_, _NAMED.exp_, _NAMED.floor_, _NAMED.log_, _NAMED.neg_,
 )  # fmt: skip
 reciprocal_, relu_, rsqrt_, sigmoid_, sin_, sqrt_, square_, tanh_ = (
-    Tensor.reciprocal_, Tensor.relu_, Tensor.rsqrt_, Tensor.sigmoid_, Tensor.sin_, Tensor.sqrt_, Tensor.square_,
-    Tensor.tanh_,
+    _NAMED.reciprocal_, _NAMED.relu_, _NAMED.rsqrt_, _NAMED.sigmoid_, _NAMED.sin_, _NAMED.sqrt_, _NAMED.square_,
+    _NAMED.tanh_,
 )  # fmt: skip
 
 __all__ = [

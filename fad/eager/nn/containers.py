@@ -23,7 +23,8 @@ class _Numbered(Module):
 
     def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
-            return type(self)(*self._items()[i]) if isinstance(self, Sequential) else type(self)(self._items()[i])
+            kind: Any = type(self)
+            return kind(*self._items()[i]) if isinstance(self, Sequential) else kind(self._items()[i])
         return self._items()[i]
 
     def __setitem__(self, i: int, module: Module) -> None:

@@ -244,7 +244,7 @@ def scaled_dot_product_attention(
 
     Each weight is dropped with the probability `dropout_p`, whether a module trains or not.
     """
-    options = {"is_causal": is_causal}
+    options: dict[str, Any] = {"is_causal": is_causal}
     if dropout_p:
         options |= {"dropout_p": dropout_p, "dropout_key": drawn_key()}
     return composite(

@@ -161,7 +161,12 @@ globals()["Dropout"].forward = lambda self, input: F.dropout(input, self.core.p,
 def _over_an_axis(title: str, function: Callable) -> None:
     """Let a layer over an axis find the axis as the function does, where none is given."""
     layer = globals()[title]
-    layer.__init__ = lambda self, dim=None: (Layer.__init__(self), self.__dict__.update(dim=dim))[0]
+
+    def start(self: Any, dim: Any = None) -> None:
+        Layer.__init__(self)
+        self.__dict__.update(dim=dim)
+
+    layer.__init__ = start
     layer.forward = lambda self, input: function(input, self.dim)
     layer.extra_repr = lambda self: f"dim={self.dim}"
 

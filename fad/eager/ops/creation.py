@@ -11,7 +11,7 @@ from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
 from fad.eager.ops.operators import convert
 from fad.eager.rng import generator
-from fad.eager.tensor import Tensor, float32, int64, wrap
+from fad.eager.tensor import Tensor, add_methods, float32, int64, wrap
 
 _default = [float32]
 
@@ -146,9 +146,8 @@ def linspace(
 
 def logspace(start: float, end: float, steps: int, base: float = 10.0, **options: Any) -> Tensor:
     """Return numbers evenly spaced on a logarithmic scale."""
-    return _finish(
-        np.logspace(start, end, steps, base=base), options.get("dtype") or _default[0], options.get("requires_grad")
-    )
+    x = np.logspace(start, end, steps, base=base)
+    return _finish(x, options.get("dtype") or _default[0], options.get("requires_grad", False))
 
 
 def arange(
@@ -238,10 +237,13 @@ def _put(self: Tensor, x: Any) -> Tensor:
     return self.copy_(Tensor(np.asarray(x).astype(self.dtype)))
 
 
-Tensor.uniform_ = lambda self, a=0.0, b=1.0: _put(self, generator().uniform(a, b, self.value.shape))
-Tensor.normal_ = lambda self, mean=0.0, std=1.0: _put(self, generator().normal(mean, std, self.value.shape))
-Tensor.bernoulli_ = lambda self, p=0.5: _put(self, generator().random(self.value.shape) < p)
-Tensor.multinomial, Tensor.bernoulli = multinomial, bernoulli
+add_methods(
+    uniform_=lambda self, a=0.0, b=1.0: _put(self, generator().uniform(a, b, self.value.shape)),
+    normal_=lambda self, mean=0.0, std=1.0: _put(self, generator().normal(mean, std, self.value.shape)),
+    bernoulli_=lambda self, p=0.5: _put(self, generator().random(self.value.shape) < p),
+    multinomial=multinomial,
+    bernoulli=bernoulli,
+)
 
 
 def _new(make: Callable) -> Callable:
@@ -252,8 +254,13 @@ def _new(make: Callable) -> Callable:
     return method
 
 
-Tensor.new_zeros, Tensor.new_ones, Tensor.new_empty = _new(zeros), _new(ones), _new(empty)
-Tensor.new_full, Tensor.new_tensor = _new(full), _new(tensor)
+add_methods(
+    new_zeros=_new(zeros),
+    new_ones=_new(ones),
+    new_empty=_new(empty),
+    new_full=_new(full),
+    new_tensor=_new(tensor),
+)
 
 __all__ = [
     "arange", "as_tensor", "bernoulli", "empty", "empty_like", "eye", "from_numpy", "full", "full_like",

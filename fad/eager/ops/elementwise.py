@@ -194,7 +194,8 @@ def floor_divide(input: Any, other: Any) -> Tensor:
 
 
 def _double(x: Any) -> Any:
-    return float(x) if np.isscalar(x) else x.astype("float64")
+    number = np.isscalar(x)
+    return float(x) if number else x.astype("float64")
 
 
 def _choose(greater: bool) -> Callable:

@@ -272,7 +272,7 @@ from fad.eager.ops.sorting import (
 from fad.eager.ops.special import (
     special,
 )  # fmt: skip
-from fad.eager.tensor import Tensor
+from fad.eager.tensor import Tensor, add_methods
 
 _METHODS = [
     "sin", "cos", "tan", "exp", "log", "log2", "log10", "log1p", "expm1", "exp2", "sqrt", "tanh", "sinh", "cosh",
@@ -297,26 +297,33 @@ _METHODS = [
 ]  # fmt: skip
 for _name in _METHODS:
     setattr(Tensor, _name, globals()[_name])
-Tensor.round = round_to
-Tensor.absolute = abs
-Tensor.float, Tensor.double, Tensor.long, Tensor.int, Tensor.bool, Tensor.half = map(
-    conversion_to, ("float32", "float64", "int64", "int32", "bool", "float16")
+add_methods(round=round_to, absolute=abs)
+add_methods(
+    float=conversion_to("float32"),
+    double=conversion_to("float64"),
+    long=conversion_to("int64"),
+    int=conversion_to("int32"),
+    bool=conversion_to("bool"),
+    half=conversion_to("float16"),
+    type=lambda self, dtype=None: dtype_name(self.dtype) if dtype is None else convert(self, np.dtype(dtype)),
+    cpu=lambda self: self,
+    contiguous=contiguous,
+    __pos__=lambda self: self,
+    type_as=lambda self, other: convert(self, other.dtype),
+    size=lambda self, dim=None: self.shape if dim is None else self.shape[dim],
+    dim=lambda self: self.ndim,
+    ndimension=lambda self: self.ndim,
+    numel=lambda self: self.value.size,
+    nelement=lambda self: self.value.size,
+    is_floating_point=lambda self: self.dtype.kind == "f",
+    is_complex=lambda self: self.dtype.kind == "c",
+    is_contiguous=lambda self: self.value.flags.c_contiguous,
+    element_size=lambda self: self.dtype.itemsize,
+    data_ptr=lambda self: self.detach().value.ctypes.data,
+    real=property(real),
+    imag=property(imag),
+    polygamma=lambda self, n: polygamma(n, self),
 )
-Tensor.type = lambda self, dtype=None: dtype_name(self.dtype) if dtype is None else convert(self, np.dtype(dtype))
-Tensor.cpu = lambda self: self
-Tensor.contiguous = contiguous
-Tensor.__pos__ = lambda self: self
-Tensor.type_as = lambda self, other: convert(self, other.dtype)
-Tensor.size = lambda self, dim=None: self.shape if dim is None else self.shape[dim]
-Tensor.dim = Tensor.ndimension = lambda self: self.ndim
-Tensor.numel = Tensor.nelement = lambda self: self.value.size
-Tensor.is_floating_point = lambda self: self.dtype.kind == "f"
-Tensor.is_complex = lambda self: self.dtype.kind == "c"
-Tensor.is_contiguous = lambda self: self.value.flags.c_contiguous
-Tensor.element_size = lambda self: self.dtype.itemsize
-Tensor.data_ptr = lambda self: self.detach().value.ctypes.data
-Tensor.real, Tensor.imag = property(real), property(imag)
-Tensor.polygamma = lambda self, n: polygamma(n, self)
 
 # What `fad.eager` has under the same names, besides what it imports one by one.
 __all__ = [  # noqa: RUF022

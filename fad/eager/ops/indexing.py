@@ -23,7 +23,8 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
             f"masked_fill puts one value everywhere, and was given a tensor of shape {tuple(value.shape)}: "
             "torch.where(mask, value, x) chooses element by element"
         )
-    return composite("MaskedFillBackward0", lambda x, m, v: np.where(m, v, x).astype(x.dtype), input, mask, value)
+    choose: Any = np.where
+    return composite("MaskedFillBackward0", lambda x, m, v: choose(m, v, x).astype(x.dtype), input, mask, value)
 
 
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:

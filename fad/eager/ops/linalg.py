@@ -45,7 +45,7 @@ trace = as_node("trace", np.trace)
 cdist = as_node("cdist", lambda x, y, p=2.0: np.linalg.norm(x[..., :, None, :] - y[..., None, :, :], p, axis=-1))
 tensordot = as_node("tensordot", lambda a, b, dims=2: np.tensordot(a, b, dims))
 dist = as_node("dist", lambda x, y, p=2.0: np.linalg.norm((x - y).reshape(-1), p))
-_LINALG = {
+_LINALG: dict[str, Any] = {
     "cholesky": np.linalg.cholesky, "cond": np.linalg.cond, "det": np.linalg.det, "eigvalsh": np.linalg.eigvalsh,
     "inv": np.linalg.inv, "matrix_power": np.linalg.matrix_power, "norm": np.linalg.norm, "pinv": np.linalg.pinv,
     "qr": np.linalg.qr, "slogdet": np.linalg.slogdet, "solve": np.linalg.solve,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends.counterparts import with_notes
 from fad.eager.core.composite import of_tensors
 from fad.eager.ops.shaping import reshape
 from fad.eager.tensor import Tensor, wrap
@@ -25,8 +26,8 @@ def of_numbers(fun: Callable, always: bool = False) -> Callable:
         return _as_numbers(fun(reshape(input, 1), *args, **kwargs))
 
     call.__name__ = call.__qualname__ = fun.__name__
-    call.__doc__, call.__wrapped__ = fun.__doc__, fun  # its signature is that of `fun`
-    return call
+    call.__doc__ = fun.__doc__
+    return with_notes(call, __wrapped__=fun)  # its signature is that of `fun`
 
 
 def _as_numbers(y: Any) -> Any:

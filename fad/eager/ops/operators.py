@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from sys import _getframe
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from fad import profiler
+from fad.backends.counterparts import with_notes
 from fad.core.archetypes import BINARY_METHODS, COMPARISON_METHODS, UNARY_METHODS
 from fad.core.primitive import REGISTRY, Binary, Primitive, Unary
 from fad.core.tracer import Tracer, bind
 from fad.eager.core.engine import apply
 from fad.eager.core.mode import is_recording
 from fad.eager.core.records import BOTH, ONE, UNARY, births, name_user_line
-from fad.eager.tensor import BY_PRIMITIVE, Parameter, Tensor, float32
+from fad.eager.tensor import BY_PRIMITIVE, Parameter, Tensor, add_methods, float32
 from fad.errors import ShapeMismatchError
 from fad.nn import fused as _  # noqa: F401  (its elementwise operations are among those installed below)
 from fad.ops import contraction
@@ -60,7 +61,8 @@ def common_dtype(x: Any, y: Any) -> np.dtype:
     if isinstance(winner, Tensor):
         return winner.dtype
     other = x if winner is y else y
-    return {2: float32, 1: np.dtype("int64"), 0: np.dtype(bool)}.get(max(a, b)) or np.result_type(
+    defaults: dict[int, np.dtype] = {2: float32, 1: np.dtype("int64"), 0: np.dtype(bool)}
+    return defaults.get(max(a, b)) or np.result_type(
         other.dtype, np.complex64
     )
 
@@ -120,7 +122,7 @@ backwards_of: dict[Primitive, Callable] = {}
 
 def unary(prim: Primitive) -> Callable:
     """Return the function on tensors that runs an elementwise operation of one operand."""
-    forward, partial = prim.forward, prim.partials[0]
+    forward, (partial,) = prim.forward, cast(tuple, prim.partials)
     kept_y, kept_x = prim.keep[0]
 
     def swap(new):
@@ -153,7 +155,7 @@ _KEEPS_INTEGERS = {"negative", "absolute", "positive", "square", "sign", "conjug
 
 
 def _untrack(prim: Primitive, v: Any) -> Tensor:
-    if v.dtype.kind in "biu" and prim.partials[0] is not None and prim.name not in _KEEPS_INTEGERS:
+    if v.dtype.kind in "biu" and prim.partials != (None,) and prim.name not in _KEEPS_INTEGERS:
         v = v.astype(float32)
     return Tensor(bind(prim, v))
 
@@ -161,7 +163,7 @@ def _untrack(prim: Primitive, v: Any) -> Tensor:
 def binary(prim: Primitive) -> tuple[Callable, Callable]:
     """Return the function that runs an elementwise operation of two operands, and the one for ``__rmul__``."""
     forward = prim.forward
-    px, py = prim.partials
+    px, py = cast(tuple, prim.partials)
     (zx, ax, bx), (zy, ay, by) = prim.keep[:2]
     kept_z, kept_a, kept_b = zx or zy, ax or ay, bx or by
 
@@ -285,8 +287,7 @@ def matmul(x, y):
 
 
 BY_PRIMITIVE[contraction.matmul] = matmul
-Tensor.__matmul__ = matmul
-Tensor.__rmatmul__ = lambda y, x: matmul(x, y)
+add_methods(__matmul__=matmul, __rmatmul__=lambda y, x: matmul(x, y))
 
 
 def of_ranks(fun: Callable, *ranks: int | None) -> Callable:
@@ -304,8 +305,8 @@ def of_ranks(fun: Callable, *ranks: int | None) -> Callable:
         return fun(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = fun.__name__
-    call.__doc__, call.__wrapped__ = fun.__doc__, fun  # its signature is that of `fun`
-    return call
+    call.__doc__ = fun.__doc__
+    return with_notes(call, __wrapped__=fun)  # its signature is that of `fun`
 
 
 def _product(name: str, *ranks: int) -> Callable:

@@ -96,7 +96,8 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False) 
     if p in ("fro", 2, 2.0, None):
         fun = lambda x: np.linalg.norm(x if dim is not None else x.reshape(-1), axis=dim, keepdims=keepdim)
     elif p in (1, float("inf"), -float("inf")):
-        how = {1: np.sum, float("inf"): np.max}.get(p, np.min)
+        norms: dict[float, Callable] = {1: np.sum, float("inf"): np.max}
+        how = norms.get(p, np.min)
         fun = lambda x: how(np.abs(x), axis=dim, keepdims=keepdim)
     else:
         fun = lambda x: np.sum(np.abs(x) ** p, axis=dim, keepdims=keepdim) ** (1.0 / p)

@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from fad.eager.core.composite import composite
 from fad.eager.core.views import above, note_view
 from fad.eager.ops.operators import run
-from fad.eager.tensor import Tensor, memory
+from fad.eager.tensor import Tensor, add_methods, memory
 from fad.errors import ShapeMismatchError
 from fad.ops.indexing import getitem_p, is_basic, split_index
 from fad.ops.structural import (
@@ -275,7 +275,7 @@ def plain_index(index: Any) -> Any:
     return index.value if isinstance(index, Tensor) else index
 
 
-Tensor.__getitem__ = _getitem
+add_methods(__getitem__=_getitem)
 
 
 def view(self: Tensor, *shape: Any) -> Tensor:
@@ -296,10 +296,14 @@ def view(self: Tensor, *shape: Any) -> Tensor:
 for _function in (reshape, flatten, permute, transpose, t, squeeze, unsqueeze, expand, repeat, split, chunk, unbind,
                   movedim, narrow, diagonal, unfold, view):  # fmt: skip
     setattr(Tensor, _function.__name__, _function)
-Tensor.swapaxes = Tensor.swapdims = swapaxes = swapdims = transpose
-Tensor.ravel = lambda self: reshape(self, -1)
-Tensor.T = property(lambda self: permute(self, tuple(range(self.ndim))[::-1]))
-Tensor.mT = property(lambda self: transpose(self, -1, -2))
-Tensor.view_as = lambda self, other: view(self, *other.shape)
-Tensor.reshape_as = lambda self, other: reshape(self, *other.shape)
-Tensor.expand_as = lambda self, other: expand(self, *other.shape)
+swapaxes = swapdims = transpose
+add_methods(
+    swapaxes=transpose,
+    swapdims=transpose,
+    ravel=lambda self: reshape(self, -1),
+    T=property(lambda self: permute(self, tuple(range(self.ndim))[::-1])),
+    mT=property(lambda self: transpose(self, -1, -2)),
+    view_as=lambda self, other: view(self, *other.shape),
+    reshape_as=lambda self, other: reshape(self, *other.shape),
+    expand_as=lambda self, other: expand(self, *other.shape),
+)

@@ -46,7 +46,7 @@ class Optimizer:
     """
 
     def __init__(self, params: Any, defaults: dict[str, Any]):
-        given = [params] if isinstance(params, Tensor) else list(params)
+        given: list[Any] = [params] if isinstance(params, Tensor) else list(params)
         given = [p[1] if isinstance(p, tuple) else p for p in given]  # as named_parameters() gives them
         if not given:
             raise ValueError("the optimiser got an empty list of parameters")

@@ -100,7 +100,7 @@ def _pull_back_jvp(tangents, z, xs, params):
     return 0.5 * (d + h(d))
 
 
-_pull_back_p = Primitive(
+_pull_back_p: Primitive = Primitive(
     "cholesky_pullback",
     _pull_back,
     jvp=_pull_back_jvp,
@@ -113,7 +113,7 @@ def _cholesky_vjp(ct, y, a):
     return bind(_pull_back_p, ct, y)
 
 
-_cholesky_rule_p = Primitive(
+_cholesky_rule_p: Primitive = Primitive(
     "cholesky_rule",
     _factor,
     jvp=_cholesky_jvp,
@@ -122,7 +122,7 @@ _cholesky_rule_p = Primitive(
     refuses="indefinite", mixes=2,
 )
 # The rule is for the eager tape, which records operations one by one.
-cholesky_p = Primitive(
+cholesky_p: Primitive = Primitive(
     "cholesky_of",
     _factor,
     jvp=lambda tangents, y, xs, params: _cholesky_jvp([0.5 * (tangents[0] + h(tangents[0]))], y, xs, params),
@@ -219,7 +219,7 @@ def _skew_transpose(g):
     return low + (1j * diagonal(g).imag)[..., None] * eye_like(g, g.shape[-1])
 
 
-_qr_rule_p = Primitive(
+_qr_rule_p: Primitive = Primitive(
     "qr_rule",
     lambda a: tuple(np.linalg.qr(a)),
     jvp=_qr_jvp,
@@ -231,7 +231,7 @@ _qr_rule_p = Primitive(
 
 
 # The rest of a unitary matrix, given some of its columns: any orthonormal basis, moved as little as possible.
-_rest_p = Primitive(
+_rest_p: Primitive = Primitive(
     "rest_of_unitary",
     lambda q, rest: rest,
     jvp=lambda tangents, y, xs, params: -(xs[0] @ (h(tangents[0]) @ y)),
@@ -249,7 +249,7 @@ def _complete(a):
     return (np.linalg.qr(a, "complete")[0][..., min(a.shape[-2:]) :],)
 
 
-_qr_rest_p = make_known("qr_rest", _complete, batch_stacks(lambda: _qr_rest_p))
+_qr_rest_p: Primitive = make_known("qr_rest", _complete, batch_stacks(lambda: _qr_rest_p))
 
 
 def _qr_differentiated(a, *, mode):
@@ -281,7 +281,7 @@ def _qr_direct_jvp(tangents, y, xs, params):
     return dq, dr
 
 
-qr_p = Primitive(
+qr_p: Primitive = Primitive(
     "qr_of",
     lambda a, *, mode: tuple(np.linalg.qr(a, mode)),
     jvp=_qr_direct_jvp,

@@ -58,7 +58,7 @@ def _eigh_vjp(ct, y, *xs):
     return conj(v) @ p @ t(v)
 
 
-eigh_rule_p = Primitive(
+eigh_rule_p: Primitive = Primitive(
     "eigh_rule",
     lambda a, w, v: (w, v),
     jvp=_eigh_jvp,
@@ -68,7 +68,7 @@ eigh_rule_p = Primitive(
     multi=True,
     mixes=2,
 )
-_eigh_known_p = make_known(
+_eigh_known_p: Primitive = make_known(
     "eigh_known", lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)), batch_stacks(lambda: _eigh_known_p)
 )
 
@@ -84,7 +84,7 @@ def _eigh_direct_jvp(tangents, y, xs, params):
 
 
 # The rule is for the eager tape, which records operations one by one.
-eigh_p = Primitive(
+eigh_p: Primitive = Primitive(
     "eigh_of",
     lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)),
     jvp=_eigh_direct_jvp,
@@ -111,7 +111,7 @@ def _hermitian_samples(s):
 
 # The vectors of a Hermitian matrix may be turned in the complex plane, and differences leave the Hermitian matrices:
 # so both are compared on functions of the matrix, in tests/ops/test_linalg_eigen.py.
-_GAUGE = dict(numerical=False, gauge="the phases of the vectors, and the triangle that is read")
+_GAUGE: dict[str, Any] = dict(numerical=False, gauge="the phases of the vectors, and the triangle that is read")
 
 
 @public(np.linalg.eigh, samples=_hermitian_samples, **_GAUGE)
@@ -149,7 +149,7 @@ def _largest(v):
     return np.where(size == size.max(-2, keepdims=True), 1.0, 0.0)
 
 
-_largest_p = Primitive(
+_largest_p: Primitive = Primitive(
     "largest_component", _largest, flat=True, batch=lambda size, batched, xs, params: bind(_largest_p, xs[0])
 )
 
@@ -171,7 +171,7 @@ def _eig_jvp(tangents, y, xs, params):
     return diagonal(p), dv - v * _normalization(v, dv)
 
 
-_eig_rule_p = Primitive(
+_eig_rule_p: Primitive = Primitive(
     "eig_rule",
     lambda a, w, v: (w, v),
     jvp=_eig_jvp,
@@ -208,8 +208,8 @@ def _eig_direct_jvp(tangents, y, xs, params):
 
 def general(name: str, decompose: Callable) -> Primitive:
     """Make the operation that finds eigenvalues and vectors of length 1, with their largest component real."""
-    known_p = make_known(f"{name}_known", decompose, batch_stacks(lambda: known_p), kind_varies=True)
-    prim = Primitive(
+    known_p: Primitive = make_known(f"{name}_known", decompose, batch_stacks(lambda: known_p), kind_varies=True)
+    prim: Primitive = Primitive(
         f"{name}_of",
         decompose,
         jvp=_eig_direct_jvp,

@@ -7,6 +7,7 @@ import functools
 import numpy as np
 
 from fad.backends import like
+from fad.backends.counterparts import with_notes
 from fad.core.archetypes import cast
 from fad.core.primitive import Primitive, public
 from fad.core.samples import call
@@ -80,7 +81,7 @@ def _svd_vjp(ct, y, *xs):
     return c
 
 
-_svd_rule_p = Primitive(
+_svd_rule_p: Primitive = Primitive(
     "svd_rule",
     lambda a, u, s, vh: (u, s, vh),
     jvp=_svd_jvp,
@@ -90,7 +91,7 @@ _svd_rule_p = Primitive(
     multi=True,
     mixes=2,
 )
-_svd_known_p = make_known(
+_svd_known_p: Primitive = make_known(
     "svd_known", lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full)), batch_stacks(lambda: _svd_known_p)
 )
 
@@ -121,7 +122,7 @@ def _with_rest_tangent(du, u, k):
 
 
 # The rule is for the eager tape, which records operations one by one.
-svd_p = Primitive(
+svd_p: Primitive = Primitive(
     "svd_of",
     lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full)),
     jvp=_svd_direct_jvp,
@@ -224,7 +225,7 @@ def _pinv(a, cutoff):
     return t(vh) @ (inverse[..., None] * t(u))
 
 
-_pinv.host = np.linalg.pinv
+with_notes(_pinv, host=np.linalg.pinv)
 
 pinv_p = Primitive(
     "pseudoinverse", _pinv, jvp=_pinv_jvp, vjp=(_pinv_vjp, None), batch=_pinv_batch, refuses="infinite"
@@ -355,6 +356,8 @@ def cond(x, p=None):
     np.float64(2.0)
     """
     x = as_array(x)
+    if x.ndim > 1 and 0 in x.shape[-2:]:
+        raise np.linalg.LinAlgError("cond is not defined on empty arrays")
     if p in (None, 2, -2):
         s = np.linalg.svd(x, compute_uv=False)
         y = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]

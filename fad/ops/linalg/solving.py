@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like
+from fad.backends.counterparts import with_notes
 from fad.core.archetypes import align, cast, fit
 from fad.core.limits import line
 from fad.core.primitive import Primitive, public
@@ -40,7 +41,7 @@ def _solve(a, b):
     return np.linalg.solve(a, b)
 
 
-_solve.host = np.linalg.solve
+with_notes(_solve, host=np.linalg.solve)
 
 def _solve_jvp(tangents, y, xs, params):
     da, db = tangents
@@ -109,7 +110,7 @@ def solve(a, b):
 
 # --- inv -----------------------------------------------------------------------------------------------------------
 
-inv_p = Primitive(
+inv_p: Primitive = Primitive(
     "inverse",
     np.linalg.inv,
     jvp=lambda tangents, y, xs, params: -(y @ tangents[0] @ y),
@@ -146,7 +147,7 @@ def _det_vjp(ct, y, a):
     return (ct * y)[..., None, None] * t(np.linalg.inv(a))
 
 
-_det_rule_p = Primitive(
+_det_rule_p: Primitive = Primitive(
     "det_rule", np.linalg.det, jvp=_det_jvp, vjp=(_det_vjp,),
     batch=lambda size, batched, xs, params: bind(_det_rule_p, xs[0]), mixes=2,
 )  # fmt: skip
@@ -161,7 +162,7 @@ def _nearly_singular(a):
     return ((u * row(step)) @ vh).astype(a.dtype)
 
 
-_away_p = Primitive(
+_away_p: Primitive = Primitive(
     "away_from_singular", _nearly_singular, flat=True, batch=lambda size, batched, xs, params: bind(_away_p, xs[0])
 )
 
@@ -192,7 +193,7 @@ def _det_direct_jvp(tangents, y, xs, params):
     return cast(np.linalg.det(u) * np.linalg.det(vh) * np.sum(others * diagonal(inner), -1), y.dtype)
 
 
-det_p = Primitive(
+det_p: Primitive = Primitive(
     "determinant",
     np.linalg.det,
     jvp=_det_direct_jvp,
@@ -244,7 +245,7 @@ def _slogdet_vjp(ct, y, a):
         raise _of_singular(error) from None
 
 
-slogdet_p = Primitive(
+slogdet_p: Primitive = Primitive(
     "sign_and_log_of_determinant",
     lambda a: tuple(np.linalg.slogdet(a)),
     jvp=_slogdet_jvp,

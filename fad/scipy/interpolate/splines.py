@@ -100,7 +100,11 @@ class BSpline(Curve):
             points = wrap(points, start, end)
             extrapolate = False
         places = piece(self.t, points, k, _last(self.t, k, n))
-        y = _evaluate(*self._derive(nu), k - nu, places - nu, points) if nu <= k else self._nothing(points)
+        if nu <= k:
+            knots, coefficients = self._derive(nu)
+            y = _evaluate(knots, coefficients, k - nu, places - nu, points)
+        else:
+            y = self._nothing(points)
         if not extrapolate:
             outside = (points < start) | (points > end)
             y = np.where(outside.reshape(-1, *[1] * (y.ndim - 1)), np.nan, y)

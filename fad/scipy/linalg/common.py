@@ -36,7 +36,7 @@ def over_stacks(function: Callable, results: int = 1) -> Callable:
             return empty[0] if results == 1 else tuple(empty)
         if results == 1:
             return _restack(found, lead)
-        return tuple(_restack(column, lead) for column in zip(*found, strict=True))
+        return tuple(_restack(list(column), lead) for column in zip(*found, strict=True))
 
     return forward
 

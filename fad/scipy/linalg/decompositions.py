@@ -41,7 +41,7 @@ from fad.scipy.linalg.common import (
 )
 from fad.scipy.linalg.solving import pinv
 
-_GAUGE = dict(numerical=False, gauge="the phases of the vectors, and the triangle that is read")
+_GAUGE: dict[str, Any] = dict(numerical=False, gauge="the phases of the vectors, and the triangle that is read")
 
 
 def _hermitian(s, n):
@@ -61,7 +61,7 @@ def _pencil_jvp(tangents, y, xs, params):
     return dw.real if dw.dtype.kind == "c" else dw, v @ mixing
 
 
-_pencil_p = Primitive(
+_pencil_p: Primitive = Primitive(
     "eigh_pencil_rule",
     lambda a, b, w, v: (w, v),
     jvp=_pencil_jvp,
@@ -74,7 +74,9 @@ def _values_and_vectors(a, *b, lower):
     return sl.eigh(a, *b, lower=lower)
 
 
-_eigh_known_p = make_known("scipy_eigh_known", over_stacks(_values_and_vectors, 2), batch_stacks(lambda: _eigh_known_p))
+_eigh_known_p: Primitive = make_known(
+    "scipy_eigh_known", over_stacks(_values_and_vectors, 2), batch_stacks(lambda: _eigh_known_p)
+)
 
 
 def _eigh_differentiated(a, *b, lower):
@@ -84,7 +86,7 @@ def _eigh_differentiated(a, *b, lower):
     return bind(_pencil_p if b else eigh_rule_p, *operands, *part(w, v, max((a, *b), key=depth)))
 
 
-_eigh_p = Primitive(
+_eigh_p: Primitive = Primitive(
     "scipy_eigh",
     over_stacks(_values_and_vectors, 2),
     batch=batch_stacks(lambda: _eigh_p),
@@ -316,7 +318,7 @@ def _column_order(a):
     return sl.qr(a, mode="r", pivoting=True)[1] if isinstance(a, np.ndarray) else formulas.column_order(a)
 
 
-_column_order_p = Primitive(
+_column_order_p: Primitive = Primitive(
     "qr_column_order",
     _column_order,
     flat=True,

@@ -37,7 +37,7 @@ def _sylvester_vjp(k, ct, y, a, b, q):
     return back if k == 2 else -(t(y) @ back) if k else -(back @ t(y))
 
 
-_sylvester_p = Primitive(
+_sylvester_p: Primitive = Primitive(
     "sylvester",
     over_stacks(sl.solve_sylvester),
     jvp=_sylvester_jvp,
@@ -129,7 +129,7 @@ def _riccati(name: str, solver: Any, jvp: Any) -> Any:
     """Return the function of a, b, q, r that solves a Riccati equation, differentiable."""
     solve = over_stacks(solver)
     found = make_known(name + "_known", lambda *xs: (solve(*xs),), batch_stacks(lambda: found))
-    rule = Primitive(name + "_rule", lambda *xs: xs[4], jvp=jvp, batch=rule_batch(lambda: rule))
+    rule: Any = Primitive(name + "_rule", lambda *xs: xs[4], jvp=jvp, batch=rule_batch(lambda: rule))
 
     def solution(a, b, q, r):
         a, b, q, r = (inexact(as_array(x)) for x in (a, b, q, r))
@@ -155,7 +155,7 @@ def _riccati_samples(s):
 
 
 # The solution is that for the Hermitian parts of q and r, which SciPy wants to be Hermitian: no differences at others.
-_NOTES = dict(samples=_riccati_samples, numerical=False, constants=("e", "s", "balanced"))
+_NOTES: dict[str, Any] = dict(samples=_riccati_samples, numerical=False, constants=("e", "s", "balanced"))
 
 
 @scipy_function("solve_continuous_are", **_NOTES)

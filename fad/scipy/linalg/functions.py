@@ -35,7 +35,7 @@ def _directional(prim: Primitive, a: Any, e: Any, params: dict, dtype: Any) -> A
 
 def matrix_function(name: str, forward: Any, **facts: Any) -> Primitive:
     """Make a primitive of a function of matrices, from its values alone."""
-    prim = Primitive(
+    prim: Primitive = Primitive(
         name,
         over_stacks(forward),
         jvp=lambda tangents, y, xs, params: _directional(prim, xs[0], tangents[0], params, y.dtype),
@@ -144,7 +144,7 @@ def _root_vjp(ct, y, a):
     return cast(sylvester(t(y), t(y), ct), a.dtype)
 
 
-_sqrtm_p = Primitive(
+_sqrtm_p: Primitive = Primitive(
     "matrix_root",
     over_stacks(_quietly(sl.sqrtm)),
     jvp=_root_jvp,

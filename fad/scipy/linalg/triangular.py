@@ -53,7 +53,7 @@ def _vjp_right(ct, y, a, b, *, lower, unit):
     return fit(_back(ct, a, lower, unit), b.shape, b.dtype)
 
 
-triangular_p = Primitive(
+triangular_p: Primitive = Primitive(
     "triangular_solve", over_stacks(_forward), jvp=_jvp, vjp=(_vjp_matrix, _vjp_right),
     batch=batch_stacks(lambda: triangular_p), refuses="singular", mixes=2,
 )  # fmt: skip
@@ -182,7 +182,7 @@ def _lu_rule_vjp(ct, y, a, *known_factors):
 
 
 # Square matrices that need no pivoting, and their factors.
-_lu_rule_p = Primitive(
+_lu_rule_p: Primitive = Primitive(
     "lu_rule",
     lambda a, low, up: (low, up),
     jvp=_lu_rule_jvp,
@@ -197,7 +197,7 @@ def _rows_and_factors(a):
     return np.argsort(rows), rows, low, up
 
 
-_lu_known_p = make_known("lu_known", over_stacks(_rows_and_factors, 4), batch_stacks(lambda: _lu_known_p))
+_lu_known_p: Primitive = make_known("lu_known", over_stacks(_rows_and_factors, 4), batch_stacks(lambda: _lu_known_p))
 
 
 def _lu(a: Any) -> tuple:
@@ -246,7 +246,7 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False
     return p, low, up
 
 
-_pivots_p = Primitive(
+_pivots_p: Primitive = Primitive(
     "lu_pivots",
     lambda a: sl.lu_factor(a)[1] if a.ndim == 2 else np.stack([sl.lu_factor(x)[1] for x in a]),
     flat=True,

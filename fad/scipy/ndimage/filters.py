@@ -24,8 +24,10 @@ from fad.scipy.registration import registrar
 
 register_function = registrar("ndimage", order="C")
 
-MODES = {"reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
-         "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant"}  # fmt: skip
+MODES: dict[str, Any] = {
+    "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
+    "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
+}  # fmt: skip
 
 
 def beyond(x: Any, widths: list, mode: str, cval: Any) -> Any:

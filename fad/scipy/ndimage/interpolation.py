@@ -201,7 +201,7 @@ def _weights(u: Any, order: int) -> list:
         for j in range(k + 1):
             left = (u + (k - j)) * found[j - 1] if j else None
             right = ((j + 1) - u) * found[j] if j < k else None
-            total = right if left is None else left if right is None else left + right
+            total: Any = right if left is None else left if right is None else left + right
             new.append(total * (1.0 / k))
         found = new
     return found

@@ -312,7 +312,7 @@ def sosfilt_zi(sos):
 # --- forwards and backwards -----------------------------------------------------------------------------------------
 
 
-def extend(x: Any, n: int, how: str | None) -> Any:
+def extend(x: Any, n: int, how: Any) -> Any:
     """Extend the last axis by n samples on each side: "odd", "even", "constant" or "zeros"."""
     if n < 1 or how is None:
         return x
@@ -321,7 +321,8 @@ def extend(x: Any, n: int, how: str | None) -> Any:
         if n > x.shape[-1] - 1:
             raise ValueError(f"The extension length n ({n}) is too big. It must not exceed {x.shape[-1] - 1}.")
         return np.pad(x, widths, "reflect", reflect_type=how)
-    return np.pad(x, widths, {"constant": "edge", "zeros": "constant"}[how])
+    modes: dict[str, Any] = {"constant": "edge", "zeros": "constant"}
+    return np.pad(x, widths, modes[how])
 
 
 def _padding(padtype: Any, padlen: Any, x: Any, taps: int) -> int:

@@ -148,7 +148,9 @@ def _edge_fit(length: int, polyorder: int, deriv: int, delta: float) -> Any:
 
 # --- up and down ----------------------------------------------------------------------------------------------------
 
-_PADS = {"symmetric": "symmetric", "reflect": "reflect", "edge": "edge", "wrap": "wrap", "antireflect": "reflect"}
+_PADS: dict[str, Any] = {
+    "symmetric": "symmetric", "reflect": "reflect", "edge": "edge", "wrap": "wrap", "antireflect": "reflect",
+}  # fmt: skip
 
 
 def _beyond(x: Any, n: int, mode: str, cval: Any) -> Any:
@@ -157,7 +159,8 @@ def _beyond(x: Any, n: int, mode: str, cval: Any) -> Any:
     if n == 0 or mode == "constant":
         return np.pad(x, widths, constant_values=cval)
     if mode in _PADS:
-        return np.pad(x, widths, _PADS[mode], **({"reflect_type": "odd"} if mode == "antireflect" else {}))
+        more: dict[str, Any] = {"reflect_type": "odd"} if mode == "antireflect" else {}
+        return np.pad(x, widths, _PADS[mode], **more)
     if mode == "antisymmetric":
         turns = (np.arange(-n, x.shape[-1] + n) // x.shape[-1]) % 2
         return np.pad(x, widths, "symmetric") * _constant(x, 1 - 2 * turns)

@@ -7,10 +7,12 @@ so that the derivatives at 0 are right.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy.special as sc
 
+from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.errors import DerivativeError
 from fad.scipy.special import formulas
@@ -38,8 +40,8 @@ def _both(v, x, function):
 
 
 # In whole orders that are plain numbers those of real arguments are on a device too, for derivatives of j0 and i0.
-_WHOLE = dict(integers=(0,))
-jv = special(
+_WHOLE: dict[str, Any] = dict(integers=(0,))
+jv: Primitive = special(
     "jv",
     _AS_INTEGRAL,
     lambda _z, v, x: _both(v, x, jv),
@@ -118,7 +120,7 @@ kve = special(
     domain=_MODIFIED,
     complex=True,
 )
-iv = special(
+iv: Primitive = special(
     "iv",
     _iv_order,
     lambda _z, v, x: 0.5 * (iv(v - 1.0, x) + iv(v + 1.0, x)),

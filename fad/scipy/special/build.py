@@ -16,7 +16,7 @@ import numpy as np
 import scipy.special as sc
 
 from fad.backends import backend_of, host, like
-from fad.backends.counterparts import scipy_function
+from fad.backends.counterparts import scipy_function, with_notes
 from fad.core.archetypes import align, elementwise, fit, parameters, spread
 from fad.core.primitive import Nary, answer, register
 from fad.core.samples import call
@@ -63,8 +63,7 @@ def _at_home(numpy: Callable, elsewhere: Callable) -> Callable:
         home = backend_of(*xs).name == "numpy"
         return numpy(*xs, **options) if home else elsewhere(*xs, **options)
 
-    forward.host = numpy  # for `fad.source`
-    return forward
+    return with_notes(forward, host=numpy)  # for `fad.source`
 
 
 def special_multi(
@@ -104,7 +103,7 @@ def special_multi(
                 total = ct * d if total is None else total + ct * d
         return fit(total, xs[k].shape, xs[k].dtype)
 
-    kind = dict(multi=True, skips_unread=True, numpy=(numpy,), archetype="special")
+    kind: dict[str, Any] = dict(multi=True, skips_unread=True, numpy=(numpy,), archetype="special")
     prim = Nary(f"special.{name}", forward, jvp=push, vjp=pull, **kind, **slots)
     prim.batch = lambda size, batched, xs, params: prim(*align(batched, xs))
     prim.order, prim.declared = order, partials
@@ -120,8 +119,7 @@ def _refusal(name: str, k: int, arity: int, reason: str) -> Callable:
             "Keep that argument constant (fad.stop_gradient), or give the function a rule with fad.custom_jvp"
         )
 
-    refuse.parameters = ("_z", *[f"_x{i}" for i in range(arity)])
-    return refuse
+    return with_notes(refuse, parameters=("_z", *[f"_x{i}" for i in range(arity)]))
 
 
 def _of_arrays(partial: Callable | None, arity: int, integers: tuple) -> Callable | None:
@@ -136,9 +134,7 @@ def _of_arrays(partial: Callable | None, arity: int, integers: tuple) -> Callabl
         return _narrow(d, z.dtype)
 
     names = [f"x{i}" if seen[i + 1] else f"_x{i}" for i in range(arity)]
-    convert.written = partial
-    convert.parameters = ("z", *names)
-    return convert
+    return with_notes(convert, written=partial, parameters=("z", *names))
 
 
 def _narrow(d: Any, dtype: np.dtype) -> Any:
@@ -179,9 +175,7 @@ def through(function: Callable, k: int) -> Callable:
         x = xs[k] if type(xs[k]) is not np.ndarray or xs[k].dtype.kind in "fc" else xs[k].astype(float)
         return jvp(along, (x,), (np.ones_like(x),))[1]
 
-    partial.derives = function, k
-    partial.parameters = ("z", *[f"x{i}" for i in range(arity)])
-    return partial
+    return with_notes(partial, derives=(function, k), parameters=("z", *[f"x{i}" for i in range(arity)]))
 
 
 def chain(function: Callable) -> tuple:
@@ -223,9 +217,8 @@ def _implicit(own: Callable, slope: Callable, places: list, solved: int, is_valu
         at_end = (z <= 1e-99) | (z >= 1e10)
         return np.where(at_end & (np.abs(bounded(*point) - p) > 1e-7), 0.0, d)
 
-    partial.written = "by the implicit function theorem, from the partial derivatives of the function it inverts"
-    partial.parameters = ("z", *[f"x{i}" for i in range(len(places))])
-    return partial
+    written = "by the implicit function theorem, from the partial derivatives of the function it inverts"
+    return with_notes(partial, written=written, parameters=("z", *[f"x{i}" for i in range(len(places))]))
 
 
 # --- small tools of rules -------------------------------------------------------------------------------------------
@@ -234,7 +227,7 @@ def _implicit(own: Callable, slope: Callable, places: list, solved: int, is_valu
 def draw_samples(s: Any, *domains: tuple) -> list:
     """Draw samples for an operation of many operands: alike, broadcast, scalar, and each a Python number once."""
     n = len(domains)
-    shapes = [[(3, 4)] * n, [()] * n, [(3, 1), (4,), *[()] * (n - 2)]]
+    shapes: list[list[tuple]] = [[(3, 4)] * n, [()] * n, [(3, 1), (4,), *[()] * (n - 2)]]
     calls = [[s.real(*d, low=a, high=b) for d, (a, b) in zip(ds, domains, strict=True)] for ds in shapes]
     for k, (a, b) in enumerate(domains):
         args = [s.real(3, low=low, high=high) for low, high in domains]

@@ -7,6 +7,7 @@ and the implicit function theorem those of the inverses. A count that SciPy roun
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy.special as sc
@@ -204,7 +205,7 @@ def _smirnov_slope(_p, n, d):
 
 
 # SciPy keeps the density of Smirnov's one-sided statistic for itself; where it is not found, there is no derivative.
-_smirnov_density = getattr(sc._ufuncs, "_smirnovp", None)
+_smirnov_density: Any = getattr(sc._ufuncs, "_smirnovp", None)
 _SIZE = "a sample size, which is an integer"
 if _smirnov_density is not None:
     special(

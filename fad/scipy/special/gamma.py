@@ -8,6 +8,7 @@ import numpy as np
 import scipy.special as sc
 
 from fad.backends.counterparts import scipy_function
+from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.scipy.special import formulas
 from fad.scipy.special.build import inverse, number, special, strong
@@ -88,7 +89,7 @@ def _polygamma_forward(n, x):
     return np.select([n == k for k in orders], [_polygamma_forward(int(k), x) for k in orders])
 
 
-polygamma_p = special(
+polygamma_p: Primitive = special(
     "polygamma",
     "an integer order",
     lambda _z, n, x: polygamma_p(n + 1, x),
@@ -383,7 +384,7 @@ def _riemann_slope(_z, s):
     return jvp(_riemann, (s,), (np.ones_like(s),))[1]
 
 
-_hurwitz_p = special(
+_hurwitz_p: Primitive = special(
     "zeta",
     _zeta_order,
     lambda _z, s, q: -s * _hurwitz_p(s + 1.0, q),

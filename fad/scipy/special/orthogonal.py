@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.special as sc
 
+from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.scipy.special import formulas
 from fad.scipy.special.build import choose, previous, special, strong
@@ -60,24 +61,24 @@ eval_jacobi = _polynomial("eval_jacobi", lambda _z, n, a, b, x: _jacobi(n, a, b,
 eval_legendre = _polynomial("eval_legendre", lambda _z, n, x: _jacobi(n, _like(x), _like(x), x))
 eval_gegenbauer = _polynomial("eval_gegenbauer", lambda _z, n, a, x: _gegenbauer(n, a, x), parameters=(1.3,))
 eval_chebyt = _polynomial("eval_chebyt", lambda _z, n, x: n * eval_chebyu(previous(n), x))
-eval_chebyu = _polynomial("eval_chebyu", lambda _z, n, x: _gegenbauer(n, 1.0 + _like(x), x))
+eval_chebyu: Primitive = _polynomial("eval_chebyu", lambda _z, n, x: _gegenbauer(n, 1.0 + _like(x), x))
 eval_chebyc = _polynomial("eval_chebyc", lambda _z, n, x: n * eval_chebys(previous(n), x))
-eval_chebys = _polynomial("eval_chebys", lambda _z, n, x: 0.5 * _gegenbauer(n, 1.0 + _like(x), 0.5 * x))
+eval_chebys: Primitive = _polynomial("eval_chebys", lambda _z, n, x: 0.5 * _gegenbauer(n, 1.0 + _like(x), 0.5 * x))
 eval_sh_legendre = _polynomial(
     "eval_sh_legendre", lambda _z, n, x: 2.0 * _jacobi(n, _like(x), _like(x), 2.0 * x - 1.0), 0.1, 0.9
 )
 eval_sh_chebyt = _polynomial("eval_sh_chebyt", lambda _z, n, x: 2.0 * n * eval_sh_chebyu(previous(n), x), 0.1, 0.9)
-eval_sh_chebyu = _polynomial(
+eval_sh_chebyu: Primitive = _polynomial(
     "eval_sh_chebyu", lambda _z, n, x: 2.0 * _gegenbauer(n, 1.0 + _like(x), 2.0 * x - 1.0), 0.1, 0.9
 )
-eval_sh_jacobi = _polynomial(
+eval_sh_jacobi: Primitive = _polynomial(
     "eval_sh_jacobi",
     lambda _z, n, p, q, x: n * eval_sh_jacobi(previous(n), p + 2.0, q + 1.0, x),
     0.1,
     0.9,
     (2.5, 1.5),
 )
-eval_genlaguerre = _polynomial(
+eval_genlaguerre: Primitive = _polynomial(
     "eval_genlaguerre",
     lambda _z, n, a, x: -_unless_constant(n, eval_genlaguerre(previous(n), a + 1.0, x)),
     0.2,
@@ -90,8 +91,12 @@ eval_laguerre = _polynomial(
     0.2,
     3.0,
 )
-eval_hermite = _polynomial("eval_hermite", lambda _z, n, x: 2.0 * n * eval_hermite(previous(n), x), complex=False)
-eval_hermitenorm = _polynomial("eval_hermitenorm", lambda _z, n, x: n * eval_hermitenorm(previous(n), x), complex=False)
+eval_hermite: Primitive = _polynomial(
+    "eval_hermite", lambda _z, n, x: 2.0 * n * eval_hermite(previous(n), x), complex=False
+)
+eval_hermitenorm: Primitive = _polynomial(
+    "eval_hermitenorm", lambda _z, n, x: n * eval_hermitenorm(previous(n), x), complex=False
+)
 
 
 def _lpmv(z, m, v, x):

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.special as sc
 
 from fad.backends import backend_of, like
+from fad.backends.counterparts import with_notes
 from fad.core.archetypes import align, fit, spread
 from fad.core.primitive import Primitive, register
 from fad.core.samples import call
@@ -50,8 +51,7 @@ def in_chunks(function: Any, nodes: int) -> Any:
         parts = [function(*[x[i : i + step] for x in flat], **params) for i in range(0, flat[0].size, step)]
         return np.concatenate(parts).reshape(xs[0].shape)
 
-    run.host = function  # for `fad.source`, whose readers have no such arrays
-    return run
+    return with_notes(run, host=function)  # for `fad.source`, whose readers have no such arrays
 
 
 def _scale(a):

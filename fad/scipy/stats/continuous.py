@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy.special as sc
@@ -92,7 +93,7 @@ gumbel_l = Continuous(
 
 # --- on the half line -----------------------------------------------------------------------------------------------
 
-_HALF_LINE = {"support": (0.0, math.inf), "points": (0.6, 3.0)}
+_HALF_LINE: dict[str, Any] = {"support": (0.0, math.inf), "points": (0.6, 3.0)}
 expon = Continuous(
     "expon",
     (),
@@ -221,7 +222,7 @@ pareto = Continuous(
 
 # --- on an interval -------------------------------------------------------------------------------------------------
 
-_INTERVAL = {"support": (0.0, 1.0), "points": (0.2, 0.75)}
+_INTERVAL: dict[str, Any] = {"support": (0.0, 1.0), "points": (0.2, 0.75)}
 uniform = Continuous(
     "uniform",
     (),

@@ -29,7 +29,7 @@ from fad.compile.codegen.nests.values import (
     whole,
 )
 from fad.compile.codegen.nests.writer import Number, TooMuch, Writer
-from fad.compile.ir.types import BYTES, I64, LLVM_TYPE
+from fad.compile.ir.types import BYTES, I64, INTEGERS, LLVM_TYPE
 from fad.compile.passes.constants import as_uniform
 from fad.compile.schedule.inplace_updates import schedule_updates
 from fad.core.graph import Equation, Graph
@@ -94,8 +94,9 @@ def llvm_type(dtype: Any) -> str:
 
 def note_integers(place: Stored, c: np.ndarray) -> None:
     """Note what is known of an array of constant integers."""
-    if place.t == I64 and c.size:
+    if place.t in INTEGERS and c.size:
         place.bounds = (int(c.min()), int(c.max()))
+    if place.t == I64 and c.size:
         step = int(c[1] - c[0]) if c.ndim == 1 and c.size > 1 else 1
         if c.ndim == 1 and step and np.array_equal(c, c[0] + step * np.arange(c.size)):
             place.first, place.step = int(c[0]), step

@@ -16,6 +16,7 @@ from fad.compile.codegen.nests.emitters import emit_operation
 from fad.compile.codegen.nests.values import Buffer, Computed, Stored, Value, contiguous, make_view, shape_of
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.types import BOOL, BYTES, I64
+from fad.compile.schedule.inplace_updates import updated_by
 from fad.control_flow.loop_layout import GUESSED_STEPS, Loop, Outputs
 from fad.core.graph import Equation, Graph, has_effects
 from fad.ops.contraction import matmul
@@ -341,6 +342,20 @@ def _row_of(w: Writer, stack: Stored, row: Index) -> Stored:
 # --- branches ---------------------------------------------------------------------------------------------------------
 
 
+def _orders(body: Body, eq: Equation) -> tuple[dict[int, int], list[Order]]:
+    """Return the results of a branch that are made in the place of an operand, each with it, and its ways in order."""
+    over, branches = body.order.over, eq.params["branches"]
+    taken = {k: m for k, m in updated_by(eq).items() if over.get(eq.outs[k]) == eq.ins[1 + m]}
+    while True:
+        carried = [[(g.inputs[m], g.outputs[k]) for k, m in taken.items()] for g in branches]
+        orders = [Order(g, [(i, o) for i, o in c if i != o]) for g, c in zip(branches, carried, strict=True)]
+        ends = [(order, order.graph.outputs) for order in orders]
+        left = {k: m for k, m in taken.items() if all(v.root(o[k]) == v.graph.inputs[m] for v, o in ends)}
+        if left == taken:
+            return taken, orders
+        taken = left
+
+
 def _emit_branch(body: Body, eq: Equation) -> None:
     """Write a choice: the chosen branch puts its results where they belong."""
     w, branches = body.w, eq.params["branches"]
@@ -348,8 +363,19 @@ def _emit_branch(body: Body, eq: Equation) -> None:
     assert isinstance(index, Number)
     if index.t not in (BOOL, I64):
         raise TooMuch("a branch is chosen by a number of another dtype")
-    operands = [body.in_memory(i) for i in eq.ins[1:]]
-    slots = [w.slot(body.type(o)) if not body.shape(o) else body.place(o) for o in eq.outs]
+    taken, orders = _orders(body, eq)
+    for i in eq.ins[1:]:
+        body.in_memory(i)
+    slots: list[Any] = []
+    for k, o in enumerate(eq.outs):
+        if k in taken:
+            slots.append(body.take_over(eq, eq.ins[1 + taken[k]], o))
+        else:
+            slots.append(body.place(o) if body.shape(o) else w.slot(body.type(o)))
+    operands = [body.values[i] for i in eq.ins[1:]]
+    for k, m in taken.items():
+        operands[m] = slots[k]
+    owned = {b for k in taken for b in slots[k].buffers}
     labels, on = [w.label() for _ in branches], w.label()
     if index.t == BOOL:
         w.do(f"br i1 {index.name}, label %{labels[-1]}, label %{labels[0]}")
@@ -359,14 +385,13 @@ def _emit_branch(body: Body, eq: Equation) -> None:
         low = w.fresh(f"select i1 {above}, i64 {last}, i64 {index.name}")
         cases = " ".join(f"i64 {k}, label %{labels[k]}" for k in range(1, len(branches)))
         w.do(f"switch i64 {low}, label %{labels[0]} [{cases}]")
-    for label, graph in zip(labels, branches, strict=True):
+    for label, graph, order in zip(labels, branches, orders, strict=True):
         w.begin(label)
         with w.block():
             given = dict(zip(graph.inputs, operands, strict=True))
-            order = Order(graph, [])
             outputs = order.graph.outputs
             places = {v: s for v, s in zip(outputs, slots, strict=True) if isinstance(s, Stored) and v not in given}
-            inside = Body(body.memory, order, given, places, set())
+            inside = Body(body.memory, order, given, places, set(owned))
             for value, slot in zip(inside.write(emit_any), slots, strict=True):
                 if isinstance(slot, Stored):
                     inside.put(value, slot)

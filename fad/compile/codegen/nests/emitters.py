@@ -34,7 +34,7 @@ from fad.compile.codegen.nests.windows import window_of
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.expressions import is_heavy, template
 from fad.compile.ir.lowered_ops import REDUCTIONS, WRITE_PIECES
-from fad.compile.ir.types import BOOL, F32, F64, I64
+from fad.compile.ir.types import BOOL, F32, F64, I64, INTEGERS
 from fad.compile.legalize.integer_overflow import CHECK
 from fad.compile.schedule.steps import node_facts
 from fad.core.cotangent import is_basic
@@ -186,7 +186,7 @@ def _positions(body: Body, eq: Equation, first: int, shape: tuple) -> tuple[tupl
 
     def given(axis: int) -> Index:
         i = next(numbers)
-        if body.type(i) != I64 or body.shape(i):
+        if body.type(i) not in INTEGERS or body.shape(i):
             raise TooMuch("an index array looks up many places")
         value = body.values[i]
         assert isinstance(value, Number)

@@ -20,7 +20,7 @@ from fad.compile.codegen.nests.values import (
     shape_of,
 )
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
-from fad.compile.ir.types import BOOL, I64
+from fad.compile.ir.types import BOOL, I64, INTEGERS
 from fad.core.graph import Equation
 from fad.ops.indexing import index_add_p
 
@@ -53,7 +53,8 @@ def lookup_of(body: Body, eq: Equation, first: int, shape: tuple) -> Lookup | No
         return None
     template = eq.params["template"]
     others = all(type(p) in (str, slice) or p is Ellipsis for p in template)
-    if len(eq.ins) != first + 1 or len(body.shape(arrays[0])) != 1 or body.type(arrays[0]) != I64 or not others:
+    one = len(eq.ins) == first + 1 and len(body.shape(arrays[0])) == 1 and body.type(arrays[0]) in INTEGERS
+    if not (one and others):
         raise TooMuch("an index array looks up many places")
     dots = next((k for k, p in enumerate(template) if p is Ellipsis), len(template))
     rest = len(shape) - sum(p is not Ellipsis for p in template)
@@ -64,7 +65,7 @@ def lookup_of(body: Body, eq: Equation, first: int, shape: tuple) -> Lookup | No
     ranges = [(a, step, len(range(a, b, step))) for a, b, step in bounds]
     ranges[axis] = (0, 1, n)
     counted = _are_inside(places, shape[axis]) and bounds_of(places)[0] >= 0  # type: ignore[operator]  # all from the start
-    inside = None if counted else kept_within(body.w, places, shape[axis])
+    inside = None if counted or places.t != I64 else kept_within(body.w, places, shape[axis])
     places = places if inside is None else inside
     return Lookup(axis, places, tuple(ranges), _are_inside(places, shape[axis]))
 

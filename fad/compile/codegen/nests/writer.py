@@ -174,6 +174,8 @@ class Writer(Emitter):
 
     def position(self, i: Number, n: int) -> Index:
         """Return where a user's index points along an axis of n places; leave the function if that is nowhere."""
+        if i.t != I64:
+            i = Number(self.cast(i.name, i.t, I64), I64, i.low, i.high)
         low, high = i.low, i.high
         inside = low is not None and high is not None and -n <= low and high < n
         at = i.index

@@ -1,0 +1,81 @@
+"""NumPy's functions that make arrays as ones that make handles while a transform runs (`fad.core.buffers`)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.core.buffers import buffer
+from fad.core.memory import RUNS, Memory, is_array, is_writeable, snapshot
+from fad.core.numpy_dispatch import FUNCTIONS
+from fad.core.primitive import has_tracer
+from fad.core.tracer import Tracer
+
+MAKERS = (
+    "zeros", "empty", "ones", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri", "diag",
+    "zeros_like", "empty_like", "ones_like", "full_like", "copy", "array", "fromfunction", "indices", "tile", "repeat",
+    "outer", "vander", "meshgrid", "concatenate", "stack", "hstack", "vstack", "fromiter", "loadtxt", "genfromtxt",
+)  # fmt: skip
+
+
+def maker(make: Callable) -> Callable:
+    """Return a function of NumPy that makes arrays as one that makes handles on them while a transform runs."""
+
+    @functools.wraps(make)
+    def create(*args: Any, **kwargs: Any) -> Any:
+        if not RUNS.buffers:
+            return make(*args, **kwargs)
+        traced = FUNCTIONS.get(make)
+        values = (*args, *kwargs.values())
+        if traced is None or not has_tracer(values) or (make is np.array and not _is_numeric(args[1:], kwargs)):
+            traced = make
+        return wrap_made(traced(*args, **kwargs))
+
+    return create
+
+
+def _is_numeric(args: tuple, kwargs: dict) -> bool:
+    """Return whether a conversion is to numbers: the argument behind the array is its dtype."""
+    dtype = args[0] if args else kwargs.get("dtype")
+    return dtype is None or np.dtype(dtype).kind in "fcbiu"
+
+
+def wrap_made(y: Any) -> Any:
+    """Return an array that user code made behind a handle, if the transform that runs needs that."""
+    if type(y) is np.ndarray and RUNS.buffers and y.dtype.kind in "fcbiu":
+        return buffer(y if y.base is None and is_writeable(y) else y.copy())
+    if type(y) is Tracer and not y.shape and y.memory is None:
+        y.memory = Memory()  # an array without axes, and no NumPy scalar
+    return y
+
+
+def converter(convert: Callable) -> Callable:
+    """Return a function of NumPy that hands arrays through as one that hands handles through."""
+
+    @functools.wraps(convert)
+    def converted(a: Any, *args: Any, **kwargs: Any) -> Any:
+        if not RUNS.buffers or type(a) is np.ndarray:
+            return convert(a, *args, **kwargs)
+        if has_tracer((a,)) and _is_numeric(args, kwargs):
+            y = FUNCTIONS[convert](a, *args, **kwargs)
+            return wrap_made(snapshot(y)) if type(y) is Tracer and not is_array(y) else y
+        y = convert(a, *args, **kwargs)
+        return wrap_made(y) if type(a) in (list, tuple) else y
+
+    return converted
+
+
+def of_lists(function: Callable) -> Callable:
+    """Return a function of NumPy that takes lists of traced values, too, which NumPy does not dispatch on."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for x in args:
+            if type(x) in (list, tuple) and RUNS.depth and has_tracer(x):
+                return FUNCTIONS[function](*args, **kwargs)
+        return function(*args, **kwargs)
+
+    return call

@@ -1,0 +1,113 @@
+"""All functions of NumPy as ones whose results are handles, for programs in which that is needed.
+
+The overlay (`fad.core.overlay`) has handles from the functions that are there to make arrays. Any other may make the
+array that a program then writes a traced value into: ``np.cos([0.0, 1.0])``, ``np.hanning(5)``, ``np.linalg.inv(a)``.
+A function that failed to write with the overlay in place runs once more with these.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+_SUBMODULES = ("linalg", "fft", "polynomial", "emath")
+
+
+def build(module: types.ModuleType, wrap: Callable[[Any], Any]) -> dict[int, Any]:
+    """Return what stands for NumPy and its parts, by their ids: `module` is the overlay, `wrap` makes a handle."""
+    wide = types.ModuleType("numpy", np.__doc__)
+    vars(wide).update(vars(module))
+    found: dict[int, Any] = {id(np): wide}
+    for name, f in _wrap_functions(vars(module), wrap):
+        vars(wide)[name] = f
+        found[id(getattr(np, name))] = f
+    for name in ("mgrid", "ogrid"):
+        vars(wide)[name] = found[id(getattr(np, name))] = _Grid(getattr(np, name), wrap)
+    for name in _SUBMODULES:
+        own = getattr(np, name)
+        vars(wide)[name] = _submodule(own, wrap, found)
+    return found
+
+
+def _submodule(own: types.ModuleType, wrap: Callable, found: dict[int, Any]) -> types.ModuleType:
+    wide = types.ModuleType(own.__name__, own.__doc__)
+    vars(wide).update(vars(own))
+    found[id(own)] = wide
+    for name, f in _wrap_functions(vars(own), wrap):
+        vars(wide)[name] = found[id(vars(own)[name])] = f
+    for name, part in vars(own).items():
+        if type(part) is types.ModuleType and part.__name__ == f"{own.__name__}.{name}" and not name.startswith("_"):
+            vars(wide)[name] = _submodule(part, wrap, found)
+    return wide
+
+
+def _wrap_functions(names: dict[str, Any], wrap: Callable) -> Iterator[tuple[str, Any]]:
+    for name, f in names.items():
+        if name.startswith("_"):
+            continue
+        if isinstance(f, np.ufunc):
+            yield name, _Ufunc(f, wrap)
+        elif type(f) in (types.FunctionType, types.BuiltinFunctionType, type(np.sum)):
+            yield name, _function(f, wrap)
+
+
+def _function(f: Callable, wrap: Callable) -> Callable:
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return _wrap_new(f(*args, **kwargs), (*args, *kwargs.values()), wrap)
+
+    return call
+
+
+def _wrap_new(y: Any, given: Iterable, wrap: Callable) -> Any:
+    """Return new arrays behind handles; what is a view of what was given stays, and so does what nobody may write."""
+    if type(y) in (tuple, list):
+        return type(y)([_wrap_new(x, given, wrap) for x in y])
+    if type(y) is not np.ndarray or not y.flags.writeable:
+        return y
+    return y if any(np.may_share_memory(y, x) for x in _arrays_of(given)) else wrap(y)
+
+
+def _arrays_of(given: Iterable) -> Iterator[np.ndarray]:
+    for x in given:
+        if isinstance(x, np.ndarray):
+            yield x
+        elif type(x) in (tuple, list):
+            yield from _arrays_of(x)
+
+
+class _Ufunc:
+    """A ufunc of NumPy, whose results are handles."""
+
+    __slots__ = ("_ufunc", "_wrap")
+
+    def __init__(self, ufunc: np.ufunc, wrap: Callable):
+        self._ufunc = ufunc
+        self._wrap = wrap
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _wrap_new(self._ufunc(*args, **kwargs), (*args, *kwargs.values()), self._wrap)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._ufunc, name)
+        return _function(found, self._wrap) if name in ("reduce", "accumulate", "reduceat", "outer") else found
+
+    def __repr__(self) -> str:
+        return repr(self._ufunc)
+
+
+class _Grid:
+    """``np.mgrid`` or ``np.ogrid``, whose arrays are handles."""
+
+    __slots__ = ("_grid", "_wrap")
+
+    def __init__(self, grid: Any, wrap: Callable):
+        self._grid = grid
+        self._wrap = wrap
+
+    def __getitem__(self, key: Any) -> Any:
+        return _wrap_new(self._grid[key], (), self._wrap)
