@@ -80,8 +80,8 @@ LAYERS = [
         "compile.codegen.", "compile.runtime.", "compile.pipeline", "compile.targets.",
     ],
     [
-        "jitting", "jitting.static_arguments", "jitting.donated_arrays", "jitting.impurity", "jitting.nested",
-        "jitting.programs", "jitting.notebook", "jitting.call", "jitting.jit",
+        "jitting", "jitting.static_arguments", "jitting.donated_arrays", "jitting.impurity",
+        "jitting.programs", "jitting.notebook", "jitting.call", "jitting.reverse", "jitting.nested", "jitting.jit",
     ],
     ["doctor", "control", "numpy.", "scipy.", "sparse.", "random.", "files"],
     [

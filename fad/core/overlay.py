@@ -106,7 +106,8 @@ class Running:
     """A transform that runs a function of the user's: NumPy's overlay is in place if the function needs it.
 
     It runs from the making of this on; ``with`` ends it. `user` is the function of the user's, where that is all that
-    `function` calls, with arguments that it holds.
+    `function` calls, with arguments that it holds. `before` are copies of arrays that the function finds by name, if
+    there are any.
     """
 
     __slots__ = ("spaces", "function", "lent", "before", "unknown", "effects", "wide")
@@ -115,12 +116,15 @@ class Running:
     before: Sequence[tuple]
     unknown: Sequence[tuple]
 
-    def __init__(self, function: Callable, user: Callable | None = None):
+    def __init__(self, function: Callable, user: Callable | None = None, before: Sequence[tuple] = ()):
         self.function = function
-        self.spaces = self.lent = self.before = self.unknown = ()
-        found, failed, first, self.wide = spaces_of(user or function)
+        self.spaces = self.lent = self.unknown = ()
+        self.before = before
+        needs = spaces_of(user or function)
+        found, failed, first, self.wide = needs
         if first:
-            self.before = copies([function])
+            needs[2] = False
+            self.before = before or copies([function])
         self.effects = JOURNAL.next
         RUNS.depth += 1
         if found:
@@ -303,10 +307,10 @@ def _learn(error: BaseException) -> tuple[tuple, bool]:
     return found, writes
 
 
-def spaces_of(function: Callable) -> tuple[tuple, bool, bool, bool]:
+def spaces_of(function: Callable) -> list:
     """Return the module dictionaries in which a function needs the overlay: none if it writes into no new array.
 
-    And whether a write failed in it, whether its code was looked at for the first time, and whether all of NumPy's
+    And whether a write failed in it, whether it is still to run for the first time, and whether all of NumPy's
     functions are to return handles.
     """
     if type(function) is types.FunctionType and not (
@@ -323,8 +327,9 @@ def spaces_of(function: Callable) -> tuple[tuple, bool, bool, bool]:
     if len(_known) > _MOST_KNOWN:
         _known.clear()
     found, failed, wide = _look(function)
-    _known[key] = (found, failed, False, wide), parts
-    return found, failed, True, wide
+    needs = [found, failed, True, wide]
+    _known[key] = needs, parts
+    return needs
 
 
 def _parts(function: Any) -> list:

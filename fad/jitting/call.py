@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends import DEVICE_ARRAYS
 from fad.capture.runtime import reporting
 from fad.core import effects
 from fad.core.graph import GuardFailed
@@ -33,7 +34,7 @@ from fad.jitting.programs import (
 )
 from fad.staging.may_raise import Refused
 from fad.staging.outer_state import OuterState
-from fad.staging.record import OuterTracer, record
+from fad.staging.record import OuterTracer, Recording, record, recorder
 from fad.transforms.handles import closes_over_tracer
 from fad.transforms.mutation import overlaps
 from fad.transforms.undo_writes import outside
@@ -42,7 +43,7 @@ from fad.transforms.undo_writes import outside
 class JittedCall:
     """One call that the fast path did not answer."""
 
-    __slots__ = ("jitted", "fun", "in_tree", "leaves", "traced", "xs", "donated", "written")
+    __slots__ = ("jitted", "fun", "in_tree", "leaves", "traced", "xs", "donated", "written", "path")
 
     def __init__(self, jitted: Any, fun: Callable, in_tree: Any, leaves: list, traced: list, xs: list, donated: Any):
         self.jitted = jitted
@@ -53,6 +54,7 @@ class JittedCall:
         self.xs = xs
         self.donated = donated
         self.written = False  # whether a program may have written into donated arguments
+        self.path: Path | None = None  # the one that answered; None if the function ran without jit
 
     def run(self, key: Any, quick: Any) -> Any:
         jitted = self.jitted
@@ -97,6 +99,7 @@ class JittedCall:
                 if self.written or not is_of_values(error):
                     raise
                 return again(error, run_instead, error, self.eager)
+            self.path = path
             jitted._hits += 1
             signature.used = True
             signature.changes = 0
@@ -123,9 +126,12 @@ class JittedCall:
 
     def eager(self) -> Any:
         """Run the function without jit, on values of its own: what it writes into its arguments is not seen outside."""
-        leaves = [_own(x) if t else x for x, t in zip(self.leaves, self.traced, strict=True)]
+        leaves = [own(x) if t else x for x, t in zip(self.leaves, self.traced, strict=True)]
         args, kwargs = tree.unflatten(self.in_tree, leaves)
         return self.fun(*args, **kwargs)
+
+    def make_recording(self, outer: OuterState, before: list) -> Recording:
+        return record(self.fun, self.in_tree, self.leaves, self.traced, outer=outer, before=before)
 
     @with_journal
     def record(self, key: Any, expected: list | None, replayed: Path | None = None, arrays: Any = ()) -> Any:
@@ -140,7 +146,7 @@ class JittedCall:
         before = outside(jitted.fun, outer.found)
         try:
             with effects.compiling(), reporting() as loops:
-                recording = record(self.fun, self.in_tree, self.leaves, self.traced, outer=outer)
+                recording = self.make_recording(outer, before.small)
         except (OuterTracer, Refused) as why:
             if isinstance(why, Refused) and not why.trace.dead:  # of a recording around this one
                 raise
@@ -177,6 +183,7 @@ class JittedCall:
                 )
             else:
                 signature.paths.insert(0, path)
+        self.path = path
         return recording.result
 
     def evict(self, key: Any) -> None:
@@ -193,7 +200,21 @@ class JittedCall:
             )
 
 
-def _own(x: Any) -> Any:
+def describe(x: Any) -> list:
+    """Return what the key of a signature has of an array or number."""
+    kind = type(x)
+    if kind is np.ndarray:
+        return [x.shape, x.dtype]
+    return [kind, x.shape, x.dtype] if kind in DEVICE_ARRAYS else [kind]
+
+
+def own(x: Any) -> Any:
+    """Return an argument as an array of the function's own: what it writes into it is not seen outside."""
     if type(x) is Tracer:
         return snapshot(x)
-    return copy_layout(x) if type(x) is np.ndarray else x
+    if type(x) is not np.ndarray:
+        return x
+    trace = recorder.get()
+    if trace is not None:
+        trace.constant(x)  # so that a program which has the copy as a constant watches the array
+    return copy_layout(x)

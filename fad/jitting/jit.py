@@ -30,7 +30,7 @@ from fad.core.journal import run_instead
 from fad.core.tracer import Tracer, youngest
 from fad.core.transformed import Wrapping, as_run, name_of
 from fad.core.weak import number
-from fad.jitting.call import JittedCall
+from fad.jitting.call import JittedCall, describe, own
 from fad.jitting.donated_arrays import DONATED, donate, refuse_gone, take_back
 from fad.jitting.nested import RULES
 from fad.jitting.notebook import programs_as_html
@@ -111,7 +111,7 @@ class Jitted(Wrapping):
                         note_operation(error)
                         if not is_of_values(error):
                             raise
-                        return again(error, run_instead, error, self.fun, *args)
+                        return again(error, run_instead, error, self.fun, *map(own, args))
                     else:
                         self._hits += 1
                         return out
@@ -127,11 +127,11 @@ class Jitted(Wrapping):
         for x in leaves:
             if is_traceable(x):
                 traced.append(True)
-                key.append((*_describe(x),))
+                key.append((*describe(x),))
             elif type(x) is Tracer:
                 return self._under(fun, leaves, in_tree, static)
             elif hasattr(x, "dtype"):
-                return fun(*args, **kwargs)  # an array of Python's objects
+                return _on_own(fun, in_tree, leaves)  # an array of Python's objects
             else:
                 traced.append(False)
                 key.append(hashable(x, "an argument that is no array"))
@@ -153,7 +153,7 @@ class Jitted(Wrapping):
             return None
         key: list = []
         for x in leaves:
-            key += _describe(x)
+            key += describe(x)
         return tuple(key)
 
     def _under(self, fun: Callable, leaves: list, in_tree: Any, static: Any) -> Any:
@@ -163,10 +163,7 @@ class Jitted(Wrapping):
         values = [number(trace.lower(x)) for x in leaves]
         rule = RULES.get(type(trace))
         if rule is None or not all(map(is_traceable, values)) or closes_over_tracer(self.fun):
-            args, kwargs = tree.unflatten(in_tree, leaves)
-            return fun(*args, **kwargs)
-
-        before = outside(self.fun)
+            return _on_own(fun, in_tree, leaves)
 
         def flat(*xs):
             args, kwargs = tree.unflatten(in_tree, xs)
@@ -181,7 +178,7 @@ class Jitted(Wrapping):
                 found = self._inner[key] = jit(make())
             return found
 
-        return rule(trace, flat, leaves, values, mine, cache, before)
+        return rule(trace, flat, leaves, values, mine, cache, functools.partial(outside, self.fun))
 
     def _give(self, args: tuple, leaves: list, xs: list) -> tuple[tuple, list]:
         """Take the donated arrays from the caller; return their numbers among the program's inputs, and themselves."""
@@ -228,12 +225,10 @@ class Jitted(Wrapping):
         return programs_as_html(repr(self), self.cache_info(), list(self._signatures.values()))
 
 
-def _describe(x: Any) -> list:
-    """Return what the key of a signature has of an array or number."""
-    kind = type(x)
-    if kind is np.ndarray:
-        return [x.shape, x.dtype]
-    return [kind, x.shape, x.dtype] if kind in DEVICE_ARRAYS else [kind]
+def _on_own(fun: Callable, in_tree: Any, leaves: list) -> Any:
+    """Run a function without jit on arguments of its own."""
+    args, kwargs = tree.unflatten(in_tree, list(map(own, leaves)))
+    return fun(*args, **kwargs)
 
 
 def _fits(n: int) -> bool:

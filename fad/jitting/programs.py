@@ -64,6 +64,7 @@ class Path:
         "simple",
         "donated",
         "effects",
+        "pull",
     )
 
     def __init__(self, recording: Any, xs: list, donated: tuple = (), loops: Iterable = ()):
@@ -88,6 +89,7 @@ class Path:
         self.table = 1
         self.single = self.out_tree is tree.structure(0.0)
         self.simple = False  # whether the entry's one output is the result
+        self.pull = recording.pull
 
     def compile(self) -> None:
         with pause_collection():

@@ -104,6 +104,10 @@ class OuterState:
         self.places = [place for place in self.places if not is_other(place)]
         self.found, self.owners = [], {}
 
+    def find_unchanged(self) -> list[np.ndarray]:
+        """Return the arrays that the function did not write into: of the others a recording has copies."""
+        return [e.array for e in self.arrays if not (self.changed and e.is_stale())]
+
     def covering(self, x: np.ndarray) -> Entered | None:
         """Return an array that has the memory of another one, if there is one."""
         return next((e for e in self.owners.get(id(owner(x)), ()) if e.covers(x)), None)

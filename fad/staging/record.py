@@ -13,7 +13,7 @@ import contextlib
 import gc
 import itertools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -51,7 +51,7 @@ recorder: ContextVar[RecordTrace | None] = ContextVar("recorder", default=None)
 
 
 class OuterTracer(BaseException):
-    """A traced value from outside met the recording: its value is not a constant, so nothing can be recorded."""
+    """Nothing can be recorded: a traced value from outside, which is no constant, met the recording, say."""
 
 
 class RecordTrace(Trace):
@@ -296,7 +296,7 @@ def on_numbers(prim: Primitive) -> Primitive:
 class Recording:
     """What one recorded call gave: the graph, the structure of the output, the output itself, what it depends on."""
 
-    __slots__ = ("graph", "out_tree", "result", "outer", "by_layout")
+    __slots__ = ("graph", "out_tree", "result", "outer", "by_layout", "pull")
 
     def __init__(self, graph: Graph, out_tree: Any, result: Any, outer: OuterState, by_layout: bool):
         self.graph = graph
@@ -304,6 +304,7 @@ class Recording:
         self.result = result
         self.outer = outer
         self.by_layout = by_layout  # whether it is right for arguments alone that lie in memory as these do
+        self.pull: Any = None  # of a call under reverse mode: what gives the cotangents of its arguments
 
 
 @with_journal
@@ -314,14 +315,15 @@ def record(
     traced: list[bool],
     places: bool = False,
     outer: OuterState | None = None,
+    before: Sequence[tuple] = (),
 ) -> Recording:
     """Run ``fun(*args, **kwargs)`` once and write it down; ``in_tree`` holds ``(args, kwargs)``.
 
     Leaves for which `traced` is false go in as they are. With `places` each equation knows the user's line.
     `outer` is what the function finds by name, as it is before the call; of other arrays it is assumed that they were
-    as they are when the function first uses them.
+    as they are when the function first uses them. `before` are copies of arrays from outside, if there are any.
     """
-    with pause_collection(), Running(fun) as running:
+    with pause_collection(), Running(fun, before=before) as running:
         try:
             return _record_again(fun, in_tree, leaves, traced, places, outer or OuterState())
         except TracerConversionError as error:

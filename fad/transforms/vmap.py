@@ -414,7 +414,7 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch, before, chunked) ->
     """
     trace = BatchTrace(size, path, on_branch)
     with finding_writes(since=trace.birth) as written:
-        outs, out_tree = _run_once(fun, in_tree, leaves, flags, trace)
+        outs, out_tree = _run_once(fun, in_tree, leaves, flags, trace, before)
     if path or chunked or isinstance(outs, _Split):
         x = written.first_of_others()
         x = before.first_written() if x is None else x
@@ -428,8 +428,8 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch, before, chunked) ->
     return outs, out_tree
 
 
-def _run_once(fun, in_tree, leaves, flags, trace) -> tuple:
-    running = Running(fun)
+def _run_once(fun, in_tree, leaves, flags, trace, before) -> tuple:
+    running = Running(fun, before=before.small)
     token = batching.set((*batching.get(), trace))
     try:
 

@@ -1,6 +1,7 @@
 """What a transform's function writes into arrays from outside is there afterwards, or its use is an error."""
 
 import itertools
+import types
 
 import numpy as np
 import pytest
@@ -348,3 +349,59 @@ def test_a_function_among_the_defaults_of_another_has_written_once(of):
     exec("def f(x):\n    V[0] += 1\n    b = np.zeros(4)\n    b[0] = x[0]\n    return np.sum(b * V)\n", names)
     np.testing.assert_array_equal(fad.grad(of(names["f"]))(X), [2, 0, 0, 0])
     np.testing.assert_array_equal(names["V"], [2, 1, 1, 1])
+
+
+def _scaled(src):
+    def f(x):
+        own = src * 1
+        own += x
+        src[1] += 1
+        return own
+
+    return f
+
+
+def _scaled_after_a_write(src):
+    def f(x):
+        src[1] += 1
+        own = src * 1
+        own += x
+        return own
+
+    return f
+
+
+def _copied(src):
+    def f(x):
+        own = src.copy()
+        own[0] = x[0]
+        src[1] += 1
+        return own
+
+    return f
+
+
+_FIRST_CALLS = {
+    "jit": lambda f, x: fad.jit(f)(x),
+    "vmap": lambda f, x: fad.vmap(f)(np.stack([x, x]))[0],
+    "vmap of jit": lambda f, x: fad.vmap(fad.jit(f))(np.stack([x, x]))[0],
+    "jvp": lambda f, x: fad.jvp(f, (x,), (x,))[0],
+    "jvp of jit": lambda f, x: fad.jvp(fad.jit(f), (x,), (x,))[0],
+    "vjp": lambda f, x: fad.vjp(f, x)[0],
+    "vjp of jit": lambda f, x: fad.vjp(fad.jit(f), x)[0],
+    "jit of vjp": lambda f, x: fad.jit(lambda v: fad.vjp(f, v)[0])(x),
+    "linearize": lambda f, x: fad.linearize(f, x)[0],
+}
+
+
+@pytest.mark.parametrize("program", [_scaled, _scaled_after_a_write, _copied])
+@pytest.mark.parametrize("name", _FIRST_CALLS)
+def test_a_copy_takes_traced_values_in_the_first_call_and_the_array_a_number_once(name, program):
+    src, want_src = np.ones(3), np.ones(3)
+    f = program(src)
+    code = f.__code__.replace(co_name=f"{program.__name__} under {name}")  # seen by no other test
+    f = types.FunctionType(code, {"np": np}, "f", None, f.__closure__)
+    x = np.array([2.0, 3.0, 4.0])
+    got, want = _FIRST_CALLS[name](f, x), program(want_src)(x)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(src, want_src)
