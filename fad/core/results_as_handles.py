@@ -67,9 +67,17 @@ def _wrap_new(y: Any, given: Iterable, wrap: Callable) -> Any:
     """Return new arrays behind handles; what is a view of what was given stays, and so does what nobody may write."""
     if type(y) in (tuple, list):
         return type(y)([_wrap_new(x, given, wrap) for x in y])
-    if type(y) is not np.ndarray or not y.flags.writeable:
+    if type(y) is not np.ndarray or not y.flags.writeable or not _is_numpys_memory(y):
         return y
     return y if any(np.may_share_memory(y, x) for x in _arrays_of(given)) else wrap(y)
+
+
+def _is_numpys_memory(y: np.ndarray) -> bool:
+    """Return whether an array lies in memory of NumPy's, and not in a buffer that others see written."""
+    root: Any = y
+    while type(root) is np.ndarray and root.base is not None:
+        root = root.base
+    return isinstance(root, np.ndarray)
 
 
 def _arrays_of(given: Iterable) -> Iterator[np.ndarray]:

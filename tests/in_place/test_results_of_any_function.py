@@ -113,3 +113,16 @@ def test_generators_choose_and_permute_traced_arrays(f):
     np.testing.assert_allclose(fad.jit(fad.grad(f))(X), differences, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(fad.vmap(f)(np.stack([X, 2 * X])), [f(X), f(2 * X)], rtol=1e-15)
     assert fad.jit(f)(X) == f(X)
+
+
+def test_a_buffer_of_others_is_not_written_in_silence():
+    held = bytearray(16)
+
+    def f(x):
+        np.frombuffer(held)[0] = x[0]
+        return np.sum(x)
+
+    for _ in range(2):
+        with pytest.raises(fad.errors.TracerConversionError):
+            fad.grad(f)(X)
+    assert held == bytearray(16)
