@@ -145,3 +145,16 @@ def test_one_factor_takes_a_batch_of_cotangents():
     cts = rng.normal(size=(3, 100, 100))
     found = fad.vmap(lambda ct: pullback(ct)[0])(cts)
     np.testing.assert_allclose(found, pulled_back(factor, cts), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtypes", [("f4", "f8"), ("f8", "f4"), ("f4", "c16"), ("c8", "f8"), ("f4", "f4")], ids=str)
+@pytest.mark.parametrize("shape", [(4, 2), (2, 4), (3, 3)], ids=str)
+def test_least_squares_are_solved_in_the_precision_of_both_operands(shape, dtypes):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=shape).astype(dtypes[0]), rng.normal(size=shape[0]).astype(dtypes[1])
+    wanted = np.linalg.lstsq(a, b, rcond=None)
+    found, _ = fad.jvp(lambda b: np.linalg.lstsq(a, b, rcond=None), (b,), (b,))
+    rtol = 1e-12 if np.result_type(a, b).itemsize >= 8 and np.result_type(a, b).char != "F" else 1e-4
+    for x, y in zip(wanted, found, strict=True):
+        assert np.asarray(x).dtype == np.asarray(y).dtype
+        np.testing.assert_allclose(y, x, rtol=rtol, atol=rtol)

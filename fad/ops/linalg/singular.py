@@ -278,12 +278,13 @@ def lstsq(a, b, rcond=None):
     m, n = a.shape
     if b.shape[0] != m:
         raise np.linalg.LinAlgError("Incompatible dimensions")
+    dtype = np.result_type(a.dtype, b.dtype)
+    a, b = cast(a, dtype), cast(b, dtype)  # the precision of all that follows, as in NumPy
     if rcond is None:
         rcond = eps(a) * max(m, n)
     x = pinv(a, max(rcond, 0.0) if rcond >= 0 else eps(a)) @ b
     s = np.linalg.svd(a, compute_uv=False)
     rank = matrix_rank(a, rtol=rcond).astype(np.int32)
-    dtype = np.result_type(a.dtype, b.dtype)
     residuals = np.zeros_like(x, shape=(0,), dtype=np.empty((), dtype).real.dtype)
     if m > n and bool(rank == n):
         rest = b - a @ x
