@@ -65,9 +65,16 @@ def ediff1d(ary, to_end=None, to_begin=None):
     ary = as_array(ary)
     ary = ary.reshape((ary.size,))
     parts = [ary[1:] - ary[:-1]]
-    parts = parts if to_begin is None else [np.ravel(beside(ary, to_begin)).astype(ary.dtype), *parts]
-    parts = parts if to_end is None else [*parts, np.ravel(beside(ary, to_end)).astype(ary.dtype)]
+    parts = parts if to_begin is None else [_end(ary, to_begin, "to_begin"), *parts]
+    parts = parts if to_end is None else [*parts, _end(ary, to_end, "to_end")]
     return np.concatenate(parts).astype(ary.dtype, copy=False) if len(parts) > 1 else parts[0]  # in its byte order
+
+
+def _end(ary, values, name):
+    """Return what `ediff1d` puts before or after the differences, in their dtype, if that can hold it."""
+    if not np.can_cast(as_array(values).dtype, ary.dtype, "same_kind"):
+        raise TypeError(f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule.")
+    return np.ravel(beside(ary, values)).astype(ary.dtype)
 
 
 def _slopes(f, h, axis, edge_order):

@@ -517,3 +517,13 @@ def test_the_condition_of_an_empty_matrix_is_refused_as_in_numpy(shape, p):
     for run in (np.linalg.cond, lambda x, p: fad.jvp(lambda x: np.linalg.cond(x, p), (x,), (x,))):
         with pytest.raises(np.linalg.LinAlgError, match="not defined on empty arrays"):
             run(x, p)
+
+
+@pytest.mark.parametrize("name", ["to_begin", "to_end"])
+def test_differences_of_integers_take_no_traced_fraction_beside_them(name):
+    def f(x):
+        return np.ediff1d(x.astype(int), **{name: x[0]})
+
+    for run in (f, lambda x: fad.jvp(f, (x,), (x,)), fad.jit(f), fad.vmap(lambda x: f(x[None]))):
+        with pytest.raises(TypeError, match=f"dtype of `{name}` must be compatible"):
+            run(np.array([1.5, 2.5]))
