@@ -100,6 +100,9 @@ def pad(array, pad_width, mode="constant", **kwargs):
         return lay_out_like(bind(pad_p, array, widths=widths), array)
     given = array
     for axis, (before, after) in enumerate(widths):
+        if (before or after) and not given.shape[axis] and mode != "constant":
+            raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
+    for axis, (before, after) in enumerate(widths):
         if before or after:
             array = _MODES[mode](array, axis, before, after, mode, **options)
     return lay_out_like(array.astype(given.dtype, copy=False), given)  # in its byte order

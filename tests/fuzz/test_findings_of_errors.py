@@ -527,3 +527,12 @@ def test_differences_of_integers_take_no_traced_fraction_beside_them(name):
     for run in (f, lambda x: fad.jvp(f, (x,), (x,)), fad.jit(f), fad.vmap(lambda x: f(x[None]))):
         with pytest.raises(TypeError, match=f"dtype of `{name}` must be compatible"):
             run(np.array([1.5, 2.5]))
+
+
+@pytest.mark.parametrize("mode", ["linear_ramp", "edge", "reflect", "symmetric", "wrap", "mean", "maximum", "median"])
+@pytest.mark.parametrize("shape", [(0,), (0, 2), (2, 0)], ids=repr)
+def test_an_empty_axis_is_not_extended_by_what_is_in_it(shape, mode):
+    axis = shape.index(0)
+    for run in (np.pad, lambda x, width, mode: fad.jvp(lambda x: np.pad(x, width, mode), (x,), (x,))):
+        with pytest.raises(ValueError, match=f"can't extend empty axis {axis} "):
+            run(np.zeros(shape), 1, mode)
