@@ -46,7 +46,7 @@ def _is_numeric(args: tuple, kwargs: dict) -> bool:
 def wrap_made(y: Any) -> Any:
     """Return an array that user code made behind a handle, if the transform that runs needs that."""
     if type(y) is np.ndarray and RUNS.buffers and y.dtype.kind in "fcbiu":
-        return buffer(y if y.base is None and is_writeable(y) else y.copy())
+        return buffer(y if y.base is None and is_writeable(y) else y.copy("K"))
     if type(y) is Tracer and not y.shape and y.memory is None:
         y.memory = Memory()  # an array without axes, and no NumPy scalar
     return y

@@ -126,3 +126,14 @@ def test_a_buffer_of_others_is_not_written_in_silence():
         with pytest.raises(fad.errors.TracerConversionError):
             fad.grad(f)(X)
     assert held == bytearray(16)
+
+
+def test_what_is_put_behind_a_handle_keeps_its_layout():
+    def f(x):
+        w = np.hanning(3)
+        w[0] = x[0]
+        return np.sum(w), np.reshape(np.argwhere(np.ones((1, 3))), -1, order="A")
+
+    for _ in range(2):
+        (_, places), _ = fad.value_and_grad(f, has_aux=True)(X)
+        assert places.tolist() == [0, 0, 0, 0, 1, 2]
