@@ -154,7 +154,7 @@ class Running:
         if not isinstance(own, (TracerConversionError, BatchedValueError)) and not _is_refused_by_cython(own):
             return False
         found, writes = _learn(error)
-        if found or (writes and not self.lent):
+        if found or writes:
             saved = {id(x) for x, _ in self.before}
             reached = copies([self.function, *_known_to(error)], MANY, sys.maxsize)
             self.unknown = [(x, then) for x, then in reached if id(x) not in saved]
