@@ -346,3 +346,18 @@ def test_quantiles_of_lower_precision_round_as_numpys_do(dtype, level, quantile)
     x = np.random.default_rng(0).normal(size=(7, 40)).astype(dtype)
     for found in (fad.jvp(f, (x,), (x,))[0], fad.vjp(f, x)[0], fad.jit(f)(x)):
         np.testing.assert_array_equal(found, f(x))
+
+
+def test_another_layout_whose_loop_fails_otherwise_takes_no_impure_path():
+    def f(x, y):
+        k = 3
+        while k:
+            k -= 1
+            y[x > 1] -= k
+            t = x.sum() if y[2] else x
+        return x + np.sum(t)
+
+    g = fad.jit(fad.grad(lambda x, y: f(x, y).sum()))
+    x, y = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 0.5, 0.0, -1.25])
+    for values in (y[::-1].copy()[::-1], y[::-1].copy()[::-1], x.copy(), y.copy()):
+        np.testing.assert_array_equal(g(x, values), fad.grad(lambda x, y: f(x, y).sum())(x, values))
