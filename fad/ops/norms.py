@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,8 @@ def _vector_norm(x, ord, axis, keepdims):
 
 def _spectral_norm(x, ord):
     """Return a norm made from singular values of the matrices in the last two axes; at a zero matrix it is flat."""
-    reduce: Any = {2: _largest, -2: np.min, "nuc": np.sum}[ord]
+    reductions: dict[Any, Callable] = {2: _largest, -2: np.min, "nuc": np.sum}
+    reduce = reductions[ord]
     zero = np.all(x == 0, axis=(-2, -1))
     if is_numpy(zero) and not np.any(zero):
         return reduce(np.linalg.svd(x, compute_uv=False), axis=-1)
