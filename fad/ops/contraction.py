@@ -260,7 +260,9 @@ def tensordot(a, b, axes=2):
     names_b = "".join(names_b)
     result = "".join(c for c in names_a + names_b if (c in names_a) != (c in names_b))
     y = bind(contract_p, a, b, a=names_a, b=names_b, result=result)
-    return y if result else y.reshape((1,)).reshape(())  # NumPy gives a 0-d array here, no scalar
+    if not result:
+        return y.reshape((1,)).reshape(())  # NumPy gives a 0-d array here, no scalar
+    return lay_out(y, "C")
 
 
 answer(np.linalg.tensordot, lambda x1, x2, /, *, axes=2: tensordot(x1, x2, axes))

@@ -353,8 +353,10 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
 
 def _lay_out_result(y: Any, arrays: list, terms: tuple, result: str, order: str) -> Any:
     """Return a result as it lies in memory where NumPy computes it."""
-    if len(result) < 2 or type(y) is not Tracer:
+    if type(y) is not Tracer or not result:
         return y
+    if len(result) == 1:
+        return lay_out(y, "C")
     if order in ("C", "F"):
         return lay_out(y, order)
     plain = [layout(x) for x in arrays]

@@ -479,3 +479,24 @@ def test_a_recording_that_begins_again_sees_a_write_into_a_large_array():
     log = np.zeros(100_000)
     with fad.config.use(check_mutation="full"), pytest.raises(fad.errors.MutationError):
         fad.jit(lambda x, y: picks_an_array(x, y, log))(X, X + 1)
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        lambda x: np.tensordot(np.ones(2), x, axes=0),
+        lambda x: np.tensordot(np.ones((3, 2)), x, axes=1),
+        lambda x: np.tensordot(np.ones((2, 3)), x, axes=([1], [-1])),
+        lambda x: np.inner(np.ones((2, 3)), x),
+        lambda x: np.dot(np.ones((2, 2)), x[None]),
+        lambda x: np.einsum("ij,j->i", np.ones((2, 3)), x[0]),
+    ],
+)
+def test_products_in_a_batch_lie_in_memory_as_those_of_its_elements(product):
+    def f(x):
+        y = product(x)
+        y.ravel()[0] = 7.0
+        return y
+
+    batch = np.arange(18.0).reshape(3, 2, 3)
+    np.testing.assert_array_equal(fad.vmap(f)(batch), [f(x) for x in batch])
