@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import template, weight
-from fad.compile.ir.lowered_ops import REDUCTIONS, copy_p
+from fad.compile.ir.lowered_ops import REDUCTIONS
 from fad.compile.ir.types import LLVM_TYPE
 from fad.compile.legalize.scalarize import Expansion, can_combine
 from fad.compile.passes.algebra import simplify_one
@@ -44,7 +44,7 @@ def split_small_arrays(graph: Graph) -> Graph:
     work = _Split(graph)
     for k, eq in enumerate(graph.equations):
         if k in found:
-            work.expand(eq, found[k])
+            work.split(eq, found[k])
         else:
             work.keep(eq)
     outputs = [work.output(o) for o in graph.outputs]
@@ -220,7 +220,7 @@ class _Split(Expansion):
         self.free: set[int] = set()  # vectors that loops compute, and that stand in no whole yet
         self.there = {*graph.inputs, *graph.constants}  # values that are in memory as they were
 
-    def expand(self, eq: Equation, n: int) -> None:
+    def split(self, eq: Equation, n: int) -> None:
         """Write an operation on a batch of small arrays as operations on vectors."""
         for i in eq.ins:
             if i not in self.numbers:
@@ -230,13 +230,13 @@ class _Split(Expansion):
             return
         shape = self.source.types[eq.outs[0]].shape
         params = {k: shape if k == "shape" else v for k, v in eq.params.items()}
-        done = self.add(Equation(eq.prim, eq.ins, params, eq.outs, eq.place))
+        done = self.expand(Equation(eq.prim, eq.ins, params, eq.outs, eq.place))
         assert done, eq.prim
 
     def add_up(self, eq: Equation, n: int) -> np.ndarray:
         """Return the numbers of the sums, or extremes, over a batch."""
         t = self.types[eq.outs[0]]
-        numbers = self.reduce(eq, self.numbers[eq.ins[0]], t)
+        numbers = self.reduce_rows(eq, self.numbers[eq.ins[0]], t)
         total = Type((), t.dtype, SCALAR)
         vectors = [self.spread(int(v), n) for v in numbers.flat]
         params = {"axis": (0,), "keepdims": False}
@@ -327,33 +327,27 @@ class _Split(Expansion):
         self.there.add(i)
         t = self.types[i]
         p, numbers = batch_axis(t.shape), [int(v) for v in self.numbers[i].flat]
-        whole = {"shape": t.shape}
         if p is None:  # sums over the batch
-            each = Type((1,), t.dtype)
-            ones = [self.apply(reshape_p, (v,), {"shape": (1,)}, each) for v in numbers]
-            joined = self.apply(concatenate_p, tuple(ones), {"axis": 0}, Type((len(ones),), t.dtype))
-            self.equations.append(Equation(reshape_p, (joined,), whole, (i,)))
+            self.define(i, self.reshape(self.concatenate([self.reshape(v, (1,)) for v in numbers], 0), t.shape))
             return
-        vectors = tuple([self.at_one_place(v, t.shape[p]) for v in numbers])
+        vectors = [self.at_one_place(v, t.shape[p]) for v in numbers]
         if len(vectors) == 1:
-            self.equations.append(Equation(reshape_p, vectors, whole, (i,)))
+            self.define(i, self.reshape(vectors[0], t.shape))
             return
-        indices = tuple([_along(index, p) for index in np.ndindex(self.source.types[i].shape)])
-        params = {**whole, "dtype": t.dtype, "indices": indices}
-        self.equations.append(Equation(scatter_p, vectors, params, (i,)))
+        indices = [_along(index, p) for index in np.ndindex(self.source.types[i].shape)]
+        self.define(i, self.scatter(vectors, indices, t.shape))
 
     def at_one_place(self, v: int, n: int) -> int:
         """Return a vector that can be computed where it stands in a whole: each is in one place, others are copied."""
         v = self.spread(v, n)
         if v not in self.free:
-            return self.apply(copy_p, (v,), {}, self.types[v])
+            return self.copy(v)
         self.free.remove(v)
         return v
 
     def spread(self, v: int, n: int) -> int:
         """Return a vector, of equal elements if it is given a number."""
-        t = self.types[v]
-        return v if t.shape else self.apply(broadcast_p, (v,), {"shape": (n,)}, Type((n,), t.dtype))
+        return v if self.types[v].shape else self.broadcast_to(v, (n,))
 
 
 def _of_one(t: Type) -> Type:

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fad.compile.ir.builder import Builder
 from fad.compile.ir.lowered_ops import WRITE_PIECES
 from fad.compile.passes.constants import as_uniform
 from fad.control_flow.loop_layout import Loop
 from fad.core.cotangent import is_basic
 from fad.core.graph import Equation, Graph
-from fad.core.rewriter import Rewriting, rename
+from fad.core.rewriter import rename
 from fad.ops.elementwise import add, logical_and, logical_not
 from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
 from fad.ops.selection import where_p
@@ -66,7 +67,7 @@ def _in_place(graph: Graph, sums: frozenset) -> Graph:
 def _without_zeros(graph: Graph) -> Graph:
     made = {o: eq for eq in graph.equations for o in eq.outs}
     uses = _uses(graph)
-    work = Rewriting(graph)
+    work = Builder(graph)
     for eq in graph.equations:
         pair = _find_scatter(graph, eq, made, uses)
         if pair is None:
@@ -77,11 +78,9 @@ def _without_zeros(graph: Graph) -> Graph:
         if pieces.prim is index_add_p:
             work.equations.append(Equation(pieces.prim, (x, *pieces.ins[1:]), pieces.params, (o,), eq.place))
             continue
-        for n, (piece, index) in enumerate(zip(pieces.ins, pieces.params["indices"], strict=True)):
-            index = index if type(index) is tuple else (index,)
-            end = o if n == len(pieces.ins) - 1 else work.add_value(graph.types[o])
-            work.equations.append(Equation(index_add_p, (x, piece), {"template": index}, (end,)))
-            x = end
+        for piece, index in zip(pieces.ins, pieces.params["indices"], strict=True):
+            x = work.index_add(x, piece, index if type(index) is tuple else (index,))
+        work.define(o, x)
     used = {*graph.outputs, *(i for eq in work.equations for i in eq.ins)}
     work.equations = [eq for eq in work.equations if not _adds_to_zeros(graph, eq) or eq.outs[0] in used]
     return work.finish()
@@ -175,7 +174,7 @@ def _is_link(graph: Graph, eq: Equation) -> bool:
     return x == o and x.size > 0 and known and not any(graph.types[i].shape for i in eq.ins[2:])
 
 
-class _Rewriter(Rewriting):
+class _Rewriter(Builder):
     def __init__(self, graph: Graph):
         super().__init__(graph)
         self.made = {o: eq for eq in graph.equations for o in eq.outs}
@@ -220,15 +219,14 @@ class _Rewriter(Rewriting):
             writes.append(new)  # a slice between them may overwrite some of the place
         else:
             old = writes[same]
-            piece = new.piece if self.is_zero(old.piece) else self.sum(old.piece, new.piece)
+            piece = new.piece if self.is_zero(old.piece) else self.sum_of(old.piece, new.piece)
             writes[same] = old._replace(piece=piece)
 
-    def sum(self, x: int, y: int) -> int:
+    def sum_of(self, x: int, y: int) -> int:
         parts = self.part(x), self.part(y)
         if parts[0] and parts[1] and parts[0][:2] == parts[1][:2] and parts[0][2] != parts[1][2]:
             return parts[0][0]  # what a mask chooses and what it leaves are the whole
-        t = self.types[x]
-        return self.new(add, (self.alias.get(x, x), self.alias.get(y, y)), {}, t.shape, t.dtype)
+        return self.add(self.alias.get(x, x), self.alias.get(y, y))
 
     def part(self, i: int) -> tuple[int, int, bool] | None:
         """Return the array of which a mask chooses the elements of another, zero elsewhere; the mask, and if it is."""
