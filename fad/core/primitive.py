@@ -157,6 +157,8 @@ class Primitive(Operation):
         whether it reads no more of its operand than the shape.
     ``indexed``
         of an operation that takes index arrays, the number of operands before them.
+    ``updates``
+        of an operation that gives its first operand with its second at an index: whether that is "set" or "add"ed.
     ``kind_varies``
         whether its results are real or complex as the values of its operands are.
     ``combines``
@@ -209,6 +211,7 @@ class Primitive(Operation):
     identity: bool = False
     shape_only: bool = False
     indexed: int | None = None
+    updates: str | None = None
     kind_varies: bool = False
     combines: Primitive | None = None
     positions: bool = False

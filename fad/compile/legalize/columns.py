@@ -14,13 +14,14 @@ import itertools
 import numpy as np
 
 from fad.compile.ir.builder import Builder
+from fad.compile.ir.uses import find_transposed
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import Equation, Graph
 from fad.core.rewriter import rename
 from fad.ops.contraction import matmul
 from fad.ops.elementwise import multiply
 from fad.ops.indexing import getitem_p
-from fad.ops.structural import concatenate_p, reshape_p, transpose_p
+from fad.ops.structural import concatenate_p, reshape_p
 
 _SHORTEST = 32  # elements of a column: a shorter one is no loop worth its call
 _MOST = 128  # columns
@@ -84,7 +85,7 @@ class _Rewriter(Builder):
             return self.column_of_outer(eq) if eq.ins[0] in self.outer else self.same_elements(eq)
         if prim is concatenate_p and _is_of_columns(self.graph, eq) and self.is_multiplied(eq.outs[0], 0) is not None:
             self.columns[eq.outs[0]] = eq.params["axis"], list(map(self.vector, eq.ins))
-        elif prim is transpose_p and eq.ins[0] in self.columns and eq.params["axes"] == (1, 0):
+        elif find_transposed(eq) in self.columns:
             axis, parts = self.columns[eq.ins[0]]
             self.columns[eq.outs[0]] = 1 - axis, parts
         elif prim is multiply:
@@ -101,7 +102,7 @@ class _Rewriter(Builder):
             return None
         for eq in readers:
             more: int | None = None
-            if eq.prim is transpose_p and eq.params["axes"] == (1, 0):
+            if find_transposed(eq) is not None:
                 more = self.is_multiplied(eq.outs[0], depth + 1)
             elif eq.prim is matmul:
                 shapes = [self.graph.types[k].shape for k in eq.ins if k != i]

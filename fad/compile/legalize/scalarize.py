@@ -22,7 +22,7 @@ from fad.ops.contraction import matmul
 from fad.ops.conversion import astype_p
 from fad.ops.elementwise import add as add_p
 from fad.ops.elementwise import multiply
-from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
+from fad.ops.indexing import scatter_p
 from fad.ops.selection import where_p
 from fad.ops.structural import concatenate_p
 
@@ -111,7 +111,7 @@ class Expansion(Builder):
             columns = zip(*[np.broadcast_to(a, t.shape).flat for a in arrays], strict=True)
             made = [self.compute(eq.prim, ins, eq.params, t) for ins in columns]
             self.numbers[o] = np.array(made, np.int64).reshape(t.shape)
-        elif prim.view is not None and len(eq.ins) == 1 and (prim is not getitem_p or is_basic(eq.params["template"])):
+        elif eq.is_view and is_basic(eq.params.get("template", ())):
             self.numbers[o] = np.asarray(view_of(eq, arrays[0])).reshape(t.shape)
         elif prim is concatenate_p:
             self.numbers[o] = np.concatenate(arrays, eq.params["axis"])
@@ -125,7 +125,7 @@ class Expansion(Builder):
             self.numbers[o] = self.multiply_matrices(x, y, t)
         elif prim is scatter_p and all(is_basic(index) for index in eq.params["indices"]):
             return self.add_pieces(eq, arrays, t)
-        elif prim in (index_set_p, index_add_p) and is_basic(eq.params["template"]):
+        elif prim.updates and is_basic(eq.params["template"]):
             return self.update(eq, arrays, t)
         else:
             return False
@@ -204,7 +204,7 @@ class Expansion(Builder):
         place = np.arange(t.size).reshape(t.shape)[eq.params["template"]]
         for at, v in zip(np.ravel(place), np.broadcast_to(values, np.shape(place)).flat, strict=True):
             old = target.flat[at]
-            target.flat[at] = v if eq.prim is index_set_p else self.compute(add_p, (old, v), {}, t)
+            target.flat[at] = v if eq.prim.updates == "set" else self.compute(add_p, (old, v), {}, t)
         self.numbers[eq.outs[0]] = target
         return True
 

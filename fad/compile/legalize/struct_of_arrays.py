@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import template, weight
-from fad.compile.ir.lowered_ops import REDUCTIONS
+from fad.compile.ir.lowered_ops import PIECES, REDUCTIONS
 from fad.compile.ir.types import LLVM_TYPE
 from fad.compile.legalize.scalarize import Expansion, can_combine
 from fad.compile.passes.algebra import simplify_one
 from fad.compile.passes.constants import as_uniform
 from fad.compile.passes.dce import drop_dead
 from fad.core.cotangent import is_basic
-from fad.core.graph import ARRAY, GUARD, SCALAR, Equation, Graph, Type, hashable
+from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type, hashable
 from fad.core.primitive import Primitive
-from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
+from fad.ops.indexing import getitem_p, scatter_p
 from fad.ops.structural import broadcast_p, concatenate_p, reshape_p, transpose_p
 
 SHORTEST = 1 << 5  # elements of a vector
@@ -33,7 +33,7 @@ MOST_ROWS = 16  # vectors that are rows in memory
 _MOST_SHARED = 64  # elements of an array that is the same for the whole batch
 _MOST_OPERATIONS = 1000  # on vectors, of small arrays that belong together
 _BEGINNING, _APART, _LANES = 10.0, 1.5, 8  # of a row; of an element that lies apart; elements of a full vector
-_PLACED = frozenset({getitem_p, concatenate_p, scatter_p, index_set_p, index_add_p, transpose_p})
+_PLACED = PIECES | {getitem_p, transpose_p}
 
 
 def split_small_arrays(graph: Graph) -> Graph:
@@ -103,7 +103,7 @@ def _keeps_batch(graph: Graph, eq: Equation, axes: list, p: int | None) -> bool:
         return all(_fits_at(index, out.shape, p, s) for index, s in zip(params["indices"], shapes, strict=True))
     if prim is getitem_p:
         return len(eq.ins) == 1 and _fits_at(params["template"], shapes[0], axes[0], out.shape)
-    if prim in (index_set_p, index_add_p):
+    if prim.updates:
         return len(eq.ins) == 2 and _fits_at(params["template"], out.shape, p, shapes[1])
     return False
 
@@ -245,9 +245,9 @@ class _Split(Expansion):
     def keep(self, eq: Equation) -> None:
         """Write an operation as it was, on whole arrays."""
         for i in eq.ins:
-            if eq.prim is GUARD or self.rename(i) == i:
+            if eq.is_guard or self.rename(i) == i:
                 self.put_together(i)
-        if eq.prim is not GUARD:  # one is known by its equation
+        if not eq.is_guard:  # one is known by its equation
             eq = Equation(eq.prim, tuple([self.rename(i) for i in eq.ins]), eq.params, eq.outs, eq.place)
         self.equations.append(eq)
         self.there.update(eq.outs)

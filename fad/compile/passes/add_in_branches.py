@@ -14,7 +14,6 @@ import numpy as np
 from fad.compile.ir.builder import Builder
 from fad.core.graph import Equation, Graph
 from fad.ops.elementwise import add
-from fad.ops.indexing import index_add_p
 
 
 def add_in_branches(graph: Graph) -> Graph:
@@ -84,7 +83,7 @@ def _add(work: Builder, o: int, term: int, uses: Counter) -> int:
     """Return the sum of a value and a term; what is added to zeros at some places is added to the term there."""
     if _is_zero(work.graph, o):
         return term
-    made = {eq.outs[0]: k for k, eq in enumerate(work.equations) if eq.prim is index_add_p}
+    made = {eq.outs[0]: k for k, eq in enumerate(work.equations) if eq.prim.updates == "add"}
     links, x = [], o
     while x in made and uses[x] == 1:
         links.append(made[x])

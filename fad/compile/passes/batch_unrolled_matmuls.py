@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from fad.compile.ir.builder import Builder
-from fad.compile.ir.uses import use_counts
-from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type, has_effects
+from fad.compile.ir.uses import find_transposed, use_counts
+from fad.core.graph import ARRAY, Equation, Graph, Type, has_effects
 from fad.ops.contraction import matmul
 from fad.ops.elementwise import add, multiply
 from fad.ops.indexing import getitem_p
 from fad.ops.reduction import sum_p
-from fad.ops.structural import concatenate_p, transpose_p
+from fad.ops.structural import concatenate_p
 
 FEWEST = 4  # terms below which nothing is gained
 LONG = 16  # parts of a stack from which on it is looked for in others
@@ -182,14 +182,14 @@ class _Totals(_Rewriter):
         if eq is None or self.uses[i] != 1 or self.types[i] != t:
             return "", ()
         if eq.prim is matmul:
-            p = self.made.get(eq.ins[0])
-            if p is not None and p.prim is transpose_p and p.params["axes"] == (1, 0):
-                return self.check("product", (p.ins[0], eq.ins[1]), t, 2)
+            p = find_transposed(self.made.get(eq.ins[0]))
+            if p is not None:
+                return self.check("product", (p, eq.ins[1]), t, 2)
         elif eq.prim is multiply:
             for column, row in (eq.ins, eq.ins[::-1]):
-                p = self.made.get(column)
-                if p is not None and p.prim is getitem_p and p.params["template"] == (Ellipsis, None):
-                    return self.check("outer", (p.ins[0], row), t, 1)
+                c = self.made.get(column)
+                if c is not None and c.prim is getitem_p and c.params["template"] == (Ellipsis, None):
+                    return self.check("outer", (c.ins[0], row), t, 1)
         elif eq.prim is sum_p and eq.params["axis"] == (0,) and len(t.shape) == 1:
             return self.check("rows", (eq.ins[0],), t, 2)
         return "", ()
@@ -273,7 +273,7 @@ def _slice_along(graph: Graph, short: Equation, long: Equation, start: int) -> l
     late, waiting, equations = set(short.outs), [part], []
     for eq in graph.equations:
         if waiting and not late.isdisjoint(eq.ins):
-            if eq is long or eq.prim is GUARD or has_effects(eq):
+            if eq is long or eq.is_guard or has_effects(eq):
                 return None
             late.update(eq.outs)
             waiting.append(eq)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fad.compile.ir.builder import Builder
+from fad.compile.ir.uses import find_transposed
 from fad.compile.passes.loop_stacks import LoopStacks, Matrix
 from fad.control_flow.loop_layout import select_marked
 from fad.control_flow.split_pullback import find_needed
@@ -18,7 +19,6 @@ from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type
 from fad.ops.contraction import matmul
 from fad.ops.conversion import astype_flat_p
 from fad.ops.elementwise import add, multiply
-from fad.ops.indexing import index_add_p
 from fad.ops.selection import where_p
 from fad.ops.structural import transpose_p
 from fad.staging.may_raise import find_unread_in_body
@@ -175,9 +175,9 @@ class _Sums(LoopStacks):
     def _factors(self, e: Equation, t: Type, transposed: bool, mask: tuple | None) -> _Outer | None:
         """Return the factors of an outer product of a type, or of its transpose."""
         if e.prim is matmul and mask is None and not transposed:
-            p = self.made.get(e.ins[0])
-            if p is not None and p.prim is transpose_p and p.params["axes"] == (1, 0):
-                return self._fit(_Outer(p.ins[0], e.ins[1], True, None, 0), t)
+            p = find_transposed(self.made.get(e.ins[0]))
+            if p is not None:
+                return self._fit(_Outer(p, e.ins[1], True, None, 0), t)
         if e.prim is multiply:
             for column, row in (e.ins, e.ins[::-1]):
                 if self.body.types[column].shape == (self.body.types[e.outs[0]].shape[0], 1):
@@ -194,7 +194,7 @@ class _Sums(LoopStacks):
 
     def _rows(self, total: int, v: int) -> _Rows | None:
         e, t = self.made[v], self.body.types[v]
-        if e.prim is not index_add_p or e.ins[0] != total or len(t.shape) != 2:
+        if e.prim.updates != "add" or e.ins[0] != total or len(t.shape) != 2:
             return None
         place, product = self.place_of(e, 2, t.shape), self.made.get(e.ins[1])
         if place is None or product is None or product.prim is not matmul or self.uses[e.ins[1]] != 1:
