@@ -196,7 +196,7 @@ class _Plan:
         x, v = ins[:2]
         rank = sum(type(p) is slice for p in template) + np.ndim(x) - len(template)
         v = _beside(v, rank - 1, rank - 1 - axis)
-        if _is_all(template) and eq.prim.updates == "set" and np.shape(v) == np.shape(x) and v.dtype == x.dtype:
+        if _is_all(template) and not eq.prim.adds and np.shape(v) == np.shape(x) and v.dtype == x.dtype:
             return v
         return bind(eq.prim, x, v, *operands, template=template)
 

@@ -304,7 +304,7 @@ class _Accumulation(Rewriting):
         """Return the sum of a total and value v."""
         updates: list[Equation] = []
         w = v
-        while self.is_own(w) and self.made[w].prim.updates == "add" and self.types[w] == self.types[total]:
+        while self.is_own(w) and self.made[w].prim.adds and self.types[w] == self.types[total]:
             updates.append(self.made[w])
             w = updates[-1].ins[0]
         if not self.is_zero(w):
@@ -359,7 +359,7 @@ def _only_adds(params: dict, k: int) -> bool:
         eq = made.get(v)
         if eq is None or uses[v] != 1 or body.types[v] != body.types[start]:
             return False
-        if eq.prim.updates == "add":
+        if eq.prim.adds:
             return leads(eq.ins[0])
         if eq.prim is add_p:
             return leads(eq.ins[0]) or leads(eq.ins[1])

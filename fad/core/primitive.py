@@ -158,7 +158,9 @@ class Primitive(Operation):
     ``indexed``
         of an operation that takes index arrays, the number of operands before them.
     ``updates``
-        of an operation that gives its first operand with its second at an index: whether that is "set" or "add"ed.
+        whether its result is its first operand with the second one put in at an index.
+    ``adds``
+        of such an operation, whether it adds to what is there.
     ``kind_varies``
         whether its results are real or complex as the values of its operands are.
     ``combines``
@@ -211,7 +213,8 @@ class Primitive(Operation):
     identity: bool = False
     shape_only: bool = False
     indexed: int | None = None
-    updates: str | None = None
+    updates: bool = False
+    adds: bool = False
     kind_varies: bool = False
     combines: Primitive | None = None
     positions: bool = False

@@ -41,7 +41,7 @@ def is_lookup(graph: Graph, eq: Equation) -> bool:
         template = eq.params["template"]
         first = eq.prim.indexed
         fine = all(graph.types[i].dtype in _INDEX for i in eq.ins[first:])
-        fine = fine and (eq.prim.updates != "add" or out.dtype in _ADDED)
+        fine = fine and (not eq.prim.adds or out.dtype in _ADDED)
         values, single = eq.ins[:first], not any(graph.types[i].shape for i in eq.ins[first:])
         shape = graph.types[eq.ins[0]].shape
     fine = fine and all(graph.types[i].dtype == out.dtype for i in values)
@@ -99,7 +99,7 @@ def add_lookup(program: Program, eq: Equation) -> bool:
     else:
         x, v, *numbers = eq.ins
         template, arrays = eq.params["template"], _arrays(program, numbers)
-        start, how = (program.memory.at[x], x), "add" if eq.prim.updates == "add" else "set"
+        start, how = (program.memory.at[x], x), "add" if eq.prim.adds else "set"
     plan = _plan(program, template, (program.memory.at[o], o), (program.memory.at[v], v), arrays)
     if plan is None or not (program.memory.in_place(start[1], o) or program.table.copy(start, o)):
         return False

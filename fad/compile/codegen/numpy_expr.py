@@ -234,10 +234,10 @@ def statements(eq: Equation, ins: list[str], out: str, written: Any) -> list[str
         return [f"{out} = ({', '.join(ins)})"]
     if prim is pop_p:
         return [f"{out} = {ins[0]}"]
-    if prim.updates is None:
+    if not prim.updates:
         return None
     index = index_parts(params["template"], ins[2:], written)
-    if prim.updates == "set":
+    if not prim.adds:
         return [f"{out} = {ins[0]}.copy()", f"{out}[{_write_index(index)}] = {ins[1]}"]
     return [f"{out} = {ins[0]}.copy()", _write_addition(out, index, ins[1])]
 

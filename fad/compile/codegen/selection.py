@@ -66,7 +66,7 @@ def _is_in_slices(graph: Graph, eq: Equation) -> bool:
     if eq.prim is scatter_p:
         indices = eq.params["indices"]
         return all(map(is_basic, indices)) and (out.dtype in _REAL or left_out(indices, out.shape) is not None)
-    if out.dtype not in _REAL and eq.prim.updates == "add":
+    if out.dtype not in _REAL and eq.prim.adds:
         return False
     return eq.prim is concatenate_p or _is_basic(eq.params["template"])
 

@@ -44,7 +44,7 @@ def add_slices(program: Program, step: Step) -> Callable | None:
     else:
         if not program.memory.in_place(eq.ins[0], o):
             writes.append((program.memory.at[eq.ins[0]], eq.ins[0], (), False))
-        writes.append((program.memory.at[eq.ins[1]], eq.ins[1], eq.params["template"], eq.prim.updates == "add"))
+        writes.append((program.memory.at[eq.ins[1]], eq.ins[1], eq.params["template"], eq.prim.adds))
     places = [index if type(index) is np.ndarray else target[with_ellipsis(index)] for _, _, index, _ in writes]
     layouts = [
         program.table.layout(place.shape, [source, place]) for (source, *_), place in zip(writes, places, strict=True)

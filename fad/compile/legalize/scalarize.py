@@ -204,7 +204,7 @@ class Expansion(Builder):
         place = np.arange(t.size).reshape(t.shape)[eq.params["template"]]
         for at, v in zip(np.ravel(place), np.broadcast_to(values, np.shape(place)).flat, strict=True):
             old = target.flat[at]
-            target.flat[at] = v if eq.prim.updates == "set" else self.compute(add_p, (old, v), {}, t)
+            target.flat[at] = self.compute(add_p, (old, v), {}, t) if eq.prim.adds else v
         self.numbers[eq.outs[0]] = target
         return True
 

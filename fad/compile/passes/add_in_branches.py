@@ -83,7 +83,7 @@ def _add(work: Builder, o: int, term: int, uses: Counter) -> int:
     """Return the sum of a value and a term; what is added to zeros at some places is added to the term there."""
     if _is_zero(work.graph, o):
         return term
-    made = {eq.outs[0]: k for k, eq in enumerate(work.equations) if eq.prim.updates == "add"}
+    made = {eq.outs[0]: k for k, eq in enumerate(work.equations) if eq.prim.adds}
     links, x = [], o
     while x in made and uses[x] == 1:
         links.append(made[x])

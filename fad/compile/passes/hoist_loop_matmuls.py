@@ -194,7 +194,7 @@ class _Sums(LoopStacks):
 
     def _rows(self, total: int, v: int) -> _Rows | None:
         e, t = self.made[v], self.body.types[v]
-        if e.prim.updates != "add" or e.ins[0] != total or len(t.shape) != 2:
+        if not e.prim.adds or e.ins[0] != total or len(t.shape) != 2:
             return None
         place, product = self.place_of(e, 2, t.shape), self.made.get(e.ins[1])
         if place is None or product is None or product.prim is not matmul or self.uses[e.ins[1]] != 1:

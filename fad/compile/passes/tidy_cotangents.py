@@ -47,7 +47,7 @@ class _Tidying:
         return self.before.types[x] == self.before.types[y]
 
     def _find_added(self, eq: Equation) -> int | None:
-        return eq.ins[0] if eq.prim.updates == "add" and self._is_zero(eq.ins[1]) else None
+        return eq.ins[0] if eq.prim.adds and self._is_zero(eq.ins[1]) else None
 
     def _sum(self, x: int, y: int) -> Any:
         """Return the value that a sum is, if there is one already; or a value and its axes in another order."""

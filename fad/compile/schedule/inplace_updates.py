@@ -59,7 +59,7 @@ def schedule_updates(
 
 
 def _is_update(eq: Equation) -> bool:
-    return eq.prim.updates is not None or eq.prim is WRITE_PIECES
+    return eq.prim.updates or eq.prim is WRITE_PIECES
 
 
 def updated_by(eq: Equation) -> dict[int, int]:

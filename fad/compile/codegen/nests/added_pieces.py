@@ -38,7 +38,7 @@ def sums_of(graph: Graph, begun: frozenset) -> frozenset:
     """Return the values of a body that are sums: those begun before it, and what they are after additions."""
     found = set(begun)
     for eq in graph.equations if begun else ():
-        terms = eq.ins if eq.prim is add else eq.ins[:1] if eq.prim.updates == "add" else ()
+        terms = eq.ins if eq.prim is add else eq.ins[:1] if eq.prim.adds else ()
         if not found.isdisjoint(terms):
             found.add(eq.outs[0])
         elif eq.prim.archetype == "loop":
@@ -75,7 +75,7 @@ def _without_zeros(graph: Graph) -> Graph:
             continue
         x, pieces = pair
         (o,) = eq.outs
-        if pieces.prim.updates == "add":
+        if pieces.prim.adds:
             work.equations.append(Equation(pieces.prim, (x, *pieces.ins[1:]), pieces.params, (o,), eq.place))
             continue
         for piece, index in zip(pieces.ins, pieces.params["indices"], strict=True):
@@ -95,7 +95,7 @@ def _find_scatter(graph: Graph, eq: Equation, made: dict[int, Equation], uses: C
         pieces = made.get(v)
         if pieces is None or not _adds_to_zeros(graph, pieces) or x == v or not types[x] == types[v] == types[o]:
             continue
-        if pieces.prim.updates == "add":
+        if pieces.prim.adds:
             if uses[v] == 1 and _is_link(graph, pieces):
                 return x, pieces
         elif not (uses[v] > 1 and len(pieces.ins) > 1) and all(map(is_basic, pieces.params["indices"])):
@@ -105,7 +105,7 @@ def _find_scatter(graph: Graph, eq: Equation, made: dict[int, Equation], uses: C
 
 def _adds_to_zeros(graph: Graph, eq: Equation) -> bool:
     """Return whether an operation gives an array that is zero but for some places."""
-    if eq.prim.updates != "add":
+    if not eq.prim.adds:
         return eq.prim is scatter_p
     c = graph.constants.get(eq.ins[0])
     number = None if c is None else as_uniform(np.asarray(c))
@@ -167,7 +167,7 @@ def _chains(graph: Graph) -> dict[int, list[Equation]]:
 
 
 def _is_link(graph: Graph, eq: Equation) -> bool:
-    if eq.prim.updates is None:
+    if not eq.prim.updates:
         return False
     x, o, template = graph.types[eq.ins[0]], graph.types[eq.outs[0]], eq.params["template"]
     known = is_basic(tuple([0 if type(p) is str else p for p in template])) and None not in template
@@ -185,7 +185,7 @@ class _Rewriter(Builder):
         first, last = chain[0].ins[0], chain[-1].outs[0]
         writes: list[_Write] = []
         for eq in chain:
-            self.extend(writes, _Write(eq.prim.updates == "add", eq.params["template"], eq.ins[1], eq.ins[2:]))
+            self.extend(writes, _Write(eq.prim.adds, eq.params["template"], eq.ins[1], eq.ins[2:]))
         if writes and not writes[0].adds and self.is_there(writes[0], first):
             del writes[0]
         version = self.alias.get(first, first)

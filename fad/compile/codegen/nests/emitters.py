@@ -230,7 +230,7 @@ def _update(body: Body, eq: Equation) -> None:
     if reads_elsewhere(value, target):
         value = body.stored(value) if isinstance(value, Computed) else body.copied(value)
     value = broadcast_to(body.w, _trim_axes(body.w, value, shape), shape)
-    adding = eq.prim.updates == "add"
+    adding = eq.prim.adds
     if body.type(o) == BOOL and adding:
         raise TooMuch("booleans are added")
     put(body.w, value, target, _adder(body.w, target.t) if adding else None)

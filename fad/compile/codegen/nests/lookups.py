@@ -97,7 +97,7 @@ def take_many(body: Body, eq: Equation, lookup: Lookup) -> None:
 def update_many(body: Body, eq: Equation, lookup: Lookup) -> None:
     """Write or add elements at many places, one after the other."""
     (x, v, _), (o,), w = eq.ins, eq.outs, body.w
-    adds, t = eq.prim.updates == "add", body.type(o)
+    adds, t = eq.prim.adds, body.type(o)
     gathered = placed_by_ramp(w, body.values[x], body.values[v], lookup.places) if adds else None
     if gathered is not None:
         body.give(o, gathered)
