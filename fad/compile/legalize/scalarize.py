@@ -14,7 +14,7 @@ from fad.compile.ir.builder import Builder
 from fad.compile.ir.expressions import is_heavy, template
 from fad.compile.ir.lowered_ops import REDUCTIONS
 from fad.compile.ir.slice_writes import view_of
-from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
+from fad.compile.legalize.place_stacks import ON_STACKS
 from fad.core.cotangent import is_basic
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.primitive import Primitive
@@ -97,7 +97,7 @@ class Expansion(Builder):
     def expand(self, eq: Equation) -> bool:
         """Expand one operation; false if that cannot be done."""
         graph, prim = self.source, eq.prim
-        if prim in (NATIVE_PUSH, NATIVE_POP):
+        if prim in ON_STACKS:
             return self.on_a_stack(eq)
         if prim.archetype == "branch":
             return self.choose(eq)
