@@ -125,7 +125,9 @@ def _add(total: Any, indices: list, values: list) -> Any:
 
 def _concrete_masks(trace, template, arrays, batched, shape):
     """Turn boolean masks into integer index arrays; a mask that differs between batch elements splits them."""
-    parts, out, flags = [], [], []
+    parts: list = []
+    out: list = []
+    flags: list = []
     arrays = _as_arrays(arrays)
     if any(a.dtype.kind == "b" for a in arrays):
         pairs = list(zip(arrays, batched, strict=True))
