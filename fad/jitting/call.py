@@ -36,7 +36,7 @@ from fad.staging.may_raise import Refused
 from fad.staging.outer_state import OuterState
 from fad.staging.record import OuterTracer, Recording, record, recorder
 from fad.transforms.handles import closes_over_tracer
-from fad.transforms.mutation import overlaps
+from fad.transforms.mutation import Earlier, overlaps
 from fad.transforms.undo_writes import outside
 
 
@@ -130,7 +130,7 @@ class JittedCall:
         args, kwargs = tree.unflatten(self.in_tree, leaves)
         return self.fun(*args, **kwargs)
 
-    def make_recording(self, outer: OuterState, before: list) -> Recording:
+    def make_recording(self, outer: OuterState, before: Earlier) -> Recording:
         return record(self.fun, self.in_tree, self.leaves, self.traced, outer=outer, before=before)
 
     @with_journal
@@ -146,7 +146,7 @@ class JittedCall:
         before = outside(jitted.fun, outer.found)
         try:
             with effects.compiling(), reporting() as loops:
-                recording = self.make_recording(outer, before.small)
+                recording = self.make_recording(outer, before)
         except (OuterTracer, Refused) as why:
             if isinstance(why, Refused) and not why.trace.dead:  # of a recording around this one
                 raise

@@ -17,6 +17,7 @@ from fad.core.graph import Graph, has_effects
 from fad.jitting.call import JittedCall, describe, own
 from fad.staging.outer_state import OuterState
 from fad.staging.record import OuterTracer, Recording, record, recorder
+from fad.transforms.mutation import Earlier
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import vjp
 
@@ -39,7 +40,7 @@ class ReverseCall(JittedCall):
         """Run the function without jit on the traced values, which is all that the derivative needs then."""
         return self.fun(*map(own, self.given))
 
-    def make_recording(self, outer: OuterState, before: list) -> Recording:
+    def make_recording(self, outer: OuterState, before: Earlier) -> Recording:
         sweep = _Sweep(self.fun, self.mine)
         in_tree = tree.structure((tuple(self.xs), {}))
         whole = record(sweep, in_tree, self.leaves, self.traced, outer=outer, before=before)

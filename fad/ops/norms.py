@@ -72,7 +72,7 @@ def _power_norm(x, p, axis, keepdims):
 
 def _largest(x, axis, keepdims=False):
     """Return the largest of absolute values or singular values: 0 where there are none."""
-    return np.max(x, axis, keepdims=keepdims, **({} if x.size else {"initial": 0.0}))
+    return np.max(x, axis, keepdims=keepdims) if x.size else np.max(x, axis, keepdims=keepdims, initial=0.0)
 
 
 def _vector_norm(x, ord, axis, keepdims):
