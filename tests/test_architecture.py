@@ -21,8 +21,8 @@ ROOT = Path(fad.__file__).parent
 # An entry that ends in a dot is a folder and stands for all its files, among which only cycles are forbidden.
 LAYERS = [
     [
-        "typing", "config", "introspect", "introspect.frames", "introspect.places", "introspect.reachable", "errors.",
-        "tree.",
+        "typing", "config", "introspect", "introspect.frames", "introspect.loops", "introspect.places",
+        "introspect.reachable", "errors.", "tree.",
     ],
     ["viz."],
     ["backends."],

@@ -22,6 +22,7 @@ from fad.config import bytes_of, memory_limit
 from fad.core.graph import ARRAY, GUARD, Graph, GuardFailed, has_effects, same_outcome
 from fad.errors import ImpureFunctionError, MemoryLimitError
 from fad.introspect.frames import show_place, user_line
+from fad.introspect.loops import steps_of
 from fad.staging.may_raise import may_refuse
 from fad.staging.record import is_recording, pause_collection
 from fad.transforms.vmap import batching
@@ -265,7 +266,16 @@ def again(error: Exception, fun: Callable, *args: Any, **kwargs: Any) -> Any:
         if type(own) is type(error) and not hasattr(own, "__notes__"):
             for note in getattr(error, "__notes__", ()):
                 own.add_note(note)
+        _note_steps(own)
         raise own from None
+
+
+def _note_steps(error: Exception) -> None:
+    """Say in a note in which steps of the user's loops an error was raised: no frame shows it."""
+    known = getattr(error, "__notes__", ())
+    for line in steps_of(error):
+        if line not in known:
+            error.add_note(line)
 
 
 def note_operation(error: Exception) -> None:
