@@ -142,7 +142,11 @@ class Capture:
         state, steps = shown.carry, 0
         with np.errstate(all="ignore"):
             while state[0] and steps * self.work <= limit:
-                state = Outputs.split(params["body"](*shown.consts, *state), params).carry
+                try:
+                    state = Outputs.split(params["body"](*shown.consts, *state), params).carry
+                except Exception as error:  # Python shall raise it, at the user's line
+                    self.why = error
+                    return False
                 steps += 1
         if state[0]:
             return True

@@ -19,9 +19,10 @@ from fad.compile.schedule.numpy_buffers import newly_shared
 from fad.compile.schedule.peak_memory import loops_kept, peak_bytes
 from fad.compile.targets.select import lower
 from fad.config import bytes_of, memory_limit
-from fad.core.graph import ARRAY, GUARD, Graph, GuardFailed, has_effects, same_outcome
+from fad.core.graph import ARRAY, Graph, GuardFailed, has_effects, same_outcome
 from fad.errors import ImpureFunctionError, MemoryLimitError
 from fad.introspect.frames import show_place, user_line
+from fad.introspect.loops import steps_of
 from fad.staging.may_raise import may_refuse
 from fad.staging.record import is_recording, pause_collection
 from fad.transforms.vmap import batching
@@ -97,7 +98,7 @@ class Path:
 
     def _compile(self) -> None:
         graph = optimise(self.graph)
-        guards = [k for k, eq in enumerate(graph.equations) if eq.prim is GUARD]
+        guards = [k for k, eq in enumerate(graph.equations) if eq.is_guard]
         self.numbers = {position: n for n, position in enumerate(guards)}
         program = lower(graph, self.donated)
         given = {graph.inputs[n] for n in self.donated}
@@ -265,7 +266,16 @@ def again(error: Exception, fun: Callable, *args: Any, **kwargs: Any) -> Any:
         if type(own) is type(error) and not hasattr(own, "__notes__"):
             for note in getattr(error, "__notes__", ()):
                 own.add_note(note)
+        _note_steps(own)
         raise own from None
+
+
+def _note_steps(error: Exception) -> None:
+    """Say in a note in which steps of the user's loops an error was raised: no frame shows it."""
+    known = getattr(error, "__notes__", ())
+    for line in steps_of(error):
+        if line not in known:
+            error.add_note(line)
 
 
 def note_operation(error: Exception) -> None:
@@ -285,7 +295,7 @@ def _agrees(answers: list, other: Path, xs: list) -> bool:
     try:
         other.graph(*xs)
     except GuardFailed as failed:
-        n = sum(eq.prim is GUARD for eq in other.graph.equations[: failed.position])
+        n = sum(eq.is_guard for eq in other.graph.equations[: failed.position])
         found[n:] = [failed.found]
     except Exception:
         return False

@@ -446,14 +446,15 @@ def _update_samples(s):
 index_add_p: Any = register(
     Primitive(
         "index_add", lambda x, v, *arrays, template: _update(x, v, arrays, template, "add"), vjp=_add_vjp,
-        samples=_update_samples, archetype="linear", indexed=2, needs_trace=True, moves=True, fresh=True,
+        samples=_update_samples, archetype="linear", indexed=2, updates=True, adds=True, needs_trace=True, moves=True,
+        fresh=True,
         doc="The array with values added at an index.",
     )
 )  # fmt: skip
 index_set_p: Any = register(
     Primitive(
         "index_set", lambda x, v, *arrays, template: _update(x, v, arrays, template, "set"), vjp=_set_vjp,
-        samples=_update_samples, archetype="linear", indexed=2, needs_trace=True, moves=True, fresh=True,
+        samples=_update_samples, archetype="linear", indexed=2, updates=True, needs_trace=True, moves=True, fresh=True,
         doc="The array with values put at an index.",
     )
 )  # fmt: skip
