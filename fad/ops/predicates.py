@@ -142,6 +142,7 @@ python_bool_p: Any = register(
         archetype="flat",
         samples=lambda s: [call(s.real() > 0)],
         lower="({0})",
+        text=lambda x: f"bool({x})",
         cheap=True,
         doc="A boolean of no axes as Python's, which widens nothing.",
     )
