@@ -192,7 +192,8 @@ class JittedCall:
 
     def find_least(self, error: MemoryLimitError, arrays: Any) -> MemoryLimitError:
         """Return the error with the least limit that would do: one loop's error knows nothing of those around it."""
-        limit, least = bytes_of(memory_limit.get()), error.least
+        limit, least = memory_limit.get(), error.least
+        assert limit is not None
         while True:
             rewind()
             outer = self.look_outside(arrays)
@@ -212,8 +213,8 @@ class JittedCall:
         if least == error.least:
             return error
         return MemoryLimitError(
-            f"the loops of a program need at least {least} bytes of memory together, but the limit is {limit}: raise "
-            f"it, fad.config.use(memory_limit={least}), or make their states smaller",
+            f"the loops of a program need at least {least} bytes of memory together, but the limit is "
+            f"{bytes_of(limit)}: raise it, fad.config.use(memory_limit={least}), or make their states smaller",
             least,
         )
 
