@@ -14,6 +14,8 @@ at sizes from small to large, for a table of its own.
 from __future__ import annotations
 
 import argparse
+import datetime
+import itertools
 import os
 import platform
 import re
@@ -181,6 +183,17 @@ def piece(row: Row, work: int) -> str:
     return f"| {row.name} | {cell(row, 'fad')} | {each:.3g} | {row.first:.2f} |"
 
 
+def steepest(rows: list[tuple[Row, int]]) -> str:
+    """Return in words where one piece of the work costs the most, beside the next smaller size."""
+    each = [(row, row.best.get("fad", float("nan")) / work) for row, work in rows]
+    steps = [(b / a, late) for (early, a), (late, b) in itertools.pairwise(each) if early.workload == late.workload]
+    if not steps:
+        return ""
+    ratio, row = max(steps, key=lambda step: step[0])
+    bound = f"No piece costs more than {ratio:.2f} times one of the next smaller size ({row.name})"
+    return f"{bound}; measured on {datetime.date.today()}."
+
+
 def grown(rows: list[tuple[Row, int]]) -> str:
     """Return the section on how fad's times grow, as Markdown."""
     table = "\n".join(
@@ -194,6 +207,8 @@ observations (ba), points (ht, kmeans, llsq), characters (lstm), steps (ode), nu
 searches have no size. `python benchmarks/gradbench.py PATH --json FOLDER --growth --write` makes this section.
 
 {table}
+
+{steepest(rows)}
 """
 
 

@@ -22,9 +22,11 @@ from fad.control_flow import record_loop
 from fad.control_flow.run_scan import check_choice, may_write, next_state, own_state, run_scan, stack_results
 from fad.control_flow.subgraph import is_weak
 from fad.core.memory import finding_writes, is_outside
+from fad.core.spec import ShapeDtypeStruct
 from fad.core.tracer import Trace, Tracer, youngest
 from fad.core.values import same_structure
 from fad.errors import DtypeMismatchError, ShapeMismatchError
+from fad.transforms.eval_shape import eval_shape
 from fad.transforms.vmap import BatchTrace, vmap
 from fad.typing import ArrayLike, PyTree
 
@@ -286,6 +288,7 @@ def scan(
     Returns
     -------
     (carry, ys)
+        Of no steps, `ys` are empty arrays of the types that a step on ones gives; None if the body writes into arrays.
 
     Raises
     ------
@@ -319,11 +322,21 @@ def scan(
     counted = xs is not None
     n = lengths.pop()
     check_choice(checkpoint)
+    if n == 0:
+        # A body that writes into arrays cannot be run to see what it gives: plain arrays would keep what it wrote.
+        return own_state(init), None if may_write(f) else _no_results(step, init, xs)
     recorded = record_loop.scan(step, init, xs, n, reverse, checkpoint, index=False)
     if recorded is not None:
         return recorded
     carry, ys = run_scan(step if counted else lambda c, i: step(c, None), init, xs, n, reverse, checkpoint, f)
     return carry, stack_results(ys)
+
+
+def _no_results(step: Callable, init: Any, xs: Any) -> Any:
+    """Return the stacked results of no step: their types are those of a step on ones."""
+    x = tree.map(lambda a: ShapeDtypeStruct(np.shape(a)[1:], a.dtype), xs)
+    types = eval_shape(lambda carry, x: step(carry, x)[1], init, x)
+    return tree.map(lambda t: np.zeros((0, *t.shape), t.dtype), types)
 
 
 def map(f: Callable, xs: PyTree, *, batch_size: int | None = None) -> PyTree:

@@ -265,6 +265,46 @@ def test_an_operation_is_named_in_at_most_five_files_outside_its_module():
     assert often == {}, "state what others know of an operation in a field of Primitive"
 
 
+# The words of programs, which rewrites match: `docs/design/vocabulary.md` says why they are named in more files.
+VOCABULARY = {
+    "getitem", "permute", "reshape_to", "broadcast", "join", "scatter", "index_set", "convert", "to_number",
+    "where_select", "add", "subtract", "multiply", "matmul", "sum_over",
+}  # fmt: skip
+REWRITING = ("core", "transforms", "staging", "control_flow", "capture", "compile", "jitting", "sparse")
+IN_TWO_FILES = [{"getitem", "reshape_to"}]  # what adds or takes away axes of one place
+
+
+def _modules_that_rewrite():
+    """Return the modules that rewrite programs, each with its tree and the primitives among its names."""
+    for module in MODULES:
+        if module.split(".")[0] in REWRITING:
+            names = vars(importlib.import_module(f"fad.{module}"))
+            yield module, _tree(module), {n: x.name for n, x in names.items() if isinstance(x, Primitive)}
+
+
+def test_operations_are_matched_in_at_most_five_files_besides_the_vocabulary_of_programs():
+    found = {}
+    for module, tree, primitives in _modules_that_rewrite():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in primitives:
+                found.setdefault(primitives[node.id], set()).add(module)
+    often = {name for name, modules in found.items() if len(modules) > 5}
+    assert often - VOCABULARY == set(), "state what others know of an operation in a field of Primitive"
+    assert VOCABULARY - often == set(), "take it out of VOCABULARY"
+
+
+def test_no_two_files_list_the_same_operations():
+    found = {}
+    for module, tree, primitives in _modules_that_rewrite():
+        for node in ast.walk(tree):
+            parts = getattr(node, "elts", None) or getattr(node, "keys", ()) or ()
+            names = {primitives.get(getattr(part, "id", None)) for part in parts}
+            if len(names) > 1 and None not in names:
+                found.setdefault(frozenset(names), set()).add(module)
+    twice = {names: modules for names, modules in found.items() if len(modules) > 1 and names not in IN_TWO_FILES}
+    assert twice == {}, "state it in a field of Primitive, or in one place"
+
+
 def _compares_a_name(node):
     """Return whether a piece of code compares the name of a primitive with a word."""
     if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], (ast.Eq, ast.NotEq, ast.In, ast.NotIn)):

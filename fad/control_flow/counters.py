@@ -14,7 +14,7 @@ from fad.control_flow.subgraph import to_number_p
 from fad.core.graph import Equation, Graph
 from fad.ops.elementwise import logical_and
 from fad.ops.index_layout import ARRAY
-from fad.ops.indexing import getitem_p, index_add_p, index_set_p
+from fad.ops.indexing import getitem_p
 from fad.ops.selection import where_p
 from fad.ops.structural import reshape_p, transpose_p
 
@@ -105,7 +105,7 @@ class Counters:
         for eq in self.body.equations:
             if versions.isdisjoint(eq.ins) or eq.prim in (getitem_p, where_p, transpose_p, reshape_p):
                 continue
-            found = self.place(eq, 2) if eq.prim in (index_set_p, index_add_p) else None
+            found = self.place(eq, 2) if eq.prim.updates else None
             if found is None or eq.ins[0] not in versions or place not in (None, found):
                 return None
             place = found

@@ -19,11 +19,11 @@ import numpy as np
 from fad.control_flow.counters import Counters, Place
 from fad.control_flow.loop_layout import Inputs, Operands, Outputs, Results
 from fad.control_flow.subgraph import BodyTrace, to_number_p
-from fad.core.graph import GUARD, NUMBER, Equation, has_effects, place_constant
+from fad.core.graph import NUMBER, Equation, has_effects, place_constant
 from fad.core.tracer import Tracer, bind, tracer
 from fad.ops.contraction import matmul
 from fad.ops.index_layout import ARRAY
-from fad.ops.indexing import getitem_p, index_set_p
+from fad.ops.indexing import getitem_p
 from fad.ops.selection import where_p
 from fad.staging.may_raise import may_refuse
 from fad.staging.record import recorder
@@ -77,7 +77,7 @@ class _Plan:
     def _takes(self, eq: Equation) -> bool:
         """Note what an operation gives; return whether it can be done for all steps at once."""
         types = self.body.types
-        if eq.prim is GUARD or has_effects(eq) or eq.prim.archetype not in _ARCHETYPES or len(eq.outs) != 1:
+        if eq.is_guard or has_effects(eq) or eq.prim.archetype not in _ARCHETYPES or len(eq.outs) != 1:
             return False
         (o,) = eq.outs
         if not self.first.keys().isdisjoint(eq.ins):
@@ -196,7 +196,7 @@ class _Plan:
         x, v = ins[:2]
         rank = sum(type(p) is slice for p in template) + np.ndim(x) - len(template)
         v = _beside(v, rank - 1, rank - 1 - axis)
-        if _is_all(template) and eq.prim is index_set_p and np.shape(v) == np.shape(x) and v.dtype == x.dtype:
+        if _is_all(template) and not eq.prim.adds and np.shape(v) == np.shape(x) and v.dtype == x.dtype:
             return v
         return bind(eq.prim, x, v, *operands, template=template)
 

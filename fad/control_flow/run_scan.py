@@ -176,8 +176,6 @@ def _find_closed_over(f: Callable, depth: int = 4) -> list:
 
 def stack_results(ys: list) -> Any:
     """Return what the steps gave, stacked leaf by leaf."""
-    if not ys:
-        return None
     if not tree.leaves(ys[0]):
         return ys[0]
     return tree.map(lambda *column: np.stack(column), *ys)

@@ -15,7 +15,7 @@ from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.rewriter import Rewriting
 from fad.ops.creation import ones_p, zeros_p
 from fad.ops.elementwise import add as add_p
-from fad.ops.indexing import getitem_p, index_add_p
+from fad.ops.indexing import getitem_p
 from fad.ops.selection import where_p
 from fad.staging.may_raise import find_unread_in_body
 from fad.transforms.check import zeros_like
@@ -304,13 +304,13 @@ class _Accumulation(Rewriting):
         """Return the sum of a total and value v."""
         updates: list[Equation] = []
         w = v
-        while self.is_own(w) and self.made[w].prim is index_add_p and self.types[w] == self.types[total]:
+        while self.is_own(w) and self.made[w].prim.adds and self.types[w] == self.types[total]:
             updates.append(self.made[w])
             w = updates[-1].ins[0]
         if not self.is_zero(w):
             total = self.through_loop(total, w) or self.apply(add_p, (total, w), {}, self.types[total])
         for eq in reversed(updates):
-            total = self.apply(index_add_p, (total, *eq.ins[1:]), eq.params, self.types[total])
+            total = self.apply(eq.prim, (total, *eq.ins[1:]), eq.params, self.types[total])
         return total
 
     def through_loop(self, total: int, v: int) -> int | None:
@@ -359,7 +359,7 @@ def _only_adds(params: dict, k: int) -> bool:
         eq = made.get(v)
         if eq is None or uses[v] != 1 or body.types[v] != body.types[start]:
             return False
-        if eq.prim is index_add_p:
+        if eq.prim.adds:
             return leads(eq.ins[0])
         if eq.prim is add_p:
             return leads(eq.ins[0]) or leads(eq.ins[1])

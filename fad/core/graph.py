@@ -99,6 +99,15 @@ class Equation:
         self.outs = outs
         self.place = place
 
+    @property
+    def is_guard(self) -> bool:
+        return self.prim is GUARD
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the result lies in its operand's memory, as that of an index without arrays does."""
+        return self.prim.view is not None and len(self.ins) == 1
+
 
 class GuardFailed(Exception):
     """A recorded answer to ``if``, ``int`` or ``float`` is not the answer for these values."""
@@ -185,7 +194,7 @@ class Graph:
         env: dict[int, Any] = {i: place_constant(c, self.types[i]) for i, c in self.constants.items()}
         env.update(zip(self.inputs, xs, strict=True))
         for position, eq in enumerate(self.equations):
-            if eq.prim is GUARD:
+            if eq.is_guard:
                 found = ask(env[eq.ins[0]], eq.params["convert"])
                 if not same_outcome(eq.params["outcome"], found):
                     raise GuardFailed(eq, position, found)
@@ -198,7 +207,7 @@ class Graph:
         return [env[i] for i in self.outputs]
 
     def guards(self) -> list[Equation]:
-        return [eq for eq in self.equations if eq.prim is GUARD]
+        return [eq for eq in self.equations if eq.is_guard]
 
     # --- comparing and showing it -------------------------------------------------------------------------------
 
@@ -336,7 +345,7 @@ def letters(n: int) -> str:
 
 def show_equation(graph: Graph, eq: Equation, name: dict[int, str]) -> str:
     ins = " ".join(name[i] for i in eq.ins)
-    if eq.prim is GUARD:
+    if eq.is_guard:
         how = getattr(eq.params["convert"], "__name__", "value").strip("_")
         return f"guard {how} {ins} == {_short(eq.params['outcome'])}"
     outs = ", ".join(f"{name[o]}: {graph.types[o]}" for o in eq.outs)
@@ -378,7 +387,7 @@ def draw(graph: Graph) -> list[drawing.Node]:
             put("constant", f"constant {name[i]}", (i,), (), "constant", None)
     for eq in graph.equations:
         says = show_equation(graph, eq, name)
-        if eq.prim is GUARD:
+        if eq.is_guard:
             put("guard", says, (), eq.ins, says, eq.place)
         else:
             head = " ".join([eq.prim.name, *(name[i] for i in eq.ins)])

@@ -10,7 +10,7 @@ def live_bytes(graph: Any) -> list[int]:
     base: dict[int, int] = {}
     last: dict[int, int] = {}
     for k, eq in enumerate(graph.equations):
-        if eq.prim.view is not None and len(eq.ins) == 1:
+        if eq.is_view:
             base[eq.outs[0]] = base.get(eq.ins[0], eq.ins[0])
         last.update({base.get(i, i): k for i in (*eq.ins, *eq.outs)})
     last.update({base.get(i, i): len(graph.equations) for i in graph.outputs})

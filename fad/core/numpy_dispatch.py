@@ -11,7 +11,7 @@ from fad.errors import FadError, MissingRuleError
 from fad.introspect.frames import user_line
 
 # NumPy's callables and what answers for each: filled by the operation modules through `fad.core.primitive`.
-UFUNCS: dict[Any, Callable] = {}
+UFUNCS: dict[Any, Any] = {}
 UFUNC_METHODS: dict[tuple[Any, str], Callable] = {}
 FUNCTIONS: dict[Any, Callable] = {}
 # Functions refused on purpose, and why.

@@ -157,6 +157,10 @@ class Primitive(Operation):
         whether it reads no more of its operand than the shape.
     ``indexed``
         of an operation that takes index arrays, the number of operands before them.
+    ``updates``
+        whether its result is its first operand with the second one put in at an index.
+    ``adds``
+        of such an operation, whether it adds to what is there.
     ``kind_varies``
         whether its results are real or complex as the values of its operands are.
     ``combines``
@@ -209,6 +213,8 @@ class Primitive(Operation):
     identity: bool = False
     shape_only: bool = False
     indexed: int | None = None
+    updates: bool = False
+    adds: bool = False
     kind_varies: bool = False
     combines: Primitive | None = None
     positions: bool = False

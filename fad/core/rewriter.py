@@ -37,11 +37,6 @@ class Rewriting:
         """Apply an operation whose result is an array of this shape, or a scalar where it has no axes."""
         return self.apply(prim, ins, params, Type(tuple(shape), np.dtype(dtype), ARRAY if shape else SCALAR))
 
-    def end(self, eq: Equation, prim: Primitive, ins: tuple, params: dict) -> bool:
-        """Apply the operation that gives the results of an old one."""
-        self.equations.append(Equation(prim, ins, params, eq.outs, eq.place))
-        return True
-
     def constant(self, value: Any, kind: str = ARRAY) -> int:
         """Return the number of a constant, an array or a NumPy scalar."""
         i = self.add_value(Type(value.shape, value.dtype, kind))

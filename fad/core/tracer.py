@@ -21,7 +21,7 @@ import numpy as np
 from fad import tree
 from fad.backends import host
 from fad.backends.counterparts import explain
-from fad.core.conversions import is_wider, own_error, same_size, to_array, to_number, written_into
+from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
 from fad.core.lengths import Length
 from fad.core.memory import RUNS, is_array, link, refresh, replace_root, snapshot, unwrap
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
@@ -33,7 +33,7 @@ from fad.errors import (
 from fad.introspect.reachable import TRACED
 
 _births = itertools.count(1)
-_ADDS = {np.add, np.multiply}  # whose reductions compute in the dtype of a wider output
+_ALONG = ("reduce", "accumulate", "reduceat")  # methods that compute in a dtype which counts that of an output, too
 
 
 class Tracer:
@@ -172,8 +172,8 @@ class Tracer:
             raise TypeError("return arrays must be of ArrayType")
         options = {k: v for k, v in kwargs.items() if k != "out"}
         where = options.pop("where", True) if method == "__call__" else True
-        if method != "__call__" and ufunc in _ADDS and options.get("dtype") is None and is_wider(outs[0], inputs):
-            options["dtype"] = outs[0].dtype  # in which NumPy adds up then
+        if method in _ALONG and options.get("dtype") is None and hasattr(inputs[0], "dtype"):
+            inputs = (_as_computed(ufunc, inputs[0], outs[0].dtype), *inputs[1:])
         try:
             values = getattr(ufunc, method)(*inputs, **options)
         except ValueError:  # of the shapes; NumPy looks at the dtypes first, and says it if they do not fit
@@ -221,6 +221,12 @@ def up_to_date(x: Tracer) -> Tracer:
     if x.memory is not None:
         refresh(x)
     return x
+
+
+def _as_computed(ufunc: np.ufunc, x: Any, out: np.dtype) -> Any:
+    """Return an operand in the dtype in which NumPy goes along it, for an output of some dtype."""
+    dtype = ufunc.resolve_dtypes((out, x.dtype, None), casting="unsafe", reduction=True)[1]
+    return x.astype(dtype) if dtype.kind in "fc" and dtype != x.dtype else x
 
 
 def stack_list(x: list) -> Any:

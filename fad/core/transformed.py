@@ -45,7 +45,28 @@ class Wrapping:
         functools.update_wrapper(self, fun, _COPIED, ())  # type: ignore[arg-type]
 
 
-class Transformed(Wrapping):
+class Running:
+    """What all functions that transforms return share: code and variables of what runs, and that a copy is the same."""
+
+    __slots__ = ()
+    run: Callable
+
+    def __copy__(self) -> Running:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Running:
+        return self
+
+    @property
+    def __code__(self) -> types.CodeType:
+        return self.run.__code__
+
+    @property
+    def __closure__(self) -> tuple | None:
+        return self.run.__closure__
+
+
+class Transformed(Running, Wrapping):
     """A function that a transform made of another, with that one's name, signature, module and docstring.
 
     Parameters
@@ -83,20 +104,6 @@ class Transformed(Wrapping):
     def __reduce__(self) -> str:  # pickled by name, as functions are
         return self.__qualname__
 
-    def __copy__(self) -> Transformed:
-        return self
-
-    def __deepcopy__(self, memo: dict) -> Transformed:
-        return self
-
-    @property
-    def __code__(self) -> types.CodeType:
-        return self.run.__code__
-
-    @property
-    def __closure__(self) -> tuple | None:
-        return self.run.__closure__
-
     def with_run(self, run: Callable) -> Transformed:
         """Return the same transformed function with another function that runs."""
         return Transformed(self._transform, self.__wrapped__, run)
@@ -107,7 +114,7 @@ def transformed(transform: str, fun: Callable) -> Callable[[Callable], Transform
     return lambda run: Transformed(transform, fun, run)
 
 
-class LinearMap:
+class LinearMap(Running):
     """A derivative at a point, as a function: a pullback, or a pushforward.
 
     Parameters
@@ -144,20 +151,6 @@ class LinearMap:
 
     def __repr__(self) -> str:
         return f"<{self.kind} of {self.name}: {_write_types(self.takes)} -> {_write_types(self.gives)}>"
-
-    def __copy__(self) -> LinearMap:
-        return self
-
-    def __deepcopy__(self, memo: dict) -> LinearMap:
-        return self
-
-    @property
-    def __code__(self) -> types.CodeType:
-        return self.run.__code__
-
-    @property
-    def __closure__(self) -> tuple | None:
-        return self.run.__closure__
 
     def with_run(self, run: Callable) -> LinearMap:
         """Return the same map with another function that runs; what the first one holds is let go."""

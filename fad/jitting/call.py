@@ -37,7 +37,7 @@ from fad.staging.may_raise import Refused
 from fad.staging.outer_state import OuterState
 from fad.staging.record import OuterTracer, Recording, record, recorder
 from fad.transforms.handles import closes_over_tracer
-from fad.transforms.mutation import overlaps
+from fad.transforms.mutation import Earlier, overlaps
 from fad.transforms.undo_writes import outside
 
 
@@ -131,7 +131,7 @@ class JittedCall:
         args, kwargs = tree.unflatten(self.in_tree, leaves)
         return self.fun(*args, **kwargs)
 
-    def make_recording(self, outer: OuterState, before: list) -> Recording:
+    def make_recording(self, outer: OuterState, before: Earlier) -> Recording:
         return record(self.fun, self.in_tree, self.leaves, self.traced, outer=outer, before=before)
 
     @with_journal
@@ -147,7 +147,7 @@ class JittedCall:
         before = outside(jitted.fun, outer.found)
         try:
             with effects.compiling(), reporting() as loops:
-                recording = self.make_recording(outer, before.small)
+                recording = self.make_recording(outer, before)
             path = Path(recording, self.xs, self.donated, loops.values())
             path.check_memory()
         except MemoryLimitError as error:
@@ -200,7 +200,7 @@ class JittedCall:
             before = outside(self.jitted.fun, outer.found)
             try:
                 with use(memory_limit=least), effects.compiling(), reporting():
-                    Path(self.make_recording(outer, before.small), self.xs, self.donated, ()).check_memory()
+                    Path(self.make_recording(outer, before), self.xs, self.donated, ()).check_memory()
                 break
             except MemoryLimitError as more:
                 if more.least <= least:

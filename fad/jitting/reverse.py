@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.graph import GUARD, Graph, has_effects
+from fad.core.graph import Graph, has_effects
 from fad.jitting.call import JittedCall, describe, own
 from fad.staging.outer_state import OuterState
 from fad.staging.record import OuterTracer, Recording, record, recorder
+from fad.transforms.mutation import Earlier
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import vjp
 
@@ -39,7 +40,7 @@ class ReverseCall(JittedCall):
         """Run the function without jit on the traced values, which is all that the derivative needs then."""
         return self.fun(*map(own, self.given))
 
-    def make_recording(self, outer: OuterState, before: list) -> Recording:
+    def make_recording(self, outer: OuterState, before: Earlier) -> Recording:
         sweep = _Sweep(self.fun, self.mine)
         in_tree = tree.structure((tuple(self.xs), {}))
         whole = record(sweep, in_tree, self.leaves, self.traced, outer=outer, before=before)
@@ -80,7 +81,7 @@ class _Sweep:
             try:
                 with np.errstate(all="ignore"):  # the cotangents are none that a caller has given
                     cotangents = pullback(tree.unflatten(structure, cts))
-                self.is_complete = not any(eq.prim is GUARD for eq in trace.equations[self.start :])
+                self.is_complete = not any(eq.is_guard for eq in trace.equations[self.start :])
             except Exception:  # the pullback's own to raise: it may never be called
                 pass
         self.copies = {id(copy) for copy, _ in trace.snapshots.kept.values()}
@@ -113,7 +114,7 @@ def _pull(graph: Graph, sweep: _Sweep, n: int) -> Callable:
     The guards of the forward pass hold, since its path was taken.
     """
     start = sweep.start
-    forward = [eq for eq in graph.equations[:start] if eq.prim is not GUARD]
+    forward = [eq for eq in graph.equations[:start] if not eq.is_guard]
     program = graph.replace(
         inputs=[*graph.inputs, *sweep.cts], equations=[*forward, *graph.equations[start:]], outputs=graph.outputs[n:]
     )

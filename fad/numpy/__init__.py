@@ -12,7 +12,7 @@ the changed array instead of changing it in place, and ``vectorize`` runs all el
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as _np
 
@@ -26,6 +26,13 @@ from fad.numpy.vectorized import vectorize as _vectorize
 from fad.ops.sorting import top_k as _top_k
 from fad.ops.taking import at as _at
 from fad.ops.taking import put_along_axis as _put_along_axis
+
+if TYPE_CHECKING:  # what editors and type checkers show: NumPy's own signatures, and what is added to them
+    from numpy import *  # noqa: F403
+
+    from fad.ops.sorting import top_k as top_k
+    from fad.ops.taking import at as at
+    from fad.ops.taking import put_along_axis as put_along_axis
 
 _names = _namespace(_np)
 globals().update(_names | _makers(_names), at=_at, top_k=_top_k, r_=_r_, c_=_c_)

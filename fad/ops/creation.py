@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -125,8 +125,8 @@ def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
     np.float64(6.0)
     """
     filled = np.broadcast_to(as_array(fill_value), as_shape(shape))
-    order = "F" if order == "F" else "C"
-    return np.copy(filled, order=order) if dtype is None else filled.astype(dtype, order=order)
+    laid: Literal["C", "F"] = "F" if order == "F" else "C"
+    return np.copy(filled, order=laid) if dtype is None else filled.astype(dtype, order=laid)
 
 
 # --- arrays from values ------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def conv(x, w, *, stride, padding, dilation, groups):
     dtype = np.result_type(x, w)
     size = w.shape[0] * n * math.prod(out) * dtype.itemsize
     pieces = _pieces(n, windows.nbytes, x.nbytes + size)
-    y = None if len(pieces) == 1 else np.empty_like(x, shape=(w.shape[0], n, *out), dtype=dtype, order="C")
+    y: Any = None if len(pieces) == 1 else np.empty_like(x, shape=(w.shape[0], n, *out), dtype=dtype, order="C")
     for piece in pieces:
         part = windows[(slice(None),) * (1 + len(kernel)) + (piece,)]
         columns = part.reshape(groups, weights.shape[2], math.prod(part.shape[1 + len(kernel) :]))

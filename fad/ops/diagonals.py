@@ -96,7 +96,8 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
 
 
 def _take_diagonal(a, offset):
-    return lay_out_as(a[(Ellipsis, *_line(*a.shape[-2:], offset))], _view_diagonal(layout(a), offset))
+    rows, columns = a.shape[-2:]
+    return lay_out_as(a[(Ellipsis, *_line(rows, columns, offset))], _view_diagonal(layout(a), offset))
 
 
 def _view_diagonal(a, offset):

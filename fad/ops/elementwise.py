@@ -86,11 +86,11 @@ power = elementwise(
 
 
 # What NumPy computes in place of a power: for arrays and Python's ``**``, but not for scalars nor in np.power.
-_OF_ARRAYS = {float: {0.5: sqrt}, int: {2: square, -1: reciprocal}}
+_OF_ARRAYS: dict[type, dict] = {float: {0.5: sqrt}, int: {2: square, -1: reciprocal}}
 _raised = Tracer.__pow__
 
 
-def _power_operator(x, y):
+def _power_operator(x: Tracer, y: Any) -> Any:
     known = _OF_ARRAYS.get(type(y))
     if known is not None and y in known and x.__class__ is np.ndarray and x.dtype.kind in "fc":
         return x.owner.unary(known[y], x)

@@ -29,7 +29,7 @@ from fad.ops.structural import as_array, find_reduced_axes, normalize_axis
 
 def _flat_reduction(name, forward, samples, doc, positions=False):
     batch = lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params))
-    prim = flat(name, forward, batch=batch, samples=samples, positions=positions, doc=doc)
+    prim: Primitive = flat(name, forward, batch=batch, samples=samples, positions=positions, doc=doc)
     return prim
 
 

@@ -159,9 +159,8 @@ def ufunc_at(ufunc: Any, a: Any, indices: Any, *b: Any) -> None:
             raise
         assign(a, new, "same_kind", name=ufunc.__name__)
         return
-    places = np.zeros(a.shape, np.intp)
-    np.add.at(places, indices, 1)
-    if (places > 1).any():
+    times = At(np.zeros(a.shape, np.intp))[indices].add(1)
+    if (times > 1).any():
         _apply_one_by_one(ufunc, a, indices, b)
     else:
         write(a, indices, ufunc(snapshot(a)[indices], *b))
@@ -169,7 +168,9 @@ def ufunc_at(ufunc: Any, a: Any, indices: Any, *b: Any) -> None:
 
 def _apply_one_by_one(ufunc: Any, a: Tracer, indices: Any, b: tuple) -> None:
     """Apply a ufunc at indices that name some element more than once: in turn, each on what the one before left."""
-    chosen = np.arange(a.size).reshape(a.shape)[indices]
+    parts = indices if type(indices) is tuple else (indices,)
+    places = tuple([outcome(i) if type(i) is Tracer else i for i in parts])  # each step is another write
+    chosen = np.arange(a.size).reshape(a.shape)[places]
     values = [np.broadcast_to(snapshot(v) if type(v) is Tracer else as_array(v), chosen.shape) for v in b]
     for k in np.ndindex(chosen.shape):
         at = np.unravel_index(chosen[k], a.shape)

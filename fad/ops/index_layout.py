@@ -72,7 +72,7 @@ def last_of_each(shape, arrays, template):
         return None
     rank, position, separated = index_layout(template, arrays, len(shape))
     axes = _find_indexed_axes(template, len(shape))
-    place = 0
+    place: Any = 0
     for a, axis in zip(arrays, axes, strict=True):
         place = place * shape[axis] + np.broadcast_to(np.where(a < 0, a + shape[axis], a), lead).reshape(-1)
     again = np.logical_and(place[:, None] == place, np.less.outer(np.arange(n), np.arange(n)))

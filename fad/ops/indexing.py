@@ -125,7 +125,9 @@ def _add(total: Any, indices: list, values: list) -> Any:
 
 def _concrete_masks(trace, template, arrays, batched, shape):
     """Turn boolean masks into integer index arrays; a mask that differs between batch elements splits them."""
-    parts, out, flags = [], [], []
+    parts: list = []
+    out: list = []
+    flags: list = []
     arrays = _as_arrays(arrays)
     if any(a.dtype.kind == "b" for a in arrays):
         pairs = list(zip(arrays, batched, strict=True))
@@ -444,14 +446,15 @@ def _update_samples(s):
 index_add_p: Any = register(
     Primitive(
         "index_add", lambda x, v, *arrays, template: _update(x, v, arrays, template, "add"), vjp=_add_vjp,
-        samples=_update_samples, archetype="linear", indexed=2, needs_trace=True, moves=True, fresh=True,
+        samples=_update_samples, archetype="linear", indexed=2, updates=True, adds=True, needs_trace=True, moves=True,
+        fresh=True,
         doc="The array with values added at an index.",
     )
 )  # fmt: skip
 index_set_p: Any = register(
     Primitive(
         "index_set", lambda x, v, *arrays, template: _update(x, v, arrays, template, "set"), vjp=_set_vjp,
-        samples=_update_samples, archetype="linear", indexed=2, needs_trace=True, moves=True, fresh=True,
+        samples=_update_samples, archetype="linear", indexed=2, updates=True, needs_trace=True, moves=True, fresh=True,
         doc="The array with values put at an index.",
     )
 )  # fmt: skip

@@ -16,9 +16,9 @@ from fad.core.tracer import Tracer, bind
 
 
 def _copy_in_order(x, *, order):
-    if type(order) is str:
-        return np.copy(x, order=order)
-    return np.copy(x.transpose(order), order="C").transpose(_invert(order))
+    if type(order) is tuple:
+        return np.copy(x.transpose(order), order="C").transpose(_invert(order))
+    return np.copy(x, order=order)
 
 
 def _invert(axes):
@@ -58,7 +58,9 @@ def lay_out(x, order):
         return np.asarray(x, order=order) if type(x) is np.ndarray else np.copy(x, order=order)
     RUNS.asked = True
     plain = layout(x)
-    return x if type(plain) is not np.ndarray or plain.flags[f"{order}_CONTIGUOUS"] else bind(order_p, x, order=order)
+    if type(plain) is not np.ndarray or (plain.flags.f_contiguous if order == "F" else plain.flags.c_contiguous):
+        return x
+    return bind(order_p, x, order=order)
 
 
 def in_order(function: Callable, order: str) -> Callable:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from fad.backends import is_numpy, like
@@ -64,19 +67,19 @@ def _power_norm(x, p, axis, keepdims):
         powers = size**p
     total = np.sum(powers, axis=axis, keepdims=keepdims)
     none = total == 0
-    return as_scalar(np.where(none, 0.0, np.where(none, 1.0, total) ** (1.0 / p)))
+    return as_scalar(np.where(none, 0.0 if p > 0 else np.inf, np.where(none, 1.0, total) ** (1.0 / p)))
 
 
-def _largest_of_none(x):
-    """Return what the largest of no absolute values is, as options of np.max."""
-    return {} if x.size else {"initial": 0.0}
+def _largest(x, axis, keepdims=False):
+    """Return the largest of absolute values or singular values: 0 where there are none."""
+    return np.max(x, axis, keepdims=keepdims) if x.size else np.max(x, axis, keepdims=keepdims, initial=0.0)
 
 
 def _vector_norm(x, ord, axis, keepdims):
     if ord is None or ord == 2:
         return bind(norm_p, x, axis=axis, keepdims=keepdims)
     if ord == np.inf:
-        return np.max(np.abs(x), axis, keepdims=keepdims, **_largest_of_none(x))
+        return _largest(np.abs(x), axis, keepdims)
     if ord == -np.inf:
         return np.min(np.abs(x), axis, keepdims=keepdims)
     if ord == 0:
@@ -90,7 +93,8 @@ def _vector_norm(x, ord, axis, keepdims):
 
 def _spectral_norm(x, ord):
     """Return a norm made from singular values of the matrices in the last two axes; at a zero matrix it is flat."""
-    reduce = {2: np.max, -2: np.min, "nuc": np.sum}[ord]
+    reductions: dict[Any, Callable] = {2: _largest, -2: np.min, "nuc": np.sum}
+    reduce = reductions[ord]
     zero = np.all(x == 0, axis=(-2, -1))
     if is_numpy(zero) and not np.any(zero):
         return reduce(np.linalg.svd(x, compute_uv=False), axis=-1)
@@ -112,7 +116,7 @@ def _matrix_norm(x, ord, axis, keepdims):
         raise ValueError("Invalid norm order for matrices.")
     inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
     y = np.sum(np.abs(x), axis=inner, keepdims=True)
-    y = np.max(y, outer, keepdims=True, **_largest_of_none(y)) if ord > 0 else np.min(y, outer, keepdims=True)
+    y = _largest(y, outer, True) if ord > 0 else np.min(y, outer, keepdims=True)
     return as_scalar(drop(y, axis, keepdims))
 
 

@@ -35,7 +35,7 @@ pad_p: Any = linear(
     doc="The array with zeros before and after each axis.",
 )
 
-_DEFAULTS = {
+_DEFAULTS: dict[str, dict] = {
     "constant": {"constant_values": 0},
     "edge": {},
     "linear_ramp": {"end_values": 0},
@@ -47,7 +47,7 @@ _DEFAULTS = {
     "symmetric": {"reflect_type": "even"},
     "wrap": {},
 }
-_STATISTICS = {"maximum": np.max, "minimum": np.min, "mean": np.mean, "median": np.median}
+_STATISTICS: dict[str, Callable] = {"maximum": np.max, "minimum": np.min, "mean": np.mean, "median": np.median}
 
 
 def _pad_samples(s):
@@ -184,8 +184,8 @@ def _take(x, axis, before, after, mode, *, reflect_type="even"):
     if reflect_type == "odd" and n > 1:
         whole = x if x.dtype.kind != "b" else x.astype(np.int8)
         return _odd(whole, axis, before, after, n - 1 if mode == "reflect" else n).astype(x.dtype)
-    mode = "edge" if mode == "reflect" and n == 1 else mode  # one element reflects to itself
-    index = np.pad(np.arange(n), (before, after), mode)
+    # One element reflects to itself.
+    index = np.pad(np.arange(n), (before, after), "edge" if mode == "reflect" and n == 1 else mode)
     return x[(slice(None),) * axis + (index,)]
 
 

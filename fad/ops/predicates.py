@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.memory import as_one_array
+from fad.backends import is_on_device
+from fad.core.memory import as_one_array, is_array
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.options import refuse_out
-from fad.core.primitive import public
+from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, outcome, strong
+from fad.core.tracer import Tracer, add_methods, bind, outcome, strong
+from fad.ops.selection import sample_close
 from fad.ops.structural import as_array
 
 
@@ -124,6 +126,51 @@ def array_equiv(a1, a2):
     except ValueError:
         return False
     return bool(outcome(np.all(a1 == a2)))
+
+
+def _boolean(x):
+    return x if is_on_device(x) or np.ndim(x) else bool(x)
+
+
+# Python's bool of a scalar, as a value: nothing is asked before a program branches on it. Under vmap there are many.
+python_bool_p: Any = register(
+    Primitive(
+        "python_bool",
+        _boolean,
+        flat=True,
+        batch=lambda size, batched, xs, params: xs[0],
+        archetype="flat",
+        samples=lambda s: [call(s.real() > 0)],
+        lower="({0})",
+        cheap=True,
+        doc="A boolean of no axes as Python's, which widens nothing.",
+    )
+)
+
+
+@public(
+    np.allclose,
+    flat=True,
+    samples=sample_close,
+    raises="ValueError: The operands cannot be broadcast against each other.",
+)
+def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """Return whether all elements agree within tolerances; flat.
+
+    >>> fad.numpy.allclose(1.0, 1.0 + 1e-9)
+    True
+    """
+    return bind(python_bool_p, np.all(np.isclose(a, b, rtol, atol, equal_nan)))
+
+
+def _contains(self, value):
+    """Return whether an element equals a value."""
+    if not is_array(self):
+        raise TypeError(f"argument of type 'numpy.{self.dtype.name}' is not iterable")
+    return bool(outcome(np.any(self == value)))
+
+
+add_methods(__contains__=_contains)
 
 
 # --- as text -----------------------------------------------------------------------------------------------------

@@ -319,7 +319,7 @@ def divmod(x, y, /, **options):
 add_methods(__divmod__=lambda x, y: (x // y, x % y), __rdivmod__=lambda y, x: (x // y, x % y))
 
 
-def _sample_close(s):
+def sample_close(s):
     x = np.array([2.0, 200.0, np.nan, np.inf, np.inf, 0.0])
     near = x, np.array([2.0001, 200.001, np.nan, np.inf, -np.inf, 1e-9])
     return [
@@ -335,7 +335,7 @@ def _sample_close(s):
 @public(
     np.isclose,
     flat=True,
-    samples=_sample_close,
+    samples=sample_close,
     raises="ValueError: The operands cannot be broadcast against each other.",
 )
 def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
@@ -350,18 +350,3 @@ def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     size = np.where(finite, b, 0.0).astype(b.dtype)  # infinity less infinity would warn
     close = np.where(finite, np.abs(a - size) <= atol + rtol * np.abs(size), a == b)
     return (close | (np.isnan(a) & np.isnan(b))) if equal_nan else close
-
-
-@public(
-    np.allclose,
-    flat=True,
-    samples=_sample_close,
-    raises="ValueError: The operands cannot be broadcast against each other.",
-)
-def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
-    """Return whether all elements agree within tolerances; flat.
-
-    >>> fad.numpy.allclose(1.0, 1.0 + 1e-9)
-    True
-    """
-    return np.all(np.isclose(a, b, rtol, atol, equal_nan))

@@ -6,6 +6,7 @@ batch elements of a vmap that differ in it are refused.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ def _unique(x: Any, equal_nan: bool) -> _Found:
     return _Found(pick(s, (places,)), pick(order, (places,)), inverse, np.diff(np.append(places, mask.size)))
 
 
-def _unique_slices(x: Any, axis: int, equal_nan: bool) -> tuple:
+def _unique_slices(x: Any, axis: int, equal_nan: bool) -> _Found:
     """Return the unique slices along an axis, and what `_unique` returns beside them."""
     plain = unwrap(outcome(x))
     _, *rest = np.unique(
@@ -128,7 +129,10 @@ def unique_all(x, /):
     return _ALL(*_unique(as_array(x), False))
 
 
-_COUNTS, _INVERSE, _ALL = (type(f(np.arange(1))) for f in (np.unique_counts, np.unique_inverse, np.unique_all))
+# NumPy's own named tuples, which it does not export.
+_COUNTS: Callable = type(np.unique_counts(np.arange(1)))
+_INVERSE: Callable = type(np.unique_inverse(np.arange(1)))
+_ALL: Callable = type(np.unique_all(np.arange(1)))
 
 # --- two sets -------------------------------------------------------------------------------------------------------
 

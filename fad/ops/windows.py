@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def output_size(size: tuple, kernel: tuple, stride: tuple, padding: tuple, dilat
     )
 
 
-def pad_last_axes(x: Any, padding: tuple, value: float = 0.0) -> Any:
+def pad_last_axes(x: Any, padding: Sequence, value: float = 0.0) -> Any:
     """Widen the last axes of a plain array by a constant."""
     if not any(lo or hi for lo, hi in padding):
         return x

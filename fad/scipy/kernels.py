@@ -34,7 +34,8 @@ def _by_spectra(a, v, sizes, rank, mode):
     y = back(forth(a, lengths, axes=axes) * forth(v, lengths, axes=axes), lengths, axes=axes)
     starts = [m - 1 if mode == "valid" else 0 for _, m in sizes]
     stops = [n if mode == "valid" else f for (n, _), f in zip(sizes, full, strict=True)]
-    return y[(..., *[slice(i, j) for i, j in zip(starts, stops, strict=True)])]
+    part: tuple = (..., *map(slice, starts, stops))
+    return y[part]
 
 
 def _by_sums(a, v, sizes, rank, mode):
@@ -49,8 +50,9 @@ def _by_sums(a, v, sizes, rank, mode):
         return np.convolve(a, flipped[::-1], "valid")
     total = None
     for place in itertools.product(*[range(m) for _, m in sizes]):
-        window = tuple(slice(m - 1 - p, m - 1 - p + k) for p, k, (_, m) in zip(place, out, sizes, strict=True))
-        part = a[(..., *window)] * v[(..., *place)][(..., *[None] * rank)]
+        starts = [m - 1 - p for p, (_, m) in zip(place, sizes, strict=True)]
+        window: tuple = (..., *[slice(i, i + k) for i, k in zip(starts, out, strict=True)])
+        part = a[window] * v[(..., *place)][(..., *[None] * rank)]
         total = part if total is None else total + part
     return total
 

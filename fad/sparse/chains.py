@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.sparse.colouring import Plan, Terms, join_places
+from fad.sparse.colouring import Plan, join_places, split_terms
 from fad.sparse.sets import LIMIT, kind_of_index
 
 
@@ -40,7 +40,7 @@ def chain(inner: Plan, origins: Any, fed: Any, inputs: int) -> Plan | None:
     own, columns = take[mine], columns[mine]
     numbers = columns - inputs
     through = numbers >= 0
-    counts = np.where(through, np.diff(starts, append=0)[numbers * through], 1)
+    counts = np.where(through, np.diff(starts, append=kind(0))[numbers * through], kind(1))
     size = int(counts.sum(dtype=np.int64))
     if size > LIMIT:
         return None
@@ -49,18 +49,20 @@ def chain(inner: Plan, origins: Any, fed: Any, inputs: int) -> Plan | None:
     ends = np.cumsum(counts, dtype=kind)
     rows = np.append(kind(0), ends)[indptr[: outputs + 1]]
     second = np.arange(size, dtype=kind)
-    second += np.repeat(np.where(through, starts[numbers * through], 0) - ends + counts, counts).astype(kind)
-    through, columns, own = through[entries], columns[entries], own[entries]
-    del entries, numbers, counts, ends
+    second += np.repeat(np.where(through, starts[numbers * through], kind(0)) - ends + counts, counts)
+    del numbers, counts, ends
+    through = through[entries]
+    columns = columns[entries]
+    own = own[entries]
+    del entries
     second[~through] = 0
     columns[through] = below.indices[second[through]]
-    factors = np.where(through, below.data[second] if below.nnz else 0, inner.products).astype(kind)
+    factors = np.where(through, below.data[second] if below.nnz else kind(0), kind(inner.products))
     del second, through, below
     ordered = make((np.arange(size, dtype=kind), columns, rows), shape=(outputs, inputs))
     ordered.sort_indices()
     order, columns = ordered.data, ordered.indices
     own, factors = own[order].astype(kind), factors[order]
     del order, ordered
-    whole, first, numbers = join_places(columns, rows, (outputs, inputs))
-    more = None if first.all() else Terms(own[~first], factors[~first], numbers[~first])
-    return Plan(whole, inner.pushed, inner.pulled, Terms(own[first], factors[first]), more, inner)
+    whole, first = join_places(columns, rows, (outputs, inputs))
+    return Plan(whole, inner.pushed, inner.pulled, *split_terms(first, own, factors), inner)

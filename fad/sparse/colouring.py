@@ -10,6 +10,7 @@ SIAM J. Sci. Comput. 19, 1998).
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -32,12 +33,19 @@ class Terms:
     """Numbers among those of all products that entries consist of.
 
     Term number i is element ``take[i]``, where there are `factors` times the element that these name, of which the one
-    behind all products is 1. It is added to entry ``entries[i]``; without `entries` it is the first of entry i.
+    behind all products is 1. It is the first of entry i; or the first ``counts[0]`` are added to entry ``summed[0]``,
+    the next ``counts[1]`` to entry ``summed[1]``, and so on.
     """
 
     take: Any
     factors: Any = None
-    entries: Any = None
+    summed: Any = None
+    counts: Any = None
+
+    @property
+    def entries(self) -> Any:
+        """Which entry each term is added to."""
+        return np.repeat(self.summed, self.counts)
 
 
 @dataclass(eq=False)
@@ -65,11 +73,11 @@ class Plan:
 
     @cached_property
     def pushes(self) -> int:
-        return int(self.pushed.max(initial=-1)) + 1
+        return _count(self.pushed)
 
     @cached_property
     def pulls(self) -> int:
-        return int(self.pulled.max(initial=-1)) + 1
+        return _count(self.pulled)
 
     @property
     def products(self) -> int:
@@ -85,15 +93,10 @@ class Plan:
     def drawn(self) -> Any:
         """One vector drawn at random for the check: that is pushed, or pulled where none is pushed.
 
-        Its numbers are the same in single precision.
+        Its numbers are those of single precision, in the memory of such.
         """
         found = np.random.default_rng(0).uniform(0.5, 1.5, self.pattern.shape[1 if self.forward else 0])
-        return found.astype(np.float32).astype(float)
-
-    @property
-    def drawn_between(self) -> Any:
-        """The same for the function between the gathers."""
-        return self.drawn if self.cut is None or not self.forward else self.drawn[self.origins]
+        return found.astype(np.float32)
 
     @cached_property
     def places(self) -> tuple[Any, Any]:
@@ -111,6 +114,12 @@ def _no_group(size: int) -> Any:
     return np.broadcast_to(np.int32(-1), (size,))
 
 
+def _shorten(groups: Any) -> Any:
+    """Return groups in the shortest integers that hold their numbers: mostly there are few."""
+    kind = np.min_scalar_type(-1 - _count(groups))
+    return groups.astype(kind, copy=False) if groups.strides[0] else groups
+
+
 def _members(groups: Any, count: int) -> Any:
     """Return one row of booleans for each group, true at its members."""
     rows = np.zeros((count, groups.size), bool)
@@ -119,49 +128,60 @@ def _members(groups: Any, count: int) -> Any:
     return rows
 
 
-def colour(rows: Any) -> Any:
-    """Return a colour for each row of a CSR matrix such that rows of one colour have no common column; -1 if empty."""
-    counts = np.diff(rows.indptr)
+def colour(rows: Any, most: float = math.inf) -> Any:
+    """Return a colour for each row of a CSR matrix such that rows of one colour have no common column; -1 if empty.
+
+    Return None if that takes more colours than `most`.
+    """
     widest = np.bincount(rows.indices, minlength=1).max(initial=0)
-    found = _colour_blocks(rows, counts, widest)
+    if widest > most:
+        return None
+    found = _colour_blocks(rows, widest)
     if found is not None:
         return found
-    found = _greedy(rows)
-    if found.max(initial=-1) + 1 > widest and rows.nnz <= SECOND:
-        other = _greedy(rows, np.argsort(-counts, kind="stable"))
-        found = min(found, other, key=lambda colours: colours.max(initial=-1))
+    found = _greedy(rows, most)
+    if (found is None or _count(found) > widest) and rows.nnz <= SECOND:
+        other = _greedy(rows, most, np.argsort(-np.diff(rows.indptr), kind="stable"))
+        found = min([c for c in (found, other) if c is not None], key=_count, default=None)
     return found
 
 
-def _colour_blocks(rows: Any, counts: Any, widest: int) -> Any:
+def _count(groups: Any) -> int:
+    return int(groups.max(initial=-1)) + 1
+
+
+def _colour_blocks(rows: Any, widest: int) -> Any:
     """Number the rows of each block of a block-diagonal matrix; None where that takes more colours than need be."""
-    some = np.flatnonzero(counts)
-    if not some.size:
+    counts = np.diff(rows.indptr)
+    some = counts > 0
+    counts = counts[some]
+    if not counts.size:
         return None
     kind = rows.indices.dtype
-    starts, block_of_column = rows.indptr[some], np.arange(rows.shape[1], dtype=kind)
+    starts, block_of_column = rows.indptr[:-1][some].astype(np.intp), np.arange(rows.shape[1], dtype=kind)
     for _ in range(_ROUNDS):  # the least column that a row is connected with names its block
         block = np.minimum.reduceat(block_of_column[rows.indices], starts)
         if np.bincount(block).max() > widest:
             return None
-        wide = np.repeat(block, counts[some])
-        if np.array_equal(wide, block_of_column[rows.indices]):
+        before = block_of_column.copy()
+        np.minimum.at(block_of_column, rows.indices, np.repeat(block, counts))
+        if np.array_equal(before, block_of_column):
             break
-        np.minimum.at(block_of_column, rows.indices, wide)
     else:
         return None
-    wide = block_of_column = starts = None
+    del before, block_of_column, starts, counts  # not to be held beside what is made of them
     order = np.argsort(block, kind="stable")
     ends = np.cumsum(np.bincount(block), dtype=kind)
-    colours = np.full(counts.size, -1, np.int32)
-    rank = np.arange(order.size, dtype=kind)
-    block = block[order]
-    rank -= np.concatenate([np.zeros(1, kind), ends])[block]
-    colours[some[order]] = rank
+    ahead = np.arange(order.size, dtype=kind)
+    ahead -= np.concatenate([np.zeros(1, kind), ends])[block[order]]
+    rank = np.empty_like(ahead)
+    rank[order] = ahead
+    colours = np.full(some.size, -1, np.int32)
+    colours[some] = rank
     return colours
 
 
-def _greedy(rows: Any, order: Any = None) -> Any:
+def _greedy(rows: Any, most: float, order: Any = None) -> Any:
     taken = [0] * rows.shape[1]
     colours = np.full(rows.shape[0], -1, np.int32)
     for start in range(0, colours.size, _SLAB):  # of Python's numbers only so many are there at once
@@ -179,29 +199,40 @@ def _greedy(rows: Any, order: Any = None) -> Any:
                 taken[j] |= bit
             found.append(bit.bit_length() - 1 if places else -1)
         colours[slab] = found
+        if max(found) >= most:
+            return None
     return colours
 
 
-def plan_passes(pattern: Any, mode: str) -> Plan:
-    """Return the plan with the fewest passes: forward ("fwd"), in reverse ("rev"), or whichever is cheaper ("auto")."""
+def plan_passes(pattern: Any, mode: str, most: float = math.inf) -> Plan | None:
+    """Return the plan with the fewest passes: forward ("fwd"), in reverse ("rev"), or whichever is cheaper ("auto").
+
+    Return None if it costs more than `most`.
+    """
     m, n = pattern.shape
     if mode == "fwd":
-        return _compress(pattern, colour(pattern.T.tocsr()), _no_group(m))
-    if mode == "rev":
-        return _compress(pattern, _no_group(n), colour(pattern))
-    bound, rows = _heavy(_count_in_rows(pattern), REVERSE)
-    other_bound, columns = _heavy(_count_in_columns(pattern), 1 / REVERSE)
-    groups = []
-    if bound <= REVERSE * other_bound:
-        groups.append((colour(without(pattern, rows).T.tocsr()), _number(rows, m)))
-    if not groups or _cost_of_groups(groups[0]) > REVERSE * other_bound:
-        groups.append((_number(columns, n), colour(_without_columns(pattern, columns))))
-    return _compress(pattern, *min(groups, key=_cost_of_groups))
+        groups = [(colour(pattern.T.tocsr(), most), _no_group(m))]
+    elif mode == "rev":
+        groups = [(_no_group(n), colour(pattern, most / REVERSE))]
+    else:
+        bound, rows = _heavy(_count_in_rows(pattern), REVERSE)
+        other_bound, columns = _heavy(_count_in_columns(pattern), 1 / REVERSE)
+        if min(bound, REVERSE * other_bound) > most:
+            return None
+        groups = []
+        if bound <= REVERSE * other_bound:
+            rest = without(pattern, rows).T.tocsr()
+            groups.append((colour(rest, most - REVERSE * len(rows)), _number(rows, m)))
+        if not groups or _cost_of_groups(groups[0]) > REVERSE * other_bound:
+            rest = _without_columns(pattern, columns)
+            groups.append((_number(columns, n), colour(rest, (most - len(columns)) / REVERSE)))
+    best = min(groups, key=_cost_of_groups)
+    return None if any(g is None for g in best) else _compress(pattern, *best)
 
 
-def _cost_of_groups(groups: tuple) -> int:
+def _cost_of_groups(groups: tuple) -> float:
     pushed, pulled = groups
-    return int(pushed.max(initial=-1)) + 1 + REVERSE * (int(pulled.max(initial=-1)) + 1)
+    return math.inf if pushed is None or pulled is None else _count(pushed) + REVERSE * _count(pulled)
 
 
 def cost(plan: Plan) -> int:
@@ -275,9 +306,9 @@ def _compress(pattern: Any, pushed: Any, pulled: Any) -> Plan:
     """
     m, n = pattern.shape
     counts = np.diff(pattern.indptr)
-    pushes = int(pushed.max(initial=-1)) + 1
+    pushes = _count(pushed)
     start = pushes * m
-    kind = kind_of_index(start + (int(pulled.max(initial=-1)) + 1) * n)
+    kind = kind_of_index(start + _count(pulled) * n)
     take = np.repeat(start + pulled.astype(kind) * kind(n), counts)
     take += pattern.indices
     if start:
@@ -286,7 +317,7 @@ def _compress(pattern: Any, pushed: Any, pulled: Any) -> Plan:
         alone = np.count_nonzero(pushed >= 0) == pushes  # columns: what they do not tell, rows do
         by_columns = pushed[pattern.indices] >= 0 if alone else np.repeat(pulled < 0, counts)
         np.copyto(take, ahead, where=by_columns)
-    return Plan(pattern, pushed, pulled, Terms(take))
+    return Plan(pattern, _shorten(pushed), _shorten(pulled), Terms(take))
 
 
 def places(pattern: Any) -> tuple[Any, Any]:
@@ -307,10 +338,10 @@ def plan_symmetric(pattern: Any) -> Plan:
     _, heavy = _heavy(_count_in_rows(pattern), 1.0)
     rest = without(without(pattern, heavy).T.tocsr(), heavy) if len(heavy) else pattern
     pushed = colour(rest)
-    first = int(pushed.max(initial=-1)) + 1
+    first = _count(pushed)
     pushed[heavy] = first + np.arange(len(heavy))
     rows, columns = places(pattern)
-    kind = kind_of_index((int(pushed.max(initial=-1)) + 1) * n)
+    kind = kind_of_index(_count(pushed) * n)
     start = pushed.astype(kind) * kind(n)
     take = start[columns]
     take += rows
@@ -319,7 +350,7 @@ def plan_symmetric(pattern: Any) -> Plan:
         alone[heavy] = True
         turned = np.flatnonzero(alone[rows] & ~alone[columns])
         take[turned] = start[rows[turned]] + columns[turned]
-    return Plan(pattern, pushed, _no_group(n), Terms(take))
+    return Plan(pattern, _shorten(pushed), _no_group(n), Terms(take))
 
 
 # --- functions with cut gathers --------------------------------------------------------------------------------------
@@ -342,22 +373,44 @@ def compose(plan: Plan, sources: Any, inputs: int, symmetric: bool) -> Plan:
         ordered = make((ordered.data, ordered.indices, indptr), shape=(m, inputs))
     ordered.sort_indices()  # its elements along with it
     take, columns = ordered.data, ordered.indices
-    pattern, first, numbers = join_places(columns, indptr, (m, inputs))
-    more = None if first.all() else Terms(take[~first], entries=numbers[~first])
-    return Plan(pattern, plan.pushed, plan.pulled, Terms(take[first]), more)
+    pattern, first = join_places(columns, indptr, (m, inputs))
+    return Plan(pattern, plan.pushed, plan.pulled, *split_terms(first, take))
 
 
-def join_places(columns: Any, indptr: Any, shape: tuple) -> tuple[Any, Any, Any]:
+def add_up_columns(pattern: Any, sources: Any, inputs: int) -> Any:
+    """Return a pattern with one column for each input, of columns that belong to the inputs ``sources[j]``."""
+    columns = sources.astype(pattern.indices.dtype)[pattern.indices]
+    parts = np.ones(columns.size, bool), columns, pattern.indptr.copy()
+    found = type(pattern)(parts, shape=(pattern.shape[0], inputs))
+    found.sum_duplicates()
+    return found
+
+
+def join_places(columns: Any, indptr: Any, shape: tuple) -> tuple[Any, Any]:
     """Return the pattern of places that are given in order, some of them more than once.
 
-    And of each whether it is given for the first time, and which place of the pattern it is.
+    And of each whether it is given for the first time.
     """
     first = np.ones(columns.size, bool)
     np.not_equal(columns[1:], columns[:-1], out=first[1:])
     first[indptr[:-1][np.diff(indptr) > 0]] = True
     kind = kind_of_index(max(columns.size, *shape))
-    numbers = np.cumsum(first, dtype=kind)
-    indptr = np.concatenate([np.zeros(1, kind), numbers])[indptr]
-    numbers -= 1
+    indptr = np.concatenate([np.zeros(1, kind), np.cumsum(first, dtype=kind)])[indptr]
     columns = columns[first].astype(kind, copy=False)
-    return scipy.sparse.csr_array((np.ones(columns.size, bool), columns, indptr), shape=shape), first, numbers
+    return scipy.sparse.csr_array((np.ones(columns.size, bool), columns, indptr), shape=shape), first
+
+
+def split_terms(first: Any, take: Any, factors: Any = None) -> tuple[Terms, Terms | None]:
+    """Return the terms that are the first of their entries, and the others, from those of one entry after the other."""
+    starts = np.flatnonzero(first)
+    if starts.size == first.size:
+        return Terms(take, factors), None
+    counts = np.diff(starts, append=first.size) - 1
+    summed = np.flatnonzero(counts)
+    counts = counts[summed]
+    summed, counts = summed.astype(take.dtype), counts.astype(np.min_scalar_type(counts.max()))
+    del starts
+    more = ~first
+    if factors is None:
+        return Terms(take[first]), Terms(take[more], None, summed, counts)
+    return Terms(take[first], factors[first]), Terms(take[more], factors[more], summed, counts)

@@ -17,7 +17,7 @@ from fad.errors import BatchedValueError, DerivativeError, ShapeMismatchError
 from fad.scipy.sparse.array import SparseArray
 from fad.scipy.sparse.products import Pattern
 from fad.sparse.chains import chain, is_chain
-from fad.sparse.colouring import REVERSE, Plan, bound_cost, compose, cost
+from fad.sparse.colouring import REVERSE, Plan, add_up_columns, bound_cost, compose, cost
 from fad.sparse.dependence import dependences
 from fad.sparse.entries import compute_entries
 from fad.sparse.gathers import Cut, CutChanged, cut_gathers, find_cut, no_shifts
@@ -121,15 +121,19 @@ def _plan_cut_function(point: Point, plan: Callable) -> Plan:
         if parts is not None and cost(parts[0]) <= REVERSE and (found := _plan_chain(point, *parts)) is not None:
             return found
         cut = point.find_cut()
-    found = plan(point.pattern()) if cut is None else _plan_between(point, cut, plan)
-    if parts is None or cost(found) <= _GAIN * cost(parts[0]):
-        return found
-    return _plan_chain(point, *parts) or found
+    if parts is not None:
+        few = functools.partial(plan, most=_GAIN * cost(parts[0]))
+        found = few(point.pattern()) if cut is None else _plan_between(point, cut, few)
+        found = found or _plan_chain(point, *parts)
+        if found is not None:
+            return found
+    return plan(point.pattern()) if cut is None else _plan_between(point, cut, plan)  # type: ignore[return-value]
 
 
 def _plan_parts(point: Point, cut: Cut, plan: Callable) -> tuple | None:
     """Return the passes that tell the parts of the matrix, where arrays are gathered from that were computed."""
-    inner, origins, direct = _plan_cut(point, cut, plan)
+    wide, origins, direct = _pattern_of_cut(point, cut)
+    inner = plan(wide)
     return (inner, origins, direct, cut) if is_chain(inner, origins, cut.fed, point.inputs) else None
 
 
@@ -141,22 +145,29 @@ def _plan_chain(point: Point, inner: Plan, origins: Any, direct: list, cut: Cut)
     return found
 
 
-def _plan_between(point: Point, cut: Cut, plan: Callable) -> Plan:
-    """Return the passes that tell the derivatives between gathers, or those of the whole where these are fewer."""
+def _plan_between(point: Point, cut: Cut, plan: Callable) -> Plan | None:
+    """Return the passes that tell the derivatives between gathers, or those of the whole where these are fewer.
+
+    Return None where `plan` does so of both.
+    """
     symmetric = point.scalar is not None
-    inner, origins, direct = _plan_cut(point, cut, plan)
+    wide, origins, direct = _pattern_of_cut(point, cut)
+    inner = plan(wide)
+    if inner is None:
+        return plan(add_up_columns(wide, origins, point.inputs))
+    del wide
     price = cost(inner)
     found = compose(inner, origins, point.inputs, symmetric)
     if bound_cost(found.pattern, symmetric) <= price:
         other = plan(found.pattern)
-        if cost(other) <= price:
+        if other is not None and cost(other) <= price:
             return other
     found.cut, found.direct, found.origins, found.symmetric = cut, direct, origins, symmetric
     return found
 
 
-def _plan_cut(point: Point, cut: Cut, plan: Callable) -> tuple[Plan, Any, list]:
-    """Return the plan for what lies between gathers, what its columns belong to, and the leaves used directly."""
+def _pattern_of_cut(point: Point, cut: Cut) -> tuple[Any, Any, list]:
+    """Return the places of what lies between gathers, what its columns belong to, and the leaves used directly."""
     wide = point.pattern_between(cut)
     bounds = np.cumsum([0, *[x.size for x in point.xs]])
     used = np.bincount(wide.indices, minlength=wide.shape[1])[: bounds[-1]] > 0
@@ -166,12 +177,13 @@ def _plan_cut(point: Point, cut: Cut, plan: Callable) -> tuple[Plan, Any, list]:
     wide = _take(wide, kept, point.scalar is not None)
     origins = np.concatenate([np.arange(bounds[-1], dtype=cut.sources.dtype), cut.sources])[kept]
     cut.sources = origins[origins.size - cut.sources.size :]
-    return plan(wide), origins, direct
+    return wide, origins, direct
 
 
 def _take(pattern: Any, kept: Any, rows_too: bool) -> Any:
     """Return the columns of a pattern that are kept, and rows, of which the others are empty."""
-    numbers = (np.cumsum(kept) - 1).astype(pattern.indices.dtype)
+    numbers = np.cumsum(kept, dtype=pattern.indices.dtype)
+    numbers -= 1
     indptr = pattern.indptr[np.concatenate([[True], kept])] if rows_too else pattern.indptr
     return type(pattern)((pattern.data, numbers[pattern.indices], indptr), shape=(indptr.size - 1, int(kept.sum())))
 

@@ -37,12 +37,12 @@ def compute_entries(
     run = make(check)
     parts, program = plan.inner or plan, plan.program
     known = check and trust and some and program.steps is not None and not is_traced(run.xs)
-    drawn = parts.drawn_between if check and not known else None
+    compares = check and not known
     records = recording.get() is not None
     watch = Watch(program, known, check and (records or note()))
     products: list = []
     try:
-        seen = _run_passes(run, parts, drawn, chunk_size, watch, products)
+        seen = _run_passes(run, parts, compares, chunk_size, watch, products)
     except NotByDirections:
         program.loops = True
         return compute_entries(make, plan, check, chunk_size, lambda: False, False)
@@ -53,7 +53,7 @@ def compute_entries(
     except OtherSize:
         return None, f"has {plan.pattern.shape[0]} rows, but the output has another number of elements"
     whole = _join(products, plan.first.factors is not None)
-    if drawn is None:
+    if not compares:
         return _read(plan, whole), ""
     data = _read(parts, whole)
     watch.noting = watch.noting and note()
@@ -64,15 +64,16 @@ def compute_entries(
         watch.close()
     if parts is plan:
         return data, lacking
-    del data
+    del data, seen, compared  # not to be held beside the entries
     return _read(plan, whole), lacking
 
 
-def _run_passes(run: VectorMap, plan: Plan, drawn: Any, chunk_size: Any, watch: Watch, products: list) -> Any:
-    """Add the products to a list, as rows of leaves; return that with the vector drawn at random."""
+def _run_passes(run: VectorMap, plan: Plan, compares: bool, chunk_size: Any, watch: Watch, products: list) -> Any:
+    """Add the products to a list, as rows of leaves; return that with the vector drawn at random, if it compares."""
     seen: Any = None
+    drawn = plan.drawn if compares else None
     if plan.forward:
-        seeds = Seeds(plan.pushed, plan.pushes, drawn)
+        seeds = Seeds(plan.pushed, plan.pushes, drawn, None if plan.cut is None else plan.origins)
         seen = _multiply(run.push(seeds, chunk_size, watch), seeds, plan, products)
     if plan.pulls:
         seeds = Seeds(plan.pulled, plan.pulls, None if plan.forward else drawn)
@@ -93,6 +94,7 @@ def _multiply(found: Iterator, seeds: Seeds, plan: Plan, products: list) -> Any:
             leaves = [rows[1:] for rows in leaves]
         if len(leaves[0]) or not seeds.count:
             products.append(leaves)
+        del leaves  # not to be held beside the next
     return seen
 
 
@@ -127,8 +129,9 @@ def _read(plan: Plan, whole: Any) -> Any:
     for some, values in _compute_terms(plan.first, whole):
         data[some] = values
     if plan.more is not None:
+        entries = plan.more.entries
         for some, values in _compute_terms(plan.more, whole):
-            np.add.at(data, plan.more.entries[some], values)
+            np.add.at(data, entries[some], values)
     return data
 
 
@@ -173,28 +176,37 @@ def _find_rounding(run: VectorMap, seen: Any, precision: Any) -> float:
 
 def _find_unexplained(plan: Plan, data: Any, seen: Any, rounding: float) -> str:
     """Compare a product with what was seen, up to rounding."""
-    drawn = plan.drawn.astype(data.dtype)
     close = rounding**0.5
     if type(data) is np.ndarray:
-        product = _multiply_plain(plan, data, drawn)
-        if not np.any(_are_far(product, seen, np.abs(product), close)):  # which are at most those of absolute values
+        product = _multiply_plain(plan, data)
+        if not _is_far_anywhere(product, seen, close):
             return ""
-        size = _multiply_plain(plan, np.abs(data), drawn)
+        size = _multiply_plain(plan, np.abs(data))
     else:
         rows, columns = plan.places if plan.forward else plan.places[::-1]
-        terms, zero = data * like(data, drawn[columns]), np.zeros_like(seen)
+        terms, zero = data * like(data, plan.drawn.astype(data.dtype)[columns]), np.zeros_like(seen)
         product, size = at(zero)[rows].add(terms), at(zero)[rows].add(np.abs(terms))
-    far = _are_far(product, seen, size, close)
+    far = _are_far(product, seen, size, np.max(size, initial=0), close)
     if not np.any(far):
         return ""
     return f"lacks places in {'row' if plan.forward else 'column'} {int(np.argmax(stop_gradient(far)))}"
 
 
-def _are_far(product: Any, seen: Any, size: Any, close: float) -> Any:
-    return np.abs(product - seen) > close * (size + close * np.max(size)) if size.size else size > 0
+def _are_far(product: Any, seen: Any, size: Any, largest: Any, close: float) -> Any:
+    return np.abs(product - seen) > close * (size + close * largest)
 
 
-def _multiply_plain(plan: Plan, data: Any, drawn: Any) -> Any:
+def _is_far_anywhere(product: Any, seen: Any, close: float) -> bool:
+    """Compare with the sizes of the numbers of a product, which are at most those of its terms, some at a time."""
+    largest = max(product.max(initial=0), -product.min(initial=0))
+    for start in range(0, product.size, _SOME):
+        some = slice(start, start + _SOME)
+        if np.any(_are_far(product[some], seen[some], np.abs(product[some]), largest, close)):
+            return True
+    return False
+
+
+def _multiply_plain(plan: Plan, data: Any) -> Any:
     pattern = plan.pattern
     whole = scipy.sparse.csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
-    return (whole if plan.forward else whole.T) @ drawn
+    return (whole if plan.forward else whole.T) @ plan.drawn.astype(data.dtype, copy=False)

@@ -38,6 +38,7 @@ class Seeds:
     colours: Any  # of each element; -1 for none
     count: int
     drawn: Any = None
+    origins: Any = None  # which number of the drawn vector each element has, if not the one at its own place
 
     def __len__(self) -> int:
         return self.count + (self.drawn is not None)
@@ -50,7 +51,7 @@ class Seeds:
         """Return some of the vectors as rows."""
         drawn = self.drawn is not None
         rows = np.arange(start - drawn, stop - drawn)[:, None] == self.colours
-        return np.concatenate([self.drawn[None], rows[1:]]) if drawn and start == 0 else rows
+        return np.concatenate([self._draw(slice(None))[None], rows[1:]]) if drawn and start == 0 else rows
 
     def parts(self, start: int, stop: int, leaves: list) -> list:
         """Return for each leaf what some of the vectors have in its place, as `fad.sparse.directions` takes it."""
@@ -60,10 +61,13 @@ class Seeds:
             colours = _shorten(self.colours[mine].reshape(x.shape))
             parts = [_pick_members(colours, k, x.dtype) for k in range(start - drawn, stop - drawn)]
             if drawn and start == 0:
-                parts[0] = self.drawn[mine].reshape(x.shape).astype(x.dtype)
+                parts[0] = self._draw(mine).reshape(x.shape).astype(x.dtype)
             found.append(parts)
             at += x.size
         return found
+
+    def _draw(self, some: slice) -> Any:
+        return self.drawn[some] if self.origins is None else self.drawn[self.origins[some]]
 
 
 def _shorten(x: Any) -> Any:

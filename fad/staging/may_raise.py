@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.graph import EFFECT, GUARD, NUMBER, Equation, Graph, has_effects, hashable
+from fad.core.graph import EFFECT, NUMBER, Equation, Graph, has_effects, hashable
 from fad.core.primitive import Primitive
 from fad.ops.complexes import conj_p
 from fad.ops.structural import transpose_p
@@ -97,7 +97,7 @@ def find_unread_raising(graph: Graph, outputs: Iterable[int], which: Callable[[E
         return []
     alive = set(outputs)
     for eq in reversed(graph.equations):
-        if not alive.isdisjoint(eq.outs) or eq.prim is GUARD or eq.prim.archetype == "check":
+        if not alive.isdisjoint(eq.outs) or eq.is_guard or eq.prim.archetype == "check":
             alive.update(eq.ins)
     known = {key for eq, key in keys if not alive.isdisjoint(eq.outs)}
     return list({key: eq.outs[0] for eq, key in keys if key not in known}.values())

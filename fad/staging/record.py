@@ -13,7 +13,7 @@ import contextlib
 import gc
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -39,7 +39,8 @@ from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused, may_refuse, refuses
 from fad.staging.outer_state import OuterState
 from fad.transforms.check import as_operand
-from fad.transforms.mutation import Snapshots, recording
+from fad.transforms.mutation import Earlier, Snapshots, recording
+from fad.transforms.undo_writes import outside
 
 _depth = itertools.count(1)
 _NUMBERS = (bool, int, float, complex)
@@ -315,29 +316,31 @@ def record(
     traced: list[bool],
     places: bool = False,
     outer: OuterState | None = None,
-    before: Sequence[tuple] = (),
+    before: Earlier | None = None,
 ) -> Recording:
     """Run ``fun(*args, **kwargs)`` once and write it down; ``in_tree`` holds ``(args, kwargs)``.
 
     Leaves for which `traced` is false go in as they are. With `places` each equation knows the user's line.
     `outer` is what the function finds by name, as it is before the call; of other arrays it is assumed that they were
-    as they are when the function first uses them. `before` are copies of arrays from outside, if there are any.
+    as they are when the function first uses them. `before` is what arrays from outside held, if anybody looked.
     """
-    with pause_collection(), Running(fun, before=before) as running:
+    before = Earlier(()) if before is None else before
+    with pause_collection(), Running(fun, before=before.small) as running:
         try:
-            return _record_again(fun, in_tree, leaves, traced, places, outer or OuterState())
+            return _record_again(before, fun, in_tree, leaves, traced, places, outer or OuterState())
         except TracerConversionError as error:
             if not running.retry(error, error):
                 raise
             outer = outer or OuterState()
-            return running.again(lambda: _record_again(fun, in_tree, leaves, traced, places, outer))
+            return running.again(lambda: _record_again(before, fun, in_tree, leaves, traced, places, outer))
 
 
-def _record_again(*args: Any) -> Recording:
+def _record_again(before: Earlier, *args: Any) -> Recording:
     """Record a function, once more with its loops step by step if a captured one may have lost track of an array."""
     try:
         return _record(*args)
     except Aliased:
+        before.undo()
         rewind()
         with config.use(loops="record"):
             return _record(*args)
@@ -477,7 +480,8 @@ def make_graph(fun: Callable) -> Callable:
         program = effects.with_changes(fun) if state else fun
         with effects.compiling():
             try:
-                return record(program, in_tree, leaves, [is_traceable(x) for x in leaves], places=True).graph
+                traced = [is_traceable(x) for x in leaves]
+                return record(program, in_tree, leaves, traced, places=True, before=outside(fun)).graph
             except Refused as why:
                 raise why.error from None
 

@@ -119,6 +119,8 @@ def as_primal(x: Any, what: str = "the argument") -> Any:
     kind = type(x)
     if kind is float:
         return WeakFloat(x)
+    if kind is np.float64:
+        return x
     if kind is complex:
         return weaken(x)
     x = up_to_date(x).owner.primal(x) if kind is Tracer else as_value(x, what)

@@ -44,9 +44,9 @@ class CustomFunction(Wrapping):
         self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         self.nondiff_argnames = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
         self._jvp: Callable | None = None
-        self._fwd: Callable | None = None
-        self._bwd: Callable | None = None
-        self._vmap: Callable | None = None
+        self._fwd: Any = None  # these three are callables once they are given
+        self._bwd: Any = None
+        self._vmap: Any = None
 
     def __repr__(self) -> str:
         return f"<fad.{self._made_by} of {name_of(self.fun)}>"

@@ -215,26 +215,27 @@ def copy_result(x: Any) -> Any:
 class Earlier:
     """Arrays from outside that a function reads, as they were when it ran: it is to run on the same values again."""
 
-    __slots__ = ("small", "large")
+    __slots__ = ("small", "large", "mode")
 
     def __init__(self, arrays: Iterable[np.ndarray], copy_all: bool = False):
+        self.mode = "full" if config.check_mutation.get() == "full" else "sample"
         writeable = [x for x in arrays if x.size and may_be_overwritten(x)]
         most = _BUDGET if copy_all else _PIECE
         self.small = [(x, x.copy()) for x in writeable if x.nbytes <= most and is_writeable(x)]
         known = {id(x) for x, _ in self.small}
-        self.large = [(x, fingerprint(x, "sample")) for x in writeable if id(x) not in known]
+        self.large = [(x, fingerprint(x, self.mode)) for x in writeable if id(x) not in known]
 
     def check(self) -> None:
         """Raise MutationError if an array was overwritten of which there is no copy."""
         for x, before in self.large:
-            if fingerprint(x, "sample") != before:
+            if fingerprint(x, self.mode) != before:
                 raise _error(x, "the call of the function")
 
     def first_written(self) -> np.ndarray | None:
         """Return an array that was overwritten, if there is one."""
         changed = itertools.chain(
             (x for x, then in self.small if not equal(x, then)),
-            (x for x, before in self.large if fingerprint(x, "sample") != before),
+            (x for x, before in self.large if fingerprint(x, self.mode) != before),
         )
         return next(changed, None)
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -136,7 +136,7 @@ class WatchedTrace(WritingVJPTrace):
             if record is None:
                 continue
             if record[0] in (WRITE, VIEW):
-                sweep(Beginning(tape, i + 1), cts, own, i, keep)
+                sweep(cast(list, Beginning(tape, i + 1)), cts, own, i, keep)
                 continue
             if record[0] != EFFECT and not _has_cotangent(record, cts, i):
                 continue

@@ -347,7 +347,7 @@ def vmap(
             given = leaves if chunk is None else chunk
             return _run(fun, in_tree, given, flags, elements, path, on_branch, before, chunked)
 
-        if not chunked:
+        if chunk_size is None or not chunked:
             outs, out_tree = _explore(run, leaves, flags, size)
         else:
             outs, out_tree = _in_chunks(run, leaves, flags, size, chunk_size)

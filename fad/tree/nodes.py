@@ -361,7 +361,7 @@ def register_dataclass(cls: type) -> type:
         return tuple(getattr(x, name) for name in names), None, names
 
     def unflatten_fields(_, children):
-        new = object.__new__(cls)
+        new: Any = object.__new__(cls)
         for name, child in zip(names, children, strict=True):
             object.__setattr__(new, name, child)
         return new

@@ -225,3 +225,32 @@ def test_an_unknown_way_of_checkpointing_a_loop_is_refused():
 def test_a_number_has_no_axis_to_run_over(loop, x):
     with pytest.raises(ValueError, match="given a number, which has none"):
         loop(x)
+
+
+def test_a_scan_of_no_steps_stacks_results_of_the_right_types():
+    body = lambda carry, x: (carry + x, (carry * x, {"total": carry.sum()}))
+    scan = lambda init, xs: control.scan(body, init, xs)
+    for run in (scan, fad.jit(scan)):
+        carry, (products, totals) = run(np.ones(2), np.zeros((0, 2), np.float32))
+        assert carry.tolist() == [1.0, 1.0]
+        assert (products.shape, products.dtype) == ((0, 2), np.float64)
+        assert (totals["total"].shape, totals["total"].dtype) == ((0,), np.float64)
+
+
+def test_a_scan_of_no_steps_does_not_run_a_body_that_writes():
+    def program(x):
+        seen = np.zeros(2) * x
+
+        def body(carry, v):
+            seen[0] += 1.0
+            return carry, v
+
+        control.scan(body, x, np.zeros(0))
+        return seen.sum() + x
+
+    assert fad.grad(program)(2.0) == 1.0
+    assert program(2.0) == 2.0
+
+
+def test_map_of_an_empty_array_is_an_empty_array():
+    assert control.map(lambda v: 2 * v, np.zeros((0, 2))).shape == (0, 2)

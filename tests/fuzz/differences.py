@@ -5,20 +5,20 @@ import numpy as np
 STEPS = 2.0 ** -np.arange(5, 13)
 
 
-def derivative(phi):
+def derivative(phi, steps=STEPS):
     """Return the derivative of ``phi`` at 0 and a bound of its error, or None where differences say nothing.
 
     Central differences with steps that halve are extrapolated twice; where neighbours in the table agree best, their
     distance bounds the error. At a corner the differences to both sides do not approach each other: None.
     """
     with np.errstate(all="ignore"):
-        right, left = (np.array([phi(s * h) for h in STEPS]) for s in (1, -1))
+        right, left = (np.array([phi(s * h) for h in steps]) for s in (1, -1))
         middle = phi(0.0)
     if not np.all(np.isfinite(right)) or not np.all(np.isfinite(left)):
         return None
-    gap = np.abs((right - 2 * middle + left) / STEPS)  # between the slopes to both sides: about h f''
+    gap = np.abs((right - 2 * middle + left) / steps)  # between the slopes to both sides: about h f''
     size = max(1.0, abs(middle), np.max(np.abs(right)))
-    table = (right - left) / (2 * STEPS)
+    table = (right - left) / (2 * steps)
     scale = max(1.0, np.max(np.abs(table)))
     if gap[-1] > 1e-2 * scale and gap[-1] > 0.3 * gap[0]:
         return None
@@ -26,7 +26,7 @@ def derivative(phi):
         table = (power * table[1:] - table[:-1]) / (power - 1)
     apart = np.abs(np.diff(table))
     best = int(np.argmin(apart))
-    return float(table[best + 1]), float(apart[best] + 1e-13 * size / STEPS[best + 3])
+    return float(table[best + 1]), float(apart[best] + 1e-13 * size / steps[best + 3])
 
 
 def holds_nearby(phi, slope, bound):
@@ -36,6 +36,18 @@ def holds_nearby(phi, slope, bound):
         ahead, behind = phi(h), phi(-h)
     noise = 1e-12 * max(1.0, abs(ahead)) + 2 * h * bound
     return not abs(ahead - behind - 2 * h * slope) > 0.1 * abs(2 * h * slope) + noise
+
+
+def is_of_small_steps(phi, wanted, slope, tolerance):
+    """Return whether ``wanted`` holds from afar alone: a sum with a staircase of small steps rises faster than it does.
+
+    Differences that are a thousand times smaller then give another derivative, which is ``slope``.
+    """
+    near = derivative(phi, STEPS / 1024)
+    if near is None:
+        return False
+    allowed = tolerance * max(1.0, abs(slope)) + 10 * near[1]
+    return abs(near[0] - slope) <= allowed < abs(near[0] - wanted)
 
 
 def is_likely(phi, slope, tolerance):

@@ -13,7 +13,7 @@ import fad
 from .case import Case
 from .program import evaluate
 
-_VALUES = ("value under grad", "value under jvp", "vmap", "jit")
+VALUES = ("value under grad", "value under jvp", "vmap", "jit")
 
 
 def _zero_times_infinity(program, check, message):
@@ -23,7 +23,7 @@ def _zero_times_infinity(program, check, message):
     mask or an index array is no factor. A slice's still is, in reverse mode: np.sqrt(x)[1] at x[0] == 0. And that of an
     element which was overwritten is, in forward mode: x[0] = 0; np.sqrt(x).
     """
-    return "nan" in message and check not in _VALUES and _meets_infinity(Case(program))
+    return "nan" in message and check not in VALUES and _meets_infinity(Case(program))
 
 
 def _meets_infinity(case):
@@ -57,7 +57,7 @@ _PRODUCTS = ("dot(", "inner(", "matmul(", "einsum(", "tensordot(", " @ ")
 
 def _sign_of_a_product(program, check, message):
     """NumPy's dot is BLAS's, and begins with a term; its matmul and einsum, which stand for it, may begin with 0."""
-    return check in _VALUES and "the sign of a zero" in message and any(name in program.source for name in _PRODUCTS)
+    return check in VALUES and "the sign of a zero" in message and any(name in program.source for name in _PRODUCTS)
 
 
 def _sign_of_a_part(program, check, message):
@@ -81,7 +81,7 @@ def _phase_of_size_one(program, check, message):
 
     So does the sign of a complex number, where a division rounded down follows.
     """
-    of_phase = check in _VALUES and "np.exp(1j" in program.source and "True" in message
+    of_phase = check in VALUES and "np.exp(1j" in program.source and "True" in message
     of_sign = "np.sign(" in program.source and "//" in program.source and "is wanted, not" in message
     return "abs(" in program.source and (of_phase or of_sign)
 
@@ -108,7 +108,7 @@ _JUMPS = (
 
 def _zero_but_for_rounding(program, check, message):
     """The least-squares solution is that of the pseudo-inverse: a coefficient of zero comes out as 1e-17 or as 0."""
-    return check in _VALUES and "lstsq(" in program.source and any(name in program.source for name in _JUMPS)
+    return check in VALUES and "lstsq(" in program.source and any(name in program.source for name in _JUMPS)
 
 
 _OF_INVERTIBLE = ("slogdet", "det", "inv", "solve")
@@ -161,7 +161,14 @@ def _complex_number_written_outside(program, check, message):
     return check == "jit" and "setting an array element with a sequence" in message and "complex" in message
 
 
+def _number_of_a_batch(program, check, message):
+    """NumPy's allclose gives a bool, and tolist Python's numbers; under vmap they are a batch, whose dtype counts."""
+    of_numbers = "allclose(" in program.source or ".tolist()" in program.source
+    return of_numbers and "vmap" in check and ("float32 is wanted" in message or "complex64 is wanted" in message)
+
+
 KNOWN = {
+    "a Python number for each element of a batch": _number_of_a_batch,
     "a complex number written into an array outside": _complex_number_written_outside,
     "the size of a complex number in an array": _phase_of_size_one,
     "what jumps at zero, of coefficients that are zero but for rounding": _zero_but_for_rounding,

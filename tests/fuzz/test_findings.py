@@ -1,10 +1,13 @@
 """What random programs found, each as the smallest program that shows it: fad does what a plain run does."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import fad
 import fad.testing
+from fad import tree
 
 NUMPY_TRIMS_VECTORS_ALONE = np.lib.NumpyVersion(np.__version__) < "2.2.0"
 X = np.array([0.5, -1.25, 2.0])
@@ -346,3 +349,106 @@ def test_quantiles_of_lower_precision_round_as_numpys_do(dtype, level, quantile)
     x = np.random.default_rng(0).normal(size=(7, 40)).astype(dtype)
     for found in (fad.jvp(f, (x,), (x,))[0], fad.vjp(f, x)[0], fad.jit(f)(x)):
         np.testing.assert_array_equal(found, f(x))
+
+
+def test_another_layout_whose_loop_fails_otherwise_takes_no_impure_path():
+    def f(x, y):
+        k = 3
+        while k:
+            k -= 1
+            y[x > 1] -= k
+            t = x.sum() if y[2] else x
+        return x + np.sum(t)
+
+    g = fad.jit(fad.grad(lambda x, y: f(x, y).sum()))
+    x, y = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 0.5, 0.0, -1.25])
+    for values in (y[::-1].copy()[::-1], y[::-1].copy()[::-1], x.copy(), y.copy()):
+        np.testing.assert_array_equal(g(x, values), fad.grad(lambda x, y: f(x, y).sum())(x, values))
+
+
+def transformed(f, *x):
+    """Yield what f gives under each transform."""
+    yield fad.jvp(f, x, x)[0]
+    yield fad.vjp(f, *x)[0]
+    yield from [fad.jit(f)(*x)] * 2
+    yield tree.map(lambda y: y[0], fad.vmap(f)(*[v[None] for v in x]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_allclose_gives_a_bool_that_widens_nothing(dtype):
+    def f(x):
+        return x + np.allclose(x, x) * 0, np.allclose(x, x + 1) + x
+
+    x = X.astype(dtype)
+    for y, z in list(transformed(f, x))[:4]:
+        np.testing.assert_array_equal((y, z), f(x), strict=True)
+        assert y.dtype == z.dtype == dtype
+    assert type(fad.numpy.allclose(1.0, 1.0)) is bool
+
+
+def test_in_looks_for_an_element():
+    def f(x):
+        return x * 2 if 0.5 in x and 0.75 not in x[:2] else -x
+
+    for y in transformed(f, X):
+        np.testing.assert_array_equal(y, 2 * X)
+    with pytest.raises(TypeError, match="is not iterable"):
+        fad.vjp(lambda x: 0.5 in x[0], X)
+
+
+@pytest.mark.parametrize("out", ["f8", "f4", "c16"])
+@pytest.mark.parametrize(
+    ("ufunc", "method"),
+    [
+        (np.power, "accumulate"),
+        *itertools.product(
+            [np.add, np.hypot, np.logaddexp, np.divide, np.maximum], ["reduce", "accumulate", "reduceat"]
+        ),
+    ],
+    ids=str,
+)
+def test_a_ufunc_goes_along_an_axis_in_a_dtype_that_counts_the_output(ufunc, out, method):
+    x = np.array([1.5, 0.25, 2.3, 0.7], "f4")
+
+    def f(x):
+        y = np.zeros(np.shape(getattr(ufunc, method)(x, *places)), out)
+        getattr(ufunc, method)(x, *places, out=y)
+        return y
+
+    places = [[0, 2]] if method == "reduceat" else []
+    try:
+        wanted = f(x)
+    except TypeError:
+        with pytest.raises(TypeError):
+            fad.jvp(f, (x,), (x,))
+        return
+    for y in transformed(f, x):
+        np.testing.assert_allclose(y, wanted, rtol=2e-7 if out == "f4" else 1e-15, strict=True)
+
+
+@pytest.mark.parametrize("places", [lambda x: x > 0, lambda x: (x > 1) * 1, lambda x: np.argsort(x)])
+@pytest.mark.parametrize("ufunc", [np.multiply, np.maximum, np.power, np.add], ids=str)
+def test_ufunc_at_takes_traced_places(ufunc, places):
+    def f(x):
+        y = x + 2
+        ufunc.at(y, places(x), 1.5)
+        return y
+
+    for y in transformed(f, X):
+        np.testing.assert_array_equal(y, f(X))
+
+
+@pytest.mark.parametrize("ord", [-1, -2, -0.5, 3])
+def test_the_norm_of_nothing_is_that_of_numpy(ord):
+    x = np.zeros((0, 2))
+    for y in transformed(lambda x: np.linalg.norm(x, ord, axis=0), x):
+        np.testing.assert_array_equal(y, 0.0 if ord > 0 else np.inf)
+
+
+def test_the_largest_singular_value_of_nothing_is_that_of_numpy():
+    x = np.zeros((0, 0))
+    try:
+        wanted = np.linalg.norm(x, 2)
+    except ValueError:  # of older versions
+        return
+    assert fad.jvp(lambda x: np.linalg.norm(x, 2), (x,), (x,))[0] == wanted

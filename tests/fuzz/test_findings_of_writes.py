@@ -448,3 +448,34 @@ def test_an_element_that_is_not_there_is_missed_before_what_it_is_given_is_looke
     for call in (lambda x: fad.vmap(f)(x[None]), lambda x: fad.jvp(f, (x,), (x,)), fad.jit(f), f):
         with pytest.raises(IndexError, match="out of bounds"):
             call(np.zeros(0))
+
+
+def picks_an_array(x, y, log):
+    """Write into an array that values picked, and that has another name: its loop is recorded step by step then."""
+    log[0] += 1
+    a, b = x.copy(), y.copy()
+    kept, total = a, 0.0
+    for i in range(500):
+        kept = b if x[0] > i else a
+        total = total + np.sum(kept) * 0.001
+    kept[0] = 5
+    return a.sum() + b.sum() + total
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [fad.jit, lambda f: fad.jit(fad.grad(f)), lambda f: fad.grad(fad.jit(f)), fad.make_graph],
+    ids=["jit", "jit of grad", "grad of jit", "make_graph"],
+)
+def test_a_recording_that_begins_again_writes_outside_once(transform):
+    log = np.zeros(2)
+    call = transform(lambda x, y: picks_an_array(x, y, log))
+    for k in range(3):
+        call(X, X + 1)
+        assert log[0] == k + 1
+
+
+def test_a_recording_that_begins_again_sees_a_write_into_a_large_array():
+    log = np.zeros(100_000)
+    with fad.config.use(check_mutation="full"), pytest.raises(fad.errors.MutationError):
+        fad.jit(lambda x, y: picks_an_array(x, y, log))(X, X + 1)

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from .campaign import CHECKS, Finding, examine, explained_by_rounding
+from .compare import observe
 from .generate import generate
 from .kinds import KINDS
 from .known import known
 from .program import Program, evaluate, literal
+from .rounding import depends_on_rounding, rounded_otherwise
 from .shrink import inlined_names, shrink
 
 RIGHT = Program("def f(x):\n    return np.sin(x) * x, x.sum()\n", ("np.array([0.5, -1.0, 2.0])",))
@@ -18,6 +20,11 @@ RIGHT = Program("def f(x):\n    return np.sin(x) * x, x.sum()\n", ("np.array([0.
 @pytest.mark.parametrize("check", CHECKS)
 def test_no_check_objects_to_a_right_program(check):
     assert examine(RIGHT, check)[0] in ("same", "skipped")
+
+
+def test_a_number_stays_a_number_for_a_sparse_derivative():
+    program = program_with("def f(x):\n    return round(x, 1) * x\n", "np.float64(1.0)")
+    assert examine(program, "sparse jacobian")[0] == "same"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -78,6 +85,29 @@ def test_what_hangs_on_a_tie_is_explained_by_rounding():
     program = program_with(source, "np.array([1.0, 1.0, 2.0])")
     assert explained_by_rounding(program, "differences", 0)
     assert examine(program, "differences")[0] != "finding"
+
+
+def test_a_jump_at_a_rounded_number_is_explained_by_rounding():
+    source = "def f(x):\n    a = np.logspace(x[0] * 0.3, 0.5, 3)\n    b = np.modf(a * a)[0]\n    return {}\n"
+    assert depends_on_rounding(program_with(source.format("b")), gradients=False)
+    assert depends_on_rounding(program_with(source.format("np.where(b > 0.5, x, 2 * x)")), gradients=True)
+    assert not depends_on_rounding(program_with(source.format("a * b[0]")), gradients=True)
+
+
+def test_a_program_that_rounds_otherwise_writes_into_the_same_arrays():
+    writes = "    y = x[1:]\n    np.sum(x, out=y[:1], keepdims=True)\n    y += np.exp(x[:2])\n"
+    program = program_with(f"def f(x):\n{writes}    return x.sum() ** 3\n")
+    wanted, got = (
+        observe(p.world().f, p.world(), evaluate(p.arguments)) for p in (program, rounded_otherwise(program, 0))
+    )
+    np.testing.assert_allclose(got.outputs, wanted.outputs, rtol=1e-14)
+    np.testing.assert_allclose(got.arguments[0], wanted.arguments[0], rtol=1e-14)
+    assert got.outputs != wanted.outputs
+
+
+def test_differences_say_nothing_of_small_steps_on_a_slope():
+    source = "def f(x):\n    return 40 * x + 1e-5 * np.floor(x * 1e4)\n"
+    assert examine(program_with(source), "differences")[0] == "skipped"
 
 
 def test_differences_say_nothing_of_steps_finer_than_their_own():

@@ -1,5 +1,7 @@
 """Sparse derivatives of functions that gather: cut behind the gathers they are the dense ones, in a few passes."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -194,6 +196,23 @@ def test_derivatives_behind_gathers_compose_with_other_transforms():
     np.testing.assert_allclose(
         fad.vmap(lambda x: hessian(x).toarray())(many), fad.vmap(fad.hessian(springs))(many), rtol=1e-11, atol=1e-12
     )
+
+
+def test_a_first_call_takes_little_memory_beside_its_matrix():
+    rng = np.random.default_rng(0)
+    n = 4_000
+    i, j = rng.integers(0, n, 4 * n), rng.integers(0, n, 4 * n)
+
+    def energy(x):
+        return np.sum(np.sqrt(1 + (x[i] - x[j]) ** 2)) + 0.5 * np.sum(x**2)
+
+    x = rng.normal(size=n)
+    fad.sparse.hessian(energy)(x)  # what is imported and made once
+    tracemalloc.start()
+    found = fad.sparse.hessian(energy)(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 6.5 * (found.data.nbytes + found.indices.nbytes + found.indptr.nbytes)
 
 
 def test_blocks_are_coloured_with_as_few_colours_as_their_widest_column_needs():

@@ -20,7 +20,7 @@ from fad.errors import (
     ShapeMismatchError,
 )
 from fad.sparse import dependence, derivatives
-from fad.sparse.colouring import plan_passes, plan_symmetric
+from fad.sparse.colouring import cost, plan_passes, plan_symmetric
 from fad.testing.programs import SMOOTH
 from fad.testing.strategies import programs_and_points
 
@@ -146,6 +146,16 @@ def test_every_entry_of_any_matrix_is_read_off_the_products_of_its_plan(pattern,
     assert plan.pulls == 0 or mode != "fwd"
     assert plan.pushes == 0 or mode != "rev"
     assert plan.pushes + plan.pulls <= sum(pattern.shape)
+
+
+@given(_patterns(), st.sampled_from(["auto", "fwd", "rev"]), st.integers(0, 12))
+@settings(max_examples=150, deadline=None)
+def test_a_plan_is_found_exactly_where_it_costs_at_most_what_is_allowed(pattern, mode, most):
+    pattern = scipy.sparse.csr_array(pattern)
+    found, wanted = plan_passes(pattern, mode, most), plan_passes(pattern, mode)
+    assert (found is not None) == (cost(wanted) <= most)
+    if found is not None:
+        np.testing.assert_array_equal(found.first.take, wanted.first.take)
 
 
 @given(_patterns(symmetric=True))

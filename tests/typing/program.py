@@ -1,11 +1,14 @@
 """A program that uses the public surface as a user does; the type checker must find nothing to say."""
 
+# mypy: warn-unused-ignores
+
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import fad
+import fad.numpy as fnp
 from fad import nn, optim
 
 
@@ -37,3 +40,12 @@ def cube_rule(primals: tuple, tangents: tuple) -> tuple:
 model = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
 opt = optim.Adam(model, lr=1e-3)
 leaves: list = fad.tree.leaves(model)
+
+# fad.numpy's names have NumPy's types: were they unknown, the ignored faults would be none, and reported as unused.
+half: np.ndarray = fnp.linspace(0.0, 1.0, 3) / 2
+no_text: str = fnp.zeros(3)  # type: ignore[assignment]
+best: tuple = fnp.top_k(half, 2)
+
+
+def name_what_norm_has_not() -> Any:
+    return fnp.linalg.norm(half, order=1)  # type: ignore[call-overload]

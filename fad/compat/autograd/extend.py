@@ -43,7 +43,7 @@ class primitive:
     def __init__(self, fun: Callable):
         functools.update_wrapper(self, fun)
         self.fun = fun
-        self.vjps: Callable | None = None  # (argnums, ans, args, kwargs) -> (g -> cotangents)
+        self.vjps: Any = None  # (argnums, ans, args, kwargs) -> (g -> cotangents)
         self.makers: dict[int, Any] = {}  # argnum -> rule, where they are given one by one
         self.jvps: Callable | None = None  # (argnums, gs, ans, args, kwargs) -> tangent
 
@@ -172,7 +172,8 @@ def defvjp(fun: primitive, *vjpmakers: Callable | None, argnums: Any = None) -> 
         for n in nums:
             if n not in makers:
                 raise UndefinedRuleError(f"the primitive {fun.__name__} has no VJP for its argument number {n}")
-        pulls = [makers[n](ans, *args, **kwargs) if makers[n] else None for n in nums]
+        chosen = [makers[n] for n in nums]
+        pulls = [maker(ans, *args, **kwargs) if maker else None for maker in chosen]
         return lambda g: tuple(None if pull is None else pull(g) for pull in pulls)
 
     fun.vjps = vjps

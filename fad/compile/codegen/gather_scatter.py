@@ -18,18 +18,17 @@ from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import BYTES, LLVM_TYPE
 from fad.compile.schedule.strides import collapse
 from fad.core.graph import Equation, Graph
-from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
+from fad.ops.indexing import getitem_p, scatter_p
 
 _INDEX = {np.dtype(np.int64): "i64", np.dtype(np.int32): "i32"}
 _ADDED = (np.dtype(float), np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.int32))
 MOST_ARRAYS = 3
-_LOOKUPS = frozenset({getitem_p, index_add_p, index_set_p, scatter_p})
 
 
 def is_lookup(graph: Graph, eq: Equation) -> bool:
     """Return whether an operation indexes by integer arrays in a way that native code can."""
     out = graph.types[eq.outs[0]]
-    if eq.prim not in _LOOKUPS or out.dtype not in LLVM_TYPE:
+    if (eq.prim.indexed is None and eq.prim is not scatter_p) or out.dtype not in LLVM_TYPE:
         return False
     if eq.prim is scatter_p:
         (index, *more) = eq.params["indices"]
@@ -40,9 +39,9 @@ def is_lookup(graph: Graph, eq: Equation) -> bool:
         shape = out.shape
     else:
         template = eq.params["template"]
-        first = 1 if eq.prim is getitem_p else 2
+        first = eq.prim.indexed
         fine = all(graph.types[i].dtype in _INDEX for i in eq.ins[first:])
-        fine = fine and (eq.prim is not index_add_p or out.dtype in _ADDED)
+        fine = fine and (not eq.prim.adds or out.dtype in _ADDED)
         values, single = eq.ins[:first], not any(graph.types[i].shape for i in eq.ins[first:])
         shape = graph.types[eq.ins[0]].shape
     fine = fine and all(graph.types[i].dtype == out.dtype for i in values)
@@ -100,7 +99,7 @@ def add_lookup(program: Program, eq: Equation) -> bool:
     else:
         x, v, *numbers = eq.ins
         template, arrays = eq.params["template"], _arrays(program, numbers)
-        start, how = (program.memory.at[x], x), "add" if eq.prim is index_add_p else "set"
+        start, how = (program.memory.at[x], x), "add" if eq.prim.adds else "set"
     plan = _plan(program, template, (program.memory.at[o], o), (program.memory.at[v], v), arrays)
     if plan is None or not (program.memory.in_place(start[1], o) or program.table.copy(start, o)):
         return False

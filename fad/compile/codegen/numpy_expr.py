@@ -19,7 +19,7 @@ import numpy as np
 from fad.backends.counterparts import ScipyModule
 from fad.control_flow.stack import pop_p, push_p
 from fad.core.graph import Equation
-from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
+from fad.ops.indexing import getitem_p, scatter_p
 
 _INFIX = frozenset({"+", "-", "*", "/", "**", "@", "<", "<=", ">", ">=", "==", "!=", "//", "%"})
 # Of Python's numbers alone; NumPy's functions are written out for arrays.
@@ -234,10 +234,10 @@ def statements(eq: Equation, ins: list[str], out: str, written: Any) -> list[str
         return [f"{out} = ({', '.join(ins)})"]
     if prim is pop_p:
         return [f"{out} = {ins[0]}"]
-    if prim not in (index_add_p, index_set_p):
+    if not prim.updates:
         return None
     index = index_parts(params["template"], ins[2:], written)
-    if prim is index_set_p:
+    if not prim.adds:
         return [f"{out} = {ins[0]}.copy()", f"{out}[{_write_index(index)}] = {ins[1]}"]
     return [f"{out} = {ins[0]}.copy()", _write_addition(out, index, ins[1])]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fad.compile.codegen.numpy_expr import Cannot, Helpers, array_text, literal, spell, statements
 from fad.control_flow.loop_layout import Loop
-from fad.core.graph import GUARD, Equation, Graph, is_large, letters
+from fad.core.graph import Equation, Graph, is_large, letters
 from fad.errors import MissingRuleError
 
 
@@ -93,13 +93,13 @@ class _Writer:
         found: list[str] = []
         live = _live(graph)
         for eq in graph.equations:
-            if eq.prim is not GUARD and live.isdisjoint(eq.outs):
+            if not eq.is_guard and live.isdisjoint(eq.outs):
                 continue  # a guard alone reads it
             if eq.prim.archetype == "loop":
                 found += self.loop(eq, named)
             elif eq.prim.archetype == "branch":
                 found += self.branch(eq, named, graph.types[eq.ins[0]].dtype == bool)
-            elif eq.prim is GUARD:
+            elif eq.is_guard:
                 question = eq.params["line"] or "a question"
                 answer = " ".join(repr(eq.params["outcome"]).split())  # an array's takes several lines
                 comment = f"# holds where the answer to {question} was {answer}"
@@ -181,6 +181,6 @@ def _live(graph: Graph) -> set[int]:
     """Return the values that the outputs need."""
     live = set(graph.outputs)
     for eq in reversed(graph.equations):
-        if eq.prim is not GUARD and not live.isdisjoint(eq.outs):
+        if not eq.is_guard and not live.isdisjoint(eq.outs):
             live.update(eq.ins)
     return live

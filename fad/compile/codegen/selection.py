@@ -31,9 +31,9 @@ from fad.compile.ir.types import LLVM_TYPE
 from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
 from fad.compile.schedule.fusion import Step
 from fad.core.cotangent import is_basic
-from fad.core.graph import GUARD, Equation, Graph
+from fad.core.graph import Equation, Graph
 from fad.ops.contraction import matmul
-from fad.ops.indexing import getitem_p, index_add_p, scatter_p
+from fad.ops.indexing import scatter_p
 from fad.ops.reduction import sum_p
 from fad.ops.structural import concatenate_p, reshape_p
 
@@ -51,7 +51,7 @@ class Rule(NamedTuple):
 
 
 def _is_guard(graph: Graph, eq: Equation) -> bool:
-    return eq.prim is GUARD
+    return eq.is_guard
 
 
 def _is_in_slices(graph: Graph, eq: Equation) -> bool:
@@ -66,7 +66,7 @@ def _is_in_slices(graph: Graph, eq: Equation) -> bool:
     if eq.prim is scatter_p:
         indices = eq.params["indices"]
         return all(map(is_basic, indices)) and (out.dtype in _REAL or left_out(indices, out.shape) is not None)
-    if out.dtype not in _REAL and eq.prim is index_add_p:
+    if out.dtype not in _REAL and eq.prim.adds:
         return False
     return eq.prim is concatenate_p or _is_basic(eq.params["template"])
 
@@ -76,7 +76,7 @@ def _is_basic(index: tuple) -> bool:
 
 
 def _is_view(graph: Graph, eq: Equation) -> bool:
-    return eq.prim.view is not None and (eq.prim is not getitem_p or _is_basic(eq.params["template"]))
+    return eq.is_view
 
 
 def _is_sum(graph: Graph, eq: Equation) -> bool:

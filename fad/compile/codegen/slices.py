@@ -12,7 +12,7 @@ from fad.compile.ir.lowered_ops import COMPLEX
 from fad.compile.ir.slice_writes import left_out, outside, with_ellipsis
 from fad.compile.legalize.conv_layout import MOST_AXES
 from fad.compile.schedule.fusion import Step
-from fad.ops.indexing import index_add_p, scatter_p
+from fad.ops.indexing import scatter_p
 from fad.ops.structural import concatenate_p
 
 
@@ -44,7 +44,7 @@ def add_slices(program: Program, step: Step) -> Callable | None:
     else:
         if not program.memory.in_place(eq.ins[0], o):
             writes.append((program.memory.at[eq.ins[0]], eq.ins[0], (), False))
-        writes.append((program.memory.at[eq.ins[1]], eq.ins[1], eq.params["template"], eq.prim is index_add_p))
+        writes.append((program.memory.at[eq.ins[1]], eq.ins[1], eq.params["template"], eq.prim.adds))
     places = [index if type(index) is np.ndarray else target[with_ellipsis(index)] for _, _, index, _ in writes]
     layouts = [
         program.table.layout(place.shape, [source, place]) for (source, *_), place in zip(writes, places, strict=True)

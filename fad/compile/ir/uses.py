@@ -6,7 +6,8 @@ import itertools
 from collections import Counter
 from typing import Any
 
-from fad.core.graph import Graph
+from fad.core.graph import Equation, Graph
+from fad.ops.structural import transpose_p
 
 
 def last_uses(graph: Graph) -> dict[int, int]:
@@ -21,6 +22,11 @@ def use_counts(graph: Graph) -> dict[int, int]:
     counts = Counter(itertools.chain.from_iterable([eq.ins for eq in graph.equations]))
     counts.update(set(graph.outputs))
     return counts
+
+
+def find_transposed(eq: Equation | None) -> int | None:
+    """Return the matrix that an equation transposes; None if it does something else."""
+    return eq.ins[0] if eq is not None and eq.prim is transpose_p and eq.params["axes"] == (1, 0) else None
 
 
 def home_of(graph: Graph) -> Any:

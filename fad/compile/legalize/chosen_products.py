@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from fad.compile.ir.builder import Builder
 from fad.compile.ir.lowered_ops import BLOCK_PRODUCT, CHOSEN_PRODUCT
 from fad.compile.legalize.integer_overflow import CHECK
-from fad.core.graph import SCALAR, Equation, Graph, Type
-from fad.core.rewriter import Rewriting
-from fad.ops.contraction import matmul
-from fad.ops.conversion import astype_p
-from fad.ops.elementwise import isfinite, multiply
-from fad.ops.reduction import sum_p
-from fad.ops.selection import where_p
+from fad.core.graph import Equation, Graph
 
 
 def expand_chosen_products(graph: Graph) -> Graph:
     """Rewrite the products of a program of which a mask chooses elements."""
     if not any(eq.prim is CHOSEN_PRODUCT for eq in graph.equations):
         return graph
-    work = Rewriting(graph)
+    work = Builder(graph)
     for eq in graph.equations:
         if eq.prim is CHOSEN_PRODUCT:
             _expand(work, eq)
@@ -32,18 +27,13 @@ def expand_chosen_products(graph: Graph) -> Graph:
     return work.finish()
 
 
-def _expand(work: Rewriting, eq: Equation) -> None:
-    (x, mask, y), (z,) = eq.ins, eq.outs
-    t, result = work.types[x], work.types[z]
-    zero, work.place = work.number(0, t.dtype), eq.place
-    chosen = work.new(where_p, (mask, x, zero), {}, t.shape, t.dtype)
-    blocks = eq.params["blocks"]
-    prim, params = matmul, {}
-    if blocks is not None:
-        prim, params = BLOCK_PRODUCT, {"blocks": blocks, "of": "terms"}
-    work.equations.append(Equation(prim, (chosen, y), params, eq.outs, eq.place))
-    zeros = work.new(multiply, (z, zero), {}, result.shape, t.dtype)
-    total = work.new(sum_p, (zeros,), {"axis": (0, 1), "keepdims": False}, (), t.dtype)
-    finite = work.new(isfinite, (total,), {}, (), np.bool_)
-    number = work.new(astype_p, (finite,), {"dtype": np.dtype(np.int64)}, (), np.int64)
-    work.apply(CHECK, (number,), {"how": "nonzero", "of": z}, Type((), np.dtype(np.int64), SCALAR))
+def _expand(work: Builder, eq: Equation) -> None:
+    (x, mask, y), (z,), blocks = eq.ins, eq.outs, eq.params["blocks"]
+    zero, work.place = work.number(0, work.types[x].dtype), eq.place
+    chosen = work.where(mask, x, zero)
+    if blocks is None:
+        work.replace(eq, work.matmul(chosen, y))
+    else:
+        work.replace(eq, work.product(BLOCK_PRODUCT, chosen, y, blocks=blocks, of="terms"))
+    finite = work.isfinite(work.sum(work.multiply(z, zero), (0, 1)))
+    work.new(CHECK, (work.astype(finite, np.int64),), {"how": "nonzero", "of": z}, (), np.int64)

@@ -13,14 +13,15 @@ import itertools
 
 import numpy as np
 
+from fad.compile.ir.builder import Builder
+from fad.compile.ir.uses import find_transposed
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import Equation, Graph
-from fad.core.rewriter import Rewriting, rename
+from fad.core.rewriter import rename
 from fad.ops.contraction import matmul
-from fad.ops.elementwise import add, multiply
+from fad.ops.elementwise import multiply
 from fad.ops.indexing import getitem_p
-from fad.ops.reduction import sum_p
-from fad.ops.structural import concatenate_p, reshape_p, transpose_p
+from fad.ops.structural import concatenate_p, reshape_p
 
 _SHORTEST = 32  # elements of a column: a shorter one is no loop worth its call
 _MOST = 128  # columns
@@ -48,7 +49,7 @@ def _is_line(shape: tuple) -> bool:
     return len(shape) == 1 or (len(shape) == 2 and 1 in shape)
 
 
-class _Rewriter(Rewriting):
+class _Rewriter(Builder):
     def __init__(self, graph: Graph):
         super().__init__(graph)
         self.readers: dict[int, list[Equation]] = {}
@@ -71,10 +72,9 @@ class _Rewriter(Rewriting):
                 continue
             if found is not None:
                 self.line[eq.outs[0]] = found
-                eq = Equation(
-                    reshape_p, (found,), {"shape": self.types[eq.outs[0]].shape}, eq.outs, eq.place
-                )
-            self.equations.append(eq)
+                self.replace(eq, self.reshape(found, self.types[eq.outs[0]].shape))
+            else:
+                self.equations.append(eq)
         outputs = [alias.get(i, i) for i in self.graph.outputs]
         return self.finish().replace(outputs=outputs)
 
@@ -85,14 +85,14 @@ class _Rewriter(Rewriting):
             return self.column_of_outer(eq) if eq.ins[0] in self.outer else self.same_elements(eq)
         if prim is concatenate_p and _is_of_columns(self.graph, eq) and self.is_multiplied(eq.outs[0], 0) is not None:
             self.columns[eq.outs[0]] = eq.params["axis"], list(map(self.vector, eq.ins))
-        elif prim is transpose_p and eq.ins[0] in self.columns and eq.params["axes"] == (1, 0):
+        elif find_transposed(eq) in self.columns:
             axis, parts = self.columns[eq.ins[0]]
             self.columns[eq.outs[0]] = 1 - axis, parts
         elif prim is multiply:
             self.factors[eq.outs[0]] = eq.ins
             self.note_outer(eq)
         elif prim is matmul and not self.columns.keys().isdisjoint(eq.ins):
-            return self.product(eq)
+            return self.product_by_columns(eq)
         return None
 
     def is_multiplied(self, i: int, depth: int) -> int | None:
@@ -102,7 +102,7 @@ class _Rewriter(Rewriting):
             return None
         for eq in readers:
             more: int | None = None
-            if eq.prim is transpose_p and eq.params["axes"] == (1, 0):
+            if find_transposed(eq) is not None:
                 more = self.is_multiplied(eq.outs[0], depth + 1)
             elif eq.prim is matmul:
                 shapes = [self.graph.types[k].shape for k in eq.ins if k != i]
@@ -121,13 +121,12 @@ class _Rewriter(Rewriting):
         if len(self.types[i].shape) == 1:
             return i
         if i not in self.line:
-            size = self.types[i].size
-            self.line[i] = self.new(reshape_p, (i,), {"shape": (size,)}, (size,), self.types[i].dtype)
+            self.line[i] = self.reshape(i, (self.types[i].size,))
         return self.line[i]
 
     def element(self, i: int, j: int) -> int:
         if (i, j) not in self.elements:
-            self.elements[i, j] = self.new(getitem_p, (i,), {"template": (j,)}, (), self.types[i].dtype)
+            self.elements[i, j] = self.getitem(i, (j,))
         return self.elements[i, j]
 
     def same_elements(self, eq: Equation) -> int | None:
@@ -141,18 +140,14 @@ class _Rewriter(Rewriting):
             return None
         return i if len(self.types[i].shape) == 1 else self.line.get(i)
 
-    def product(self, eq: Equation) -> int:
+    def product_by_columns(self, eq: Equation) -> int:
         """Return the product of a matrix of columns and a vector, as a vector."""
         k = 0 if eq.ins[0] in self.columns else 1
         axis, columns = self.columns[eq.ins[k]]
-        v, dtype = self.vector(eq.ins[1 - k]), self.types[eq.outs[0]].dtype
+        v = self.vector(eq.ins[1 - k])
         if axis == 1 - k:  # the axis along which the product adds up
             return self.sum_of_multiples(columns, [self.element(v, j) for j in range(len(columns))])
-        parts = []
-        for y in self.times(columns, v):
-            y = self.new(sum_p, (y,), {"axis": (0,), "keepdims": False}, (), dtype)
-            parts.append(self.new(reshape_p, (y,), {"shape": (1,)}, (1,), dtype))
-        return self.new(concatenate_p, tuple(parts), {"axis": 0}, (len(parts),), dtype)
+        return self.concatenate([self.reshape(self.sum(y, (0,)), (1,)) for y in self.times(columns, v)], 0)
 
     def sum_of_multiples(self, columns: list[int], numbers: list[int]) -> int:
         """Return the sum of columns times numbers; powers are computed once more, each where it is added.
@@ -162,14 +157,13 @@ class _Rewriter(Rewriting):
         """
         factors = self.chain(columns)
         again: dict[int, int] = {}
-        t = self.types[columns[0]]
         total = None
         for column, number in sorted(zip(columns, numbers, strict=True)):
             if column in factors:
                 before, factor = factors[column]
-                again[column] = self.new(multiply, (again.get(before, before), factor), {}, t.shape, t.dtype)
-            term = self.new(multiply, (again.get(column, column), number), {}, t.shape, t.dtype)
-            total = term if total is None else self.new(add, (total, term), {}, t.shape, t.dtype)
+                again[column] = self.multiply(again.get(before, before), factor)
+            term = self.multiply(again.get(column, column), number)
+            total = term if total is None else self.add(total, term)
         assert total is not None  # there are two columns at least
         return total
 
@@ -180,10 +174,9 @@ class _Rewriter(Rewriting):
         """
         factors = self.chain(columns)
         found: dict[int, int] = {}
-        shape, dtype = self.types[columns[0]].shape, self.types[v].dtype
         for column in sorted(columns):
             before, factor = factors.get(column, (column, v))
-            found[column] = self.new(multiply, (found.get(before, before), factor), {}, shape, dtype)
+            found[column] = self.multiply(found.get(before, before), factor)
         return [found[column] for column in columns]
 
     def chain(self, columns: list[int]) -> dict[int, tuple[int, int]]:
@@ -218,9 +211,7 @@ class _Rewriter(Rewriting):
         assert place is not None  # as `note_outer` found
         axis, j = place
         vectors = self.outer[eq.ins[0]]
-        whole = vectors[1 - axis]
-        ins = whole, self.element(vectors[axis], j)
-        return self.new(multiply, ins, {}, self.types[whole].shape, self.types[eq.outs[0]].dtype)
+        return self.multiply(vectors[1 - axis], self.element(vectors[axis], j))
 
 
 def _place(eq: Equation, shape: tuple) -> tuple[int, int] | None:

@@ -13,18 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.ir.builder import Builder
 from fad.compile.ir.expressions import template
 from fad.compile.ir.lowered_ops import FORWARD, INPUT, KERNEL, REDUCTIONS
 from fad.compile.ir.slice_writes import as_slices
 from fad.compile.machine.cpu import register_bytes
 from fad.core.graph import Equation, Graph
 from fad.core.primitive import Primitive
-from fad.core.rewriter import Rewriting
-from fad.ops.contraction import matmul
 from fad.ops.conv import conv_input_p, conv_kernel_p, conv_p
-from fad.ops.conversion import astype_p
 from fad.ops.indexing import getitem_p, scatter_p
-from fad.ops.reduction import sum_p
 from fad.ops.structural import concatenate_p, reshape_p, transpose_p
 from fad.ops.windows import margins
 
@@ -47,7 +44,7 @@ def move_batch_innermost(graph: Graph) -> Graph:
     return work.finish()
 
 
-class _Rewriter(Rewriting):
+class _Rewriter(Builder):
     def __init__(self, graph: Graph):
         super().__init__(graph)
         self.outputs = set(graph.outputs)
@@ -71,12 +68,10 @@ class _Rewriter(Rewriting):
         if i in self.missing:
             self.missing.discard(i)
             axes, j = self.permuted[i]
-            t, permute = self.types[i], transpose_p
+            found = self.transpose(j, axes)
             if i in self.outputs:  # a result is no view
-                view = self.new(permute, (j,), {"axes": axes}, t.shape, t.dtype)
-                self.equations.append(Equation(astype_p, (view,), {"dtype": t.dtype}, (i,)))
-            else:
-                self.equations.append(Equation(permute, (j,), {"axes": axes}, (i,)))
+                found = self.astype(found, self.types[i].dtype)
+            self.define(i, found)
         return i
 
     def result(self, eq: Equation, prim: Primitive, ins: tuple, params: dict, axes: tuple) -> bool:
@@ -104,9 +99,8 @@ class _Rewriter(Rewriting):
             x = self.plain(i)
             shape = (1,) * (len(axes) - len(t.shape)) + t.shape
             if shape != t.shape:
-                x = self.new(reshape_p, (x,), {"shape": shape}, shape, t.dtype)
-            back = tuple([axes.index(d) for d in range(len(axes))])
-            self.known[key] = self.new(transpose_p, (x,), {"axes": back}, _turn(shape, axes), t.dtype)
+                x = self.reshape(x, shape)
+            self.known[key] = self.transpose(x, [axes.index(d) for d in range(len(axes))])
         return self.known[key]
 
     def even(self, i: int, axes: tuple) -> int:
@@ -116,8 +110,7 @@ class _Rewriter(Rewriting):
             return x
         key = (i, axes, "even")
         if key not in self.known:
-            t = self.types[x]  # a join is not fused with what reads it
-            self.known[key] = self.new(concatenate_p, (x,), {"axis": 0}, t.shape, t.dtype)
+            self.known[key] = self.concatenate([x], 0)  # a join is not fused with what reads it
         return self.known[key]
 
     def axes(self, i: int) -> tuple:
@@ -168,11 +161,9 @@ def _by_channel(work: _Rewriter, w: int, groups: int) -> int:
     if key not in work.known:
         t = work.types[w]
         rows, channels, *kernel = t.shape
-        shape = (groups, rows // groups, channels, *kernel)
-        y = work.new(reshape_p, (w,), {"shape": shape}, shape, t.dtype)
-        axes = (0, 2, 1, *range(3, len(shape)))
-        y = work.new(transpose_p, (y,), {"axes": axes}, tuple([shape[a] for a in axes]), t.dtype)
-        work.known[key] = work.new(astype_p, (y,), {"dtype": t.dtype}, work.types[y].shape, t.dtype)
+        y = work.reshape(w, (groups, rows // groups, channels, *kernel))
+        y = work.transpose(y, (0, 2, 1, *range(3, 3 + len(kernel))))
+        work.known[key] = work.astype(y, t.dtype)
     return work.known[key]
 
 
@@ -187,35 +178,19 @@ def _pointwise(work: _Rewriter, eq: Equation, last: tuple) -> bool:
     axes = last if together else tuple(range(len(last)))
     if prim is conv_kernel_p:
         x, c = (_matrix(work, work.like(i, axes), together) for i in eq.ins)
-        z = _product(work, c, _transpose(work, x))
-        if not together:
-            shape = types[z].shape[1:]
-            z = work.new(sum_p, (z,), {"axis": (0,), "keepdims": False}, shape, types[z].dtype)
+        z = work.matmul(c, work.matrix_transpose(x))
+        z = z if together else work.sum(z, (0,))
         return work.result(eq, reshape_p, (z,), {"shape": types[o].shape}, tuple(range(len(last))))
     w = _matrix(work, work.plain(eq.ins[1]), True)
-    w = _transpose(work, w) if prim is conv_input_p else w
-    z = _product(work, w, _matrix(work, work.like(eq.ins[0], axes), together))
+    w = work.matrix_transpose(w) if prim is conv_input_p else w
+    z = work.matmul(w, _matrix(work, work.like(eq.ins[0], axes), together))
     return work.result(eq, reshape_p, (z,), {"shape": _turn(types[o].shape, axes)}, axes)
 
 
 def _matrix(work: _Rewriter, i: int, together: bool) -> int:
     """Return a value as one matrix, or as one for each of the first axis."""
-    shape, dtype = work.types[i].shape, work.types[i].dtype
-    kept = 1 if together else 2
-    shape = (*shape[:kept], math.prod(shape[kept:]))
-    return work.new(reshape_p, (i,), {"shape": shape}, shape, dtype)
-
-
-def _transpose(work: _Rewriter, i: int) -> int:
-    t = work.types[i]
-    rank = len(t.shape)
-    axes = (*range(rank - 2), rank - 1, rank - 2)
-    return work.new(transpose_p, (i,), {"axes": axes}, tuple([t.shape[a] for a in axes]), t.dtype)
-
-
-def _product(work: _Rewriter, x: int, y: int) -> int:
-    a, b = work.types[x], work.types[y]
-    return work.new(matmul, (x, y), {}, (*b.shape[:-2], a.shape[-2], b.shape[-1]), a.dtype)
+    shape, kept = work.types[i].shape, 1 if together else 2
+    return work.reshape(i, (*shape[:kept], math.prod(shape[kept:])))
 
 
 def _pad(work: _Rewriter, i: int, axes: tuple, padding: Any = ()) -> int:
@@ -230,8 +205,7 @@ def _pad(work: _Rewriter, i: int, axes: tuple, padding: Any = ()) -> int:
             frame = ((0, 0), (0, 0), *padding)
             whole = [lo + n + hi for n, (lo, hi) in zip(t.shape, frame, strict=True)]
             index = [slice(lo, lo + n) if lo or hi else slice(None) for n, (lo, hi) in zip(t.shape, frame, strict=True)]
-            params = {"shape": _turn(whole, axes), "dtype": t.dtype, "indices": (_turn(index, axes),)}
-            x = work.new(scatter_p, (x,), params, params["shape"], t.dtype)
+            x = work.scatter([x], [_turn(index, axes)], _turn(whole, axes))
         work.known[key] = x
     return work.known[key]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fad.compile.ir.builder import Builder
 from fad.compile.passes.constants import as_uniform
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, Equation, Graph, Type
-from fad.core.rewriter import Rewriting
 from fad.ops.conversion import astype_p
 from fad.ops.selection import where_p
 
@@ -21,21 +21,22 @@ def narrow_selects(graph: Graph) -> Graph:
     made = {eq.outs[0]: eq for eq in graph.equations if eq.prim is where_p}
     if not made or not any(_fits(graph, eq, made) for eq in graph.equations):
         return graph
-    work = Rewriting(graph)
+    work = Builder(graph)
 
     def narrow(i: int, dtype: np.dtype) -> int:
         if i not in made:
             with np.errstate(over="ignore"):
                 return work.number(as_uniform(graph.constants[i]), dtype)
-        return work.apply(where_p, operands(i, dtype), {}, Type(graph.types[i].shape, dtype, ARRAY))
+        return choose(i, dtype)
 
-    def operands(i: int, dtype: np.dtype) -> tuple[int, ...]:
+    def choose(i: int, dtype: np.dtype) -> int:
         condition, *both = made[i].ins
-        return (condition, *[narrow(x, dtype) for x in both])
+        ins = (condition, *[narrow(x, dtype) for x in both])
+        return work.apply(where_p, ins, {}, Type(graph.types[i].shape, dtype, ARRAY))
 
     for eq in graph.equations:
         if _fits(graph, eq, made):
-            work.end(eq, where_p, operands(eq.ins[0], np.dtype(eq.params["dtype"])), {})
+            work.replace(eq, choose(eq.ins[0], np.dtype(eq.params["dtype"])))
         else:
             work.equations.append(eq)
     return drop_dead(work.finish())

@@ -14,6 +14,7 @@ NATIVE_POP = Primitive(
     "native_pop", lambda depth, *, memory: memory.pop(int(depth)), flat=True, multi=True, archetype="bare"
 )
 _NATIVE = {push_p: NATIVE_PUSH, pop_p: NATIVE_POP}
+ON_STACKS = frozenset(_NATIVE.values())
 
 
 def place_stacks(graph: Graph, memories: dict[int, StackMemory] | None = None) -> Graph:

@@ -6,21 +6,18 @@ that are not neighbours becomes one sum after the other.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from fad.compile.ir.builder import Builder
 from fad.core.graph import Equation, Graph
 from fad.core.primitive import Primitive
-from fad.core.rewriter import Rewriting
-from fad.ops.elementwise import add, divide, equal, maximum, multiply, positive
-from fad.ops.indexing import getitem_p, scatter_p
 from fad.ops.pooling import max_pick_p, max_pool_p, max_spread_p, sum_pool_p, sum_spread_p
 from fad.ops.reduction import sum_p
-from fad.ops.selection import where_p
-from fad.ops.structural import broadcast_p
 from fad.ops.windows import taps
 
 MOST_PLACES = 9  # in a window; each is an operand of the loop
@@ -34,7 +31,7 @@ def expand_pools(graph: Graph) -> Graph:
     work = _Rewriter(graph)
     for eq in graph.equations:
         if _fits(graph, eq):
-            _RULES[eq.prim](work, eq)
+            work.replace(eq, _RULES[eq.prim](work, eq))
         else:
             work.equations.append(eq)
     return work.finish()
@@ -44,15 +41,12 @@ def split_sums(graph: Graph) -> Graph:
     """Write a sum over axes that are not neighbours as one over those at the end, and another of what is left."""
     if not any(_is_apart(graph.types, eq) for eq in graph.equations):
         return graph
-    work = Rewriting(graph)
+    work = Builder(graph)
     for eq in graph.equations:
         while _is_apart(work.types, eq):
             axis, keep = eq.params["axis"], eq.params["keepdims"]
             first = next(k for k in range(len(axis)) if _neighbours(axis[k:]))
-            shape = work.types[eq.ins[0]].shape
-            left = [1 if d in axis[first:] else n for d, n in enumerate(shape) if keep or d not in axis[first:]]
-            params = {"axis": axis[first:], "keepdims": keep}
-            part = work.new(eq.prim, eq.ins, params, tuple(left), work.types[eq.outs[0]].dtype)
+            part = work.sum(eq.ins[0], axis[first:], keep)
             eq = Equation(eq.prim, (part,), {"axis": axis[:first], "keepdims": keep}, eq.outs, eq.place)
         work.equations.append(eq)
     return work.finish()
@@ -85,15 +79,10 @@ def _is_whole(graph: Graph, eq: Equation) -> bool:
     return tuple(p["window"]) == spatial and {*p["dilation"]} == {1} and not any(lo or hi for lo, hi in p["padding"])
 
 
-class _Rewriter(Rewriting):
+class _Rewriter(Builder):
     def __init__(self, graph: Graph):
         super().__init__(graph)
         self.known: dict[tuple, Any] = {}
-
-    def like(self, prim: Primitive, ins: tuple, x: int, dtype: Any = None) -> int:
-        """Apply an operation without parameters whose result is like value x."""
-        t = self.types[x]
-        return self.new(prim, ins, {}, t.shape, dtype or t.dtype)
 
     def pad(self, x: int, padding: tuple, value: float) -> int:
         """Return value x with some number around its last axes."""
@@ -103,13 +92,11 @@ class _Rewriter(Rewriting):
             shape = (*t.shape[:-spatial], *_wide(t.shape[-spatial:], padding))
             inner = _inner(t.shape[-spatial:], padding)
             index = (slice(None),) * (len(shape) - spatial) + inner
-            params = {"shape": shape, "dtype": t.dtype, "indices": (index,)}
-            wide = self.new(scatter_p, (x,), params, shape, t.dtype)
+            wide = self.scatter([x], [index], shape)
             if value:
                 inside = np.zeros(shape[-spatial:], bool)
                 inside[inner] = True
-                ins = (self.constant(inside), wide, self.number(value, t.dtype))
-                wide = self.like(where_p, ins, wide)
+                wide = self.where(self.constant(inside), wide, self.number(value, t.dtype))
             self.known[key] = wide
         return self.known.get(key, x)
 
@@ -122,38 +109,28 @@ class _Rewriter(Rewriting):
         indices = [(*lead, *tap) for tap in taps(p["window"], p["stride"], p["dilation"], out)]
         key = (x, *p["window"], *p["stride"], *p["dilation"])
         if x >= 0 and key not in self.known:  # a maximum and its derivative look at the same slices
-            shape, dtype = self.types[y].shape, self.types[y].dtype
-            self.known[key] = [self.new(getitem_p, (x,), {"template": index}, shape, dtype) for index in indices]
+            self.known[key] = [self.getitem(x, index) for index in indices]
         return indices, self.known[key] if x >= 0 else []
 
-    def fold(self, eq: Equation, prim: Primitive, parts: list) -> None:
-        found, *rest = parts
-        for part in rest[:-1]:
-            found = self.like(prim, (found, part), part)
-        self.end(eq, prim, (found, rest[-1]), {}) if rest else self.end(eq, positive, (found,), {})
+    def fold(self, combine: Callable, parts: list) -> int:
+        return functools.reduce(combine, parts) if len(parts) > 1 else self.positive(parts[0])
 
-    def scatter(self, eq: Equation, indices: list, pieces: list) -> None:
+    def scatter_padded(self, eq: Equation, indices: list, pieces: list) -> int:
         """Add pieces into slices of a result, which was padded."""
         t, padding = self.types[eq.outs[0]], eq.params["padding"]
         spatial = len(padding)
         size = t.shape[len(t.shape) - spatial :]
         shape = (*t.shape[: len(t.shape) - spatial], *_wide(size, padding))
-        params = {"shape": shape, "dtype": t.dtype, "indices": tuple(indices)}
+        wide = self.scatter(pieces, indices, shape)
         if shape == t.shape:
-            self.end(eq, scatter_p, tuple(pieces), params)
-        else:
-            wide = self.new(scatter_p, tuple(pieces), params, shape, self.types[pieces[0]].dtype)
-            inner = (slice(None),) * (len(shape) - spatial) + _inner(size, padding)
-            self.end(eq, getitem_p, (wide,), {"template": inner})
+            return wide
+        return self.getitem(wide, (slice(None),) * (len(shape) - spatial) + _inner(size, padding))
 
     def hits(self, parts: list, y: int) -> tuple[list, int]:
         """Return for each place in a window whether the maximum is there, as a number, and how many there are."""
         one, zero = (self.number(value, self.types[y].dtype) for value in (1.0, 0.0))
-        hits = [self.like(where_p, (self.like(equal, (p, y), y, bool), one, zero), y) for p in parts]
-        count = hits[0]
-        for hit in hits[1:]:
-            count = self.like(add, (count, hit), y)
-        return hits, self.like(maximum, (count, one), y)
+        hits = [self.where(self.equal(p, y), one, zero) for p in parts]
+        return hits, self.maximum(functools.reduce(self.add, hits), one)
 
 
 def _wide(size: tuple, padding: tuple) -> tuple:
@@ -164,47 +141,42 @@ def _inner(size: tuple, padding: tuple) -> tuple:
     return tuple([slice(lo, lo + n) for n, (lo, _) in zip(size, padding, strict=True)])
 
 
-def _maximum(work: _Rewriter, eq: Equation) -> None:
+def _maximum(work: _Rewriter, eq: Equation) -> int:
     x = work.pad(eq.ins[0], eq.params["padding"], -math.inf)
-    work.fold(eq, maximum, work.places(eq, x, eq.outs[0])[1])
+    return work.fold(work.maximum, work.places(eq, x, eq.outs[0])[1])
 
 
-def _spread(work: _Rewriter, eq: Equation) -> None:
+def _spread(work: _Rewriter, eq: Equation) -> int:
     ct, x, y = eq.ins
     indices, parts = work.places(eq, work.pad(x, eq.params["padding"], -math.inf), y)
     hits, count = work.hits(parts, y)
-    share = work.like(divide, (ct, count), y)
-    work.scatter(eq, indices, [work.like(multiply, (share, hit), y) for hit in hits])
+    share = work.divide(ct, count)
+    return work.scatter_padded(eq, indices, [work.multiply(share, hit) for hit in hits])
 
 
-def _pick(work: _Rewriter, eq: Equation) -> None:
+def _pick(work: _Rewriter, eq: Equation) -> int:
     t, x, y = eq.ins
     _, parts = work.places(eq, work.pad(x, eq.params["padding"], -math.inf), y)
     _, tangents = work.places(eq, work.pad(t, eq.params["padding"], 0.0), y)
     hits, count = work.hits(parts, y)
-    found, *rest = [work.like(multiply, pair, y) for pair in zip(tangents, hits, strict=True)]
-    for part in rest:
-        found = work.like(add, (found, part), y)
-    work.end(eq, divide, (found, count), {})
+    parts = [work.multiply(*pair) for pair in zip(tangents, hits, strict=True)]
+    return work.divide(functools.reduce(work.add, parts), count)
 
 
-def _sum(work: _Rewriter, eq: Equation) -> None:
+def _sum(work: _Rewriter, eq: Equation) -> int:
     if _is_whole(work.graph, eq):
         rank = len(work.types[eq.ins[0]].shape)
-        axis = tuple(range(rank - len(eq.params["window"]), rank))
-        work.end(eq, sum_p, eq.ins, {"axis": axis, "keepdims": True})
-        return
+        return work.sum(eq.ins[0], tuple(range(rank - len(eq.params["window"]), rank)), keepdims=True)
     x = work.pad(eq.ins[0], eq.params["padding"], 0.0)
-    work.fold(eq, add, work.places(eq, x, eq.outs[0])[1])
+    return work.fold(work.add, work.places(eq, x, eq.outs[0])[1])
 
 
-def _sum_spread(work: _Rewriter, eq: Equation) -> None:
+def _sum_spread(work: _Rewriter, eq: Equation) -> int:
     (ct,) = eq.ins
     if _is_whole(work.graph, eq):
-        work.end(eq, broadcast_p, eq.ins, {"shape": work.types[eq.outs[0]].shape})
-        return
+        return work.broadcast_to(ct, work.types[eq.outs[0]].shape)
     indices, _ = work.places(eq, -1, ct)
-    work.scatter(eq, indices, [ct] * len(indices))
+    return work.scatter_padded(eq, indices, [ct] * len(indices))
 
 
 _SUMS = (sum_pool_p, sum_spread_p)

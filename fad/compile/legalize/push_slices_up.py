@@ -7,18 +7,20 @@ forwards and backwards, is then one loop each, and no array of the activation's 
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
+from fad.compile.ir.builder import Builder
 from fad.compile.ir.expressions import is_heavy, template
 from fad.compile.ir.slice_writes import as_slices, left_out
 from fad.compile.passes.constants import as_uniform
 from fad.compile.passes.dce import drop_dead
-from fad.core.graph import ARRAY, Equation, Graph, Type, hashable
+from fad.core.graph import Equation, Graph, hashable
 from fad.core.rewriter import Rewriting
 from fad.ops.conversion import astype_p
-from fad.ops.elementwise import add, multiply
+from fad.ops.elementwise import multiply
 from fad.ops.indexing import getitem_p, scatter_p
 from fad.ops.reduction import sum_p
 from fad.ops.selection import where_p
@@ -103,7 +105,7 @@ def _again(graph: Graph, cheap: set) -> Graph:
     return work.finish()
 
 
-class _Rewriter(Rewriting):
+class _Rewriter(Builder):
     def __init__(self, graph: Graph, read: dict[int, set]):
         super().__init__(graph)
         self.read = read
@@ -158,10 +160,9 @@ class _Rewriter(Rewriting):
             return self.constant(constant[index])
         eq = self.made.get(i)
         if eq is None or budget[0] <= 0 or not self.is_cheap(eq):
-            return self.new(getitem_p, (i,), {"template": index}, shape, t.dtype)
+            return self.getitem(i, index)
         budget[0] -= 1
-        ins = tuple([self.slice(x, index, budget) for x in eq.ins])
-        out = self.apply(eq.prim, ins, eq.params, Type(shape, t.dtype, ARRAY))
+        out = self.clone(eq, [self.slice(x, index, budget) for x in eq.ins], shape)
         self.cheap.add(out)
         return out
 
@@ -176,16 +177,16 @@ class _Rewriter(Rewriting):
         if place is None or self.types[eq.outs[0]].shape != self.types[eq.ins[place]].shape:
             return False
         indices, pieces = self.scattered[eq.ins[place]]
-        shape, dtype = self.types[eq.outs[0]].shape, self.types[eq.outs[0]].dtype
+        shape = self.types[eq.outs[0]].shape
         if not self.keeps_zero(eq, place, left_out(tuple(indices), shape) == []):
             return False
         done = []
         for index, piece in zip(indices, pieces, strict=True):
             ins = [self.slice(i, index, [MOST_AGAIN]) if k != place else piece for k, i in enumerate(eq.ins)]
-            done.append(self.new(eq.prim, tuple(ins), eq.params, self.types[piece].shape, dtype))
+            done.append(self.clone(eq, ins, self.types[piece].shape))
         self.scattered[eq.outs[0]] = (indices, tuple(done))
-        params = {"shape": shape, "dtype": dtype, "indices": tuple(indices)}
-        return self.end(eq, scatter_p, tuple(done), params)
+        self.replace(eq, self.scatter(done, indices, shape))
+        return True
 
     def keeps_zero(self, eq: Equation, place: int, whole: bool) -> bool:
         if eq.prim is multiply:
@@ -216,10 +217,8 @@ class _Rewriter(Rewriting):
         t = self.types[eq.ins[0]]
         if not cut.issubset(eq.params["axis"]) or self.types[eq.outs[0]].dtype != t.dtype:
             return False
-        found = pieces[0]
-        for piece in pieces[1:]:
-            found = self.new(add, (found, piece), {}, self.types[piece].shape, t.dtype)
-        return self.end(eq, sum_p, (found,), eq.params)
+        self.replace(eq, self.sum(functools.reduce(self.add, pieces), **eq.params))
+        return True
 
 
 def _rename(guard: Equation, ins: tuple) -> Equation:

@@ -7,13 +7,13 @@ in the shape of the broadcast, so that nothing is stored before.
 
 from __future__ import annotations
 
+from fad.compile.ir.builder import Builder
 from fad.compile.ir.expressions import is_heavy, template
 from fad.compile.ir.lowered_ops import copy_p
 from fad.compile.ir.types import LLVM_TYPE
 from fad.compile.ir.uses import use_counts
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import Equation, Graph
-from fad.core.rewriter import Rewriting
 from fad.ops.structural import broadcast_p, concatenate_p, reshape_p
 
 SMALLEST = 1 << 12  # elements of a copy: smaller arrays stay in the nearest cache
@@ -31,7 +31,7 @@ def compute_repeated(graph: Graph) -> Graph:
             (x,), shape = made[eq.ins[0]].ins, graph.types[eq.ins[0]].shape
             missing = len(shape) - len(graph.types[x].shape)
             whole = work.repeat(x, tuple(range(missing, len(shape))), shape)
-            work.end(eq, reshape_p, (whole,), eq.params)
+            work.replace(eq, work.reshape(whole, eq.params["shape"]))
         else:
             work.equations.append(eq)
     return drop_dead(work.finish())
@@ -47,7 +47,7 @@ def _copies(graph: Graph, eq: Equation, made: dict[int, Equation]) -> bool:
     return y.size >= SMALLEST and y.dtype in LLVM_TYPE and real(x.shape) != real(y.shape)
 
 
-class _Repeated(Rewriting):
+class _Repeated(Builder):
     def __init__(self, graph: Graph, made: dict[int, Equation]):
         super().__init__(graph)
         self.made = made
@@ -65,7 +65,7 @@ class _Repeated(Rewriting):
                 return self.join(eq, axes, shape)
             elif self.is_cheap(eq):
                 ins = [self.along(k, axes[len(axes) - len(self.types[k].shape) :], shape) for k in eq.ins]
-                return self.new(eq.prim, tuple(ins), eq.params, shape, x.dtype)
+                return self.clone(eq, ins, shape)
         return self.new(copy_p, (self.along(i, axes, shape),), {}, shape, x.dtype)
 
     def join(self, eq: Equation, axes: tuple, shape: tuple) -> int:
@@ -74,7 +74,7 @@ class _Repeated(Rewriting):
             part = list(shape)
             part[axes[axis]] = self.types[i].shape[axis]
             parts.append(self.repeat(i, axes, tuple(part)))
-        return self.new(concatenate_p, tuple(parts), {"axis": axes[axis]}, shape, self.types[eq.outs[0]].dtype)
+        return self.concatenate(parts, axes[axis])
 
     def is_cheap(self, eq: Equation) -> bool:
         """Return whether an elementwise operation is cheap to repeat, and reads hardly more than its result has."""
@@ -90,8 +90,7 @@ class _Repeated(Rewriting):
         thin = [1] * len(shape)
         for axis, n in zip(axes, t.shape, strict=True):
             thin[axis] = n
-        view = self.new(reshape_p, (i,), {"shape": tuple(thin)}, tuple(thin), t.dtype)
-        return self.new(broadcast_p, (view,), {"shape": shape}, shape, t.dtype)
+        return self.broadcast_to(self.reshape(i, thin), shape)
 
 
 def _kept_axes(x: tuple, y: tuple) -> list[int] | None:

@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.ir.builder import Builder
 from fad.compile.ir.expressions import is_heavy, template
 from fad.compile.ir.lowered_ops import REDUCTIONS
 from fad.compile.ir.slice_writes import view_of
-from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
+from fad.compile.legalize.place_stacks import ON_STACKS
 from fad.core.cotangent import is_basic
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.primitive import Primitive
-from fad.core.rewriter import Rewriting
 from fad.ops.contraction import matmul
 from fad.ops.conversion import astype_p
 from fad.ops.elementwise import add as add_p
 from fad.ops.elementwise import multiply
-from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
+from fad.ops.indexing import scatter_p
 from fad.ops.selection import where_p
 from fad.ops.structural import concatenate_p
 
@@ -60,7 +60,7 @@ def expand_body(graph: Graph) -> Expanded | None:
     work.numbers.update((i, work.fresh(i)) for i in graph.inputs)
     work.add_constants()
     for eq in graph.equations:
-        if not work.add(eq) or len(work.equations) > MOST_OPERATIONS or work.heavy > MOST_HEAVY:
+        if not work.expand(eq) or len(work.equations) > MOST_OPERATIONS or work.heavy > MOST_HEAVY:
             return None
     inputs = [work.elements(i) for i in graph.inputs]
     outputs = [work.elements(i) for i in graph.outputs]
@@ -68,7 +68,7 @@ def expand_body(graph: Graph) -> Expanded | None:
     return Expanded(work.finish().replace(inputs=flat[0], outputs=flat[1]), inputs, outputs)
 
 
-class Expansion(Rewriting):
+class Expansion(Builder):
     """A program of elements, as it is written: each value of another one, `source`, is an array of their numbers."""
 
     def __init__(self, graph: Graph):
@@ -94,10 +94,10 @@ class Expansion(Rewriting):
         """Apply an operation to single numbers; the result is an element of an array of type t."""
         return self.apply(prim, tuple(map(int, ins)), params, _element(t))
 
-    def add(self, eq: Equation) -> bool:
+    def expand(self, eq: Equation) -> bool:
         """Expand one operation; false if that cannot be done."""
         graph, prim = self.source, eq.prim
-        if prim in (NATIVE_PUSH, NATIVE_POP):
+        if prim in ON_STACKS:
             return self.on_a_stack(eq)
         if prim.archetype == "branch":
             return self.choose(eq)
@@ -111,21 +111,21 @@ class Expansion(Rewriting):
             columns = zip(*[np.broadcast_to(a, t.shape).flat for a in arrays], strict=True)
             made = [self.compute(eq.prim, ins, eq.params, t) for ins in columns]
             self.numbers[o] = np.array(made, np.int64).reshape(t.shape)
-        elif prim.view is not None and len(eq.ins) == 1 and (prim is not getitem_p or is_basic(eq.params["template"])):
+        elif eq.is_view and is_basic(eq.params.get("template", ())):
             self.numbers[o] = np.asarray(view_of(eq, arrays[0])).reshape(t.shape)
         elif prim is concatenate_p:
             self.numbers[o] = np.concatenate(arrays, eq.params["axis"])
         elif can_combine(graph, eq):
-            self.numbers[o] = self.reduce(eq, arrays[0], t)
+            self.numbers[o] = self.reduce_rows(eq, arrays[0], t)
         elif prim is matmul and all(
             graph.types[i].dtype == t.dtype and 0 < a.ndim <= 2 and a.size
             for i, a in zip(eq.ins, arrays, strict=True)
         ):
             x, y = arrays
-            self.numbers[o] = self.product(x, y, t)
+            self.numbers[o] = self.multiply_matrices(x, y, t)
         elif prim is scatter_p and all(is_basic(index) for index in eq.params["indices"]):
-            return self.scatter(eq, arrays, t)
-        elif prim in (index_set_p, index_add_p) and is_basic(eq.params["template"]):
+            return self.add_pieces(eq, arrays, t)
+        elif prim.updates and is_basic(eq.params["template"]):
             return self.update(eq, arrays, t)
         else:
             return False
@@ -169,7 +169,7 @@ class Expansion(Rewriting):
         self.source, self.numbers = graph, dict(zip(graph.inputs, given, strict=True))
         try:
             self.add_constants()
-            return [self.numbers[o] for o in graph.outputs] if all(map(self.add, graph.equations)) else None
+            return [self.numbers[o] for o in graph.outputs] if all(map(self.expand, graph.equations)) else None
         finally:
             self.source, self.numbers = outer
 
@@ -179,7 +179,7 @@ class Expansion(Rewriting):
             total = self.compute(prim, (total, x), {}, t)
         return total
 
-    def reduce(self, eq: Equation, x: np.ndarray, t: Type) -> np.ndarray:
+    def reduce_rows(self, eq: Equation, x: np.ndarray, t: Type) -> np.ndarray:
         axis = eq.params["axis"]
         kept = [d for d in range(x.ndim) if d not in axis]
         if t.dtype != self.source.types[eq.ins[0]].dtype:
@@ -188,7 +188,7 @@ class Expansion(Rewriting):
         rows = x.transpose(*kept, *axis).reshape(t.size, -1)
         return np.array([self.chain(REDUCTIONS[eq.prim], list(row), t) for row in rows], np.int64).reshape(t.shape)
 
-    def product(self, x: np.ndarray, y: np.ndarray, t: Type) -> np.ndarray:
+    def multiply_matrices(self, x: np.ndarray, y: np.ndarray, t: Type) -> np.ndarray:
         a, b = np.atleast_2d(x), y if y.ndim == 2 else y[:, None]
         found = [
             self.chain(add_p, [self.compute(multiply, pair, {}, t) for pair in zip(row, column, strict=True)], t)
@@ -204,11 +204,11 @@ class Expansion(Rewriting):
         place = np.arange(t.size).reshape(t.shape)[eq.params["template"]]
         for at, v in zip(np.ravel(place), np.broadcast_to(values, np.shape(place)).flat, strict=True):
             old = target.flat[at]
-            target.flat[at] = v if eq.prim is index_set_p else self.compute(add_p, (old, v), {}, t)
+            target.flat[at] = self.compute(add_p, (old, v), {}, t) if eq.prim.adds else v
         self.numbers[eq.outs[0]] = target
         return True
 
-    def scatter(self, eq: Equation, arrays: list, t: Type) -> bool:
+    def add_pieces(self, eq: Equation, arrays: list, t: Type) -> bool:
         zero = self.number(0, t.dtype)
         target = np.full(t.shape, zero, np.int64)
         for i, index, values in zip(eq.ins, eq.params["indices"], arrays, strict=True):

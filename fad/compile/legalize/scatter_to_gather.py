@@ -12,13 +12,11 @@ import itertools
 
 import numpy as np
 
+from fad.compile.ir.builder import Builder
 from fad.compile.ir.expressions import is_heavy, template
 from fad.compile.passes.dce import drop_dead
-from fad.core.graph import ARRAY, Equation, Graph, Type
-from fad.core.rewriter import Rewriting
-from fad.ops.elementwise import add
-from fad.ops.indexing import getitem_p, scatter_p
-from fad.ops.structural import concatenate_p
+from fad.core.graph import Equation, Graph
+from fad.ops.indexing import scatter_p
 
 SMALLEST = 1 << 15  # elements of a result from which on memory costs more than another kernel
 MOST_PIECES = 4
@@ -33,7 +31,7 @@ def scatter_to_gather(graph: Graph) -> Graph:
     for eq in graph.equations:
         work.made.update(dict.fromkeys(eq.outs, eq))
         if _fits(graph, eq):
-            work.scatter(eq)
+            work.rewrite(eq)
         else:
             work.equations.append(eq)
     return drop_dead(work.finish())
@@ -66,28 +64,28 @@ def _ranges(eq: Equation, shape: tuple) -> tuple[int, list[tuple[int, int]]] | N
     return None if axis is None else (axis, found)
 
 
-class _Rewriter(Rewriting):
+class _Rewriter(Builder):
     def __init__(self, graph: Graph):
         super().__init__(graph)
         self.made: dict[int, Equation] = {}  # value -> the equation that computes it
         self.known: dict[tuple, int] = {}  # (value, axis, start, stop) -> the slice of it
 
-    def scatter(self, eq: Equation) -> None:
+    def rewrite(self, eq: Equation) -> None:
         out = self.types[eq.outs[0]]
         axis, ranges = _ranges(eq, out.shape)  # type: ignore[misc]
         edges = sorted({0, out.shape[axis], *(e for r in ranges for e in r)})
         stretches = []
         for start, stop in itertools.pairwise(edges):
-            shape = (*out.shape[:axis], stop - start, *out.shape[axis + 1 :])
             total = None
             for i, (a, b) in zip(eq.ins, ranges, strict=True):
                 if a <= start and stop <= b:
                     part = self.slice(i, axis, start - a, stop - a, len(out.shape), [MOST_AGAIN])
-                    total = part if total is None else self.new(add, (total, part), {}, shape, out.dtype)
+                    total = part if total is None else self.add(total, part)
             if total is None:
+                shape = (*out.shape[:axis], stop - start, *out.shape[axis + 1 :])
                 total = self.constant(np.broadcast_to(np.zeros((), out.dtype), shape))
             stretches.append(total)
-        self.end(eq, concatenate_p, tuple(stretches), {"axis": axis})
+        self.replace(eq, self.concatenate(stretches, axis))
 
     def slice(self, i: int, axis: int, start: int, stop: int, rank: int, budget: list[int]) -> int:
         """Return value i from start to stop along an axis of a result of this rank, computed again if that is cheap."""
@@ -102,14 +100,12 @@ class _Rewriter(Rewriting):
 
     def _slice(self, i: int, d: int, start: int, stop: int, budget: list[int]) -> int:
         t = self.types[i]
-        index = (slice(None),) * d + (slice(start, stop),)
         if i in self.constants and not any(self.constants[i].strides):
-            return self.constant(self.constants[i][index])
-        shape = (*t.shape[:d], stop - start, *t.shape[d + 1 :])
+            return self.constant(self.constants[i][(slice(None),) * d + (slice(start, stop),)])
         eq = self.made.get(i)
         text = None if eq is None else template(self.graph, eq, self.constants)
         if eq is None or text is None or is_heavy(text) or budget[0] <= 0:
-            return self.new(getitem_p, (i,), {"template": index}, shape, t.dtype)
+            return self.take_along(i, d, start, stop)
         budget[0] -= 1
-        ins = tuple([self.slice(x, d, start, stop, len(t.shape), budget) for x in eq.ins])
-        return self.apply(eq.prim, ins, eq.params, Type(shape, t.dtype, ARRAY))
+        ins = [self.slice(x, d, start, stop, len(t.shape), budget) for x in eq.ins]
+        return self.clone(eq, ins, (*t.shape[:d], stop - start, *t.shape[d + 1 :]))

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import template, weight
-from fad.compile.ir.lowered_ops import REDUCTIONS, copy_p
+from fad.compile.ir.lowered_ops import PIECES, REDUCTIONS
 from fad.compile.ir.types import LLVM_TYPE
 from fad.compile.legalize.scalarize import Expansion, can_combine
 from fad.compile.passes.algebra import simplify_one
 from fad.compile.passes.constants import as_uniform
 from fad.compile.passes.dce import drop_dead
 from fad.core.cotangent import is_basic
-from fad.core.graph import ARRAY, GUARD, SCALAR, Equation, Graph, Type, hashable
+from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type, hashable
 from fad.core.primitive import Primitive
-from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
+from fad.ops.indexing import getitem_p, scatter_p
 from fad.ops.structural import broadcast_p, concatenate_p, reshape_p, transpose_p
 
 SHORTEST = 1 << 5  # elements of a vector
@@ -33,7 +33,7 @@ MOST_ROWS = 16  # vectors that are rows in memory
 _MOST_SHARED = 64  # elements of an array that is the same for the whole batch
 _MOST_OPERATIONS = 1000  # on vectors, of small arrays that belong together
 _BEGINNING, _APART, _LANES = 10.0, 1.5, 8  # of a row; of an element that lies apart; elements of a full vector
-_PLACED = frozenset({getitem_p, concatenate_p, scatter_p, index_set_p, index_add_p, transpose_p})
+_PLACED = PIECES | {getitem_p, transpose_p}
 
 
 def split_small_arrays(graph: Graph) -> Graph:
@@ -44,7 +44,7 @@ def split_small_arrays(graph: Graph) -> Graph:
     work = _Split(graph)
     for k, eq in enumerate(graph.equations):
         if k in found:
-            work.expand(eq, found[k])
+            work.split(eq, found[k])
         else:
             work.keep(eq)
     outputs = [work.output(o) for o in graph.outputs]
@@ -103,7 +103,7 @@ def _keeps_batch(graph: Graph, eq: Equation, axes: list, p: int | None) -> bool:
         return all(_fits_at(index, out.shape, p, s) for index, s in zip(params["indices"], shapes, strict=True))
     if prim is getitem_p:
         return len(eq.ins) == 1 and _fits_at(params["template"], shapes[0], axes[0], out.shape)
-    if prim in (index_set_p, index_add_p):
+    if prim.updates:
         return len(eq.ins) == 2 and _fits_at(params["template"], out.shape, p, shapes[1])
     return False
 
@@ -220,7 +220,7 @@ class _Split(Expansion):
         self.free: set[int] = set()  # vectors that loops compute, and that stand in no whole yet
         self.there = {*graph.inputs, *graph.constants}  # values that are in memory as they were
 
-    def expand(self, eq: Equation, n: int) -> None:
+    def split(self, eq: Equation, n: int) -> None:
         """Write an operation on a batch of small arrays as operations on vectors."""
         for i in eq.ins:
             if i not in self.numbers:
@@ -230,13 +230,13 @@ class _Split(Expansion):
             return
         shape = self.source.types[eq.outs[0]].shape
         params = {k: shape if k == "shape" else v for k, v in eq.params.items()}
-        done = self.add(Equation(eq.prim, eq.ins, params, eq.outs, eq.place))
+        done = self.expand(Equation(eq.prim, eq.ins, params, eq.outs, eq.place))
         assert done, eq.prim
 
     def add_up(self, eq: Equation, n: int) -> np.ndarray:
         """Return the numbers of the sums, or extremes, over a batch."""
         t = self.types[eq.outs[0]]
-        numbers = self.reduce(eq, self.numbers[eq.ins[0]], t)
+        numbers = self.reduce_rows(eq, self.numbers[eq.ins[0]], t)
         total = Type((), t.dtype, SCALAR)
         vectors = [self.spread(int(v), n) for v in numbers.flat]
         params = {"axis": (0,), "keepdims": False}
@@ -245,9 +245,9 @@ class _Split(Expansion):
     def keep(self, eq: Equation) -> None:
         """Write an operation as it was, on whole arrays."""
         for i in eq.ins:
-            if eq.prim is GUARD or self.rename(i) == i:
+            if eq.is_guard or self.rename(i) == i:
                 self.put_together(i)
-        if eq.prim is not GUARD:  # one is known by its equation
+        if not eq.is_guard:  # one is known by its equation
             eq = Equation(eq.prim, tuple([self.rename(i) for i in eq.ins]), eq.params, eq.outs, eq.place)
         self.equations.append(eq)
         self.there.update(eq.outs)
@@ -327,33 +327,27 @@ class _Split(Expansion):
         self.there.add(i)
         t = self.types[i]
         p, numbers = batch_axis(t.shape), [int(v) for v in self.numbers[i].flat]
-        whole = {"shape": t.shape}
         if p is None:  # sums over the batch
-            each = Type((1,), t.dtype)
-            ones = [self.apply(reshape_p, (v,), {"shape": (1,)}, each) for v in numbers]
-            joined = self.apply(concatenate_p, tuple(ones), {"axis": 0}, Type((len(ones),), t.dtype))
-            self.equations.append(Equation(reshape_p, (joined,), whole, (i,)))
+            self.define(i, self.reshape(self.concatenate([self.reshape(v, (1,)) for v in numbers], 0), t.shape))
             return
-        vectors = tuple([self.at_one_place(v, t.shape[p]) for v in numbers])
+        vectors = [self.at_one_place(v, t.shape[p]) for v in numbers]
         if len(vectors) == 1:
-            self.equations.append(Equation(reshape_p, vectors, whole, (i,)))
+            self.define(i, self.reshape(vectors[0], t.shape))
             return
-        indices = tuple([_along(index, p) for index in np.ndindex(self.source.types[i].shape)])
-        params = {**whole, "dtype": t.dtype, "indices": indices}
-        self.equations.append(Equation(scatter_p, vectors, params, (i,)))
+        indices = [_along(index, p) for index in np.ndindex(self.source.types[i].shape)]
+        self.define(i, self.scatter(vectors, indices, t.shape))
 
     def at_one_place(self, v: int, n: int) -> int:
         """Return a vector that can be computed where it stands in a whole: each is in one place, others are copied."""
         v = self.spread(v, n)
         if v not in self.free:
-            return self.apply(copy_p, (v,), {}, self.types[v])
+            return self.copy(v)
         self.free.remove(v)
         return v
 
     def spread(self, v: int, n: int) -> int:
         """Return a vector, of equal elements if it is given a number."""
-        t = self.types[v]
-        return v if t.shape else self.apply(broadcast_p, (v,), {"shape": (n,)}, Type((n,), t.dtype))
+        return v if self.types[v].shape else self.broadcast_to(v, (n,))
 
 
 def _of_one(t: Type) -> Type:

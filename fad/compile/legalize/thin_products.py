@@ -10,10 +10,9 @@ import math
 
 import numpy as np
 
+from fad.compile.ir.builder import Builder
 from fad.core.graph import Equation, Graph
-from fad.core.rewriter import Rewriting
 from fad.ops.contraction import matmul
-from fad.ops.structural import reshape_p, transpose_p
 
 _MOST_COLUMNS = 4  # of what is thin
 _FEWEST_TOGETHER = 16  # columns
@@ -25,7 +24,7 @@ def join_thin_products(graph: Graph) -> Graph:
     """Rewrite the products of one matrix with many of a few columns."""
     if not any(_is_thin(graph, eq) for eq in graph.equations):
         return graph
-    work = Rewriting(graph)
+    work = Builder(graph)
     for eq in graph.equations:
         if _is_thin(graph, eq):
             _join(work, eq)
@@ -45,12 +44,10 @@ def _is_thin(graph: Graph, eq: Equation) -> bool:
     return 1 < n <= _MOST_COLUMNS and count * n >= _FEWEST_TOGETHER and rows >= _FEWEST_ROWS and k >= _SHORTEST
 
 
-def _join(work: Rewriting, eq: Equation) -> None:
+def _join(work: Builder, eq: Equation) -> None:
     a, b = eq.ins
-    dtype, (*lead, k, n), m = work.types[b].dtype, work.types[b].shape, work.types[a].shape[0]
-    d, wide = len(lead), math.prod(lead) * n
-    first = work.new(transpose_p, (b,), {"axes": (d, *range(d), d + 1)}, (k, *lead, n), dtype)
-    joined = work.new(reshape_p, (first,), {"shape": (k, wide)}, (k, wide), dtype)
-    product = work.new(matmul, (a, joined), {}, (m, wide), dtype)
-    apart = work.new(reshape_p, (product,), {"shape": (m, *lead, n)}, (m, *lead, n), dtype)
-    work.end(eq, transpose_p, (apart,), {"axes": (*range(1, d + 1), 0, d + 1)})
+    (*lead, k, n), m = work.types[b].shape, work.types[a].shape[0]
+    d = len(lead)
+    joined = work.reshape(work.transpose(b, (d, *range(d), d + 1)), (k, math.prod(lead) * n))
+    apart = work.reshape(work.matmul(a, joined), (m, *lead, n))
+    work.replace(eq, work.transpose(apart, (*range(1, d + 1), 0, d + 1)))

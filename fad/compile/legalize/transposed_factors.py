@@ -9,13 +9,12 @@ import math
 
 import numpy as np
 
+from fad.compile.ir.builder import Builder
 from fad.compile.machine.cpu import SMALL_GATHERED, is_small
 from fad.compile.passes.dce import drop_dead
 from fad.control_flow.loop_layout import GUESSED_STEPS, Loop
 from fad.core.graph import Equation, Graph, Type
-from fad.core.rewriter import Rewriting
 from fad.ops.contraction import matmul
-from fad.ops.conversion import astype_p
 from fad.ops.structural import transpose_p
 
 FEWEST_USES, LARGEST = 4, 1 << 14  # of a transposed matrix that is copied, and its elements
@@ -26,7 +25,7 @@ _REAL = (np.dtype(float), np.dtype(np.float32))
 
 def copy_transposed(graph: Graph) -> Graph:
     """Copy a small transposed matrix once where many small products or rows read it, or those of a loop."""
-    work = Rewriting(graph)
+    work = Builder(graph)
     transposed = {eq.outs[0] for eq in graph.equations if _is_transposition(eq)}
     chosen = _find_chosen(graph, transposed)
     copies: dict[int, int] = {}
@@ -37,12 +36,8 @@ def copy_transposed(graph: Graph) -> Graph:
             eq = _InLoop(work, eq, transposed).rewrite()
         work.equations.append(eq)
         if eq.outs and eq.outs[0] in chosen:
-            copies[eq.outs[0]] = _copy(work, eq.outs[0])
+            copies[eq.outs[0]] = work.astype(eq.outs[0], work.types[eq.outs[0]].dtype)
     return work.finish() if len(work.types) > len(graph.types) else graph
-
-
-def _copy(work: Rewriting, i: int) -> int:
-    return work.apply(astype_p, (i,), {"dtype": work.types[i].dtype}, work.types[i])
 
 
 def _is_transposition(eq: Equation) -> bool:
@@ -79,7 +74,7 @@ def _fewest_rows(size: tuple[int, int, int]) -> int:
 class _InLoop:
     """A loop that is given copies of the loop-invariant transposed matrices that its products read."""
 
-    def __init__(self, work: Rewriting, eq: Equation, transposed: set[int]):
+    def __init__(self, work: Builder, eq: Equation, transposed: set[int]):
         self.work, self.eq = work, eq
         self.loop = Loop(eq)
         self.body = self.loop.body
@@ -111,7 +106,7 @@ class _InLoop:
         i = e.ins[1]
         if i not in self.given:
             self.types.append(self.types[i])
-            self.given[i] = len(self.types) - 1, _copy(self.work, self._before(i))
+            self.given[i] = len(self.types) - 1, self.work.astype(self._before(i), self.types[i].dtype)
         return Equation(e.prim, (e.ins[0], self.given[i][0]), e.params, e.outs, e.place)
 
     def _before(self, i: int) -> int:
@@ -119,7 +114,7 @@ class _InLoop:
         if i in self.outside:
             return self.outside[i]
         made, x = self.inside[i]
-        return self.work.apply(transpose_p, (x,), made.params, self.types[i])
+        return self.work.transpose(x, made.params["axes"])
 
     def _pays(self, e: Equation) -> bool:
         i = e.ins[1]

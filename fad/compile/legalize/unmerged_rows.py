@@ -6,9 +6,9 @@ across each other in memory, as many thin products that were one product do, to 
 
 from __future__ import annotations
 
+from fad.compile.ir.builder import Builder
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import Equation, Graph
-from fad.core.rewriter import Rewriting
 from fad.ops.contraction import matmul
 from fad.ops.structural import reshape_p, transpose_p
 
@@ -20,16 +20,14 @@ def unmerge_rows(graph: Graph) -> Graph:
     made = {o: eq for eq in graph.equations for o in eq.outs if eq.prim in (transpose_p, reshape_p)}
     if not any(_parts(graph, eq, made) for eq in graph.equations):
         return graph
-    work = Rewriting(graph)
+    work = Builder(graph)
     for eq in graph.equations:
         parts = _parts(graph, eq, made)
         if parts is None:
             work.equations.append(eq)
             continue
-        out = work.types[eq.outs[0]]
-        shape = (*work.types[parts].shape[:-1], out.shape[-1])
-        product = work.new(matmul, (parts, eq.ins[1]), {}, shape, out.dtype)
-        work.end(eq, reshape_p, (product,), {"shape": out.shape})
+        product = work.matmul(parts, eq.ins[1])
+        work.replace(eq, work.reshape(product, work.types[eq.outs[0]].shape))
     return drop_dead(work.finish())
 
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.ir.builder import Builder
 from fad.core.graph import Equation, Graph
-from fad.core.rewriter import Rewriting
 from fad.ops.elementwise import add
-from fad.ops.indexing import index_add_p
 
 
 def add_in_branches(graph: Graph) -> Graph:
@@ -71,7 +70,7 @@ def _some_way_is_zero(eq: Equation, k: int) -> bool:
 
 def _with_terms(graph: Graph, outer: Graph, terms: dict[int, int]) -> Graph:
     """Return a way of a branch that takes more operands, and adds each to one of its results."""
-    work, inputs, outputs = Rewriting(graph), list(graph.inputs), list(graph.outputs)
+    work, inputs, outputs = Builder(graph), list(graph.inputs), list(graph.outputs)
     work.equations += graph.equations
     for k, x in terms.items():
         term = work.add_value(outer.types[x])
@@ -80,19 +79,19 @@ def _with_terms(graph: Graph, outer: Graph, terms: dict[int, int]) -> Graph:
     return add_in_branches(work.finish().replace(inputs=inputs, outputs=outputs))
 
 
-def _add(work: Rewriting, o: int, term: int, uses: Counter) -> int:
+def _add(work: Builder, o: int, term: int, uses: Counter) -> int:
     """Return the sum of a value and a term; what is added to zeros at some places is added to the term there."""
     if _is_zero(work.graph, o):
         return term
-    made = {eq.outs[0]: k for k, eq in enumerate(work.equations) if eq.prim is index_add_p}
+    made = {eq.outs[0]: k for k, eq in enumerate(work.equations) if eq.prim.adds}
     links, x = [], o
     while x in made and uses[x] == 1:
         links.append(made[x])
         x = work.equations[made[x]].ins[0]
     if not links or not _is_zero(work.graph, x):
-        return work.apply(add, (term, o), {}, work.types[o])
+        return work.add(term, o)
     for k in reversed(links):
         eq = work.equations[k]
-        work.equations[k] = Equation(index_add_p, (term, *eq.ins[1:]), eq.params, eq.outs, eq.place)
+        work.equations[k] = Equation(eq.prim, (term, *eq.ins[1:]), eq.params, eq.outs, eq.place)
         term = eq.outs[0]
     return o

@@ -7,19 +7,16 @@ network does to its inputs alone, it can do to all of them at once.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from fad.compile.ir.uses import use_counts
-from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type, has_effects
-from fad.core.primitive import Primitive
-from fad.core.rewriter import Rewriting
+from fad.compile.ir.builder import Builder
+from fad.compile.ir.uses import find_transposed, use_counts
+from fad.core.graph import ARRAY, Equation, Graph, Type, has_effects
 from fad.ops.contraction import matmul
 from fad.ops.elementwise import add, multiply
 from fad.ops.indexing import getitem_p
 from fad.ops.reduction import sum_p
-from fad.ops.structural import concatenate_p, reshape_p, transpose_p
+from fad.ops.structural import concatenate_p
 
 FEWEST = 4  # terms below which nothing is gained
 LONG = 16  # parts of a stack from which on it is looked for in others
@@ -34,22 +31,15 @@ def batch_unrolled_matmuls(graph: Graph) -> Graph:
     return share_stacks(_Totals(_Slices(graph).run()).run())
 
 
-class _Rewriter(Rewriting):
+class _Rewriter(Builder):
     """What both passes write: products of stacked matrices, and slices of what is stacked."""
 
     def __init__(self, graph: Graph):
         super().__init__(graph)
         self.made = {o: eq for eq in graph.equations for o in eq.outs}
 
-    def do(self, prim: Primitive, ins: tuple, extents: tuple, **params: Any) -> int:
-        return self.new(prim, ins, params, extents, self.types[ins[0]].dtype)
-
-    def reshape(self, x: int, shape: tuple) -> int:
-        return x if self.types[x].shape == shape else self.do(reshape_p, (x,), shape, shape=shape)
-
-    def flip(self, x: int) -> int:
-        rows, columns = self.types[x].shape
-        return self.do(transpose_p, (x,), (columns, rows), axes=(1, 0))
+    def ensure_shape(self, x: int, shape: tuple) -> int:
+        return x if self.types[x].shape == shape else self.reshape(x, shape)
 
     def slice_of(self, x: int) -> tuple[int, int] | None:
         """Return the array of which a value is the k-th slice, and k."""
@@ -63,11 +53,7 @@ class _Rewriter(Rewriting):
 
     def run_of(self, whole: int, ks: list[int]) -> int:
         """Return the slices of an array from the first to the last as one array."""
-        shape = self.types[whole].shape
-        if len(ks) == shape[0]:
-            return whole
-        template = (slice(ks[0], ks[-1] + 1),)
-        return self.do(getitem_p, (whole,), (len(ks), *shape[1:]), template=template)
+        return whole if len(ks) == self.types[whole].shape[0] else self.take_along(whole, 0, ks[0], ks[-1] + 1)
 
 
 class _Slices(_Rewriter):
@@ -91,7 +77,7 @@ class _Slices(_Rewriter):
             return self.graph
         for eq in self.graph.equations:
             if id(eq) in first:
-                instead.update(self.product(*first[id(eq)]))
+                instead.update(self.multiply_slices(*first[id(eq)]))
             self.equations.append(instead.get(id(eq), eq))
         return self.finish()
 
@@ -106,15 +92,14 @@ class _Slices(_Rewriter):
                 if place is not None and place[0] != eq.ins[left]:
                     groups.setdefault((place[0], eq.ins[left], left), {}).setdefault(place[1], eq)
 
-    def product(self, key: tuple, ks: list[int], found: dict) -> dict[int, Equation]:
+    def multiply_slices(self, key: tuple, ks: list[int], found: dict) -> dict[int, Equation]:
         """Write one product, and return what each of those that it replaces becomes: a slice of it."""
         whole, w, left = key
         x = self.run_of(whole, ks)
         shape = self.types[x].shape
-        w = w if left else self.flip(w)
-        rows = self.reshape(x, (int(np.prod(shape[:-1])), shape[-1]))
-        y = self.do(matmul, (rows, w), (self.types[rows].shape[0], self.types[w].shape[1]))
-        y = self.reshape(y, (*shape[:-1], self.types[w].shape[1]))
+        w = w if left else self.matrix_transpose(w)
+        y = self.matmul(self.ensure_shape(x, (int(np.prod(shape[:-1])), shape[-1])), w)
+        y = self.ensure_shape(y, (*shape[:-1], self.types[w].shape[1]))
         take = getitem_p
         return {id(eq): Equation(take, (y,), {"template": (k - ks[0],)}, eq.outs, eq.place) for k, eq in found.items()}
 
@@ -169,14 +154,13 @@ class _Totals(_Rewriter):
 
     def total(self, root: Equation, kinds: dict) -> Equation:
         """Write a sum with its products merged; return what is its last addition, or the equation as it was."""
-        shape = self.types[root.outs[0]].shape
         ready = [k for k, some in kinds.items() if self.pays(k, some) or (k == "rows" and _set_of(some) in self.shared)]
         if not ready:
             return root
         rest = [i for i in self.terms(root) if self.factors(i, self.types[root.outs[0]])[0] not in ready]
-        rest += [self.merge(kind, kinds[kind], shape) for kind in ready]
+        rest += [self.merge(kind, kinds[kind]) for kind in ready]
         while len(rest) > 2:
-            rest = [self.do(add, (rest[0], rest[1]), shape), *rest[2:]]
+            rest = [self.add(rest[0], rest[1]), *rest[2:]]
         if len(rest) == 2:
             return Equation(root.prim, tuple(rest), {}, root.outs, root.place)
         last = self.equations.pop()
@@ -198,14 +182,14 @@ class _Totals(_Rewriter):
         if eq is None or self.uses[i] != 1 or self.types[i] != t:
             return "", ()
         if eq.prim is matmul:
-            p = self.made.get(eq.ins[0])
-            if p is not None and p.prim is transpose_p and p.params["axes"] == (1, 0):
-                return self.check("product", (p.ins[0], eq.ins[1]), t, 2)
+            p = find_transposed(self.made.get(eq.ins[0]))
+            if p is not None:
+                return self.check("product", (p, eq.ins[1]), t, 2)
         elif eq.prim is multiply:
             for column, row in (eq.ins, eq.ins[::-1]):
-                p = self.made.get(column)
-                if p is not None and p.prim is getitem_p and p.params["template"] == (Ellipsis, None):
-                    return self.check("outer", (p.ins[0], row), t, 1)
+                c = self.made.get(column)
+                if c is not None and c.prim is getitem_p and c.params["template"] == (Ellipsis, None):
+                    return self.check("outer", (c.ins[0], row), t, 1)
         elif eq.prim is sum_p and eq.params["axis"] == (0,) and len(t.shape) == 1:
             return self.check("rows", (eq.ins[0],), t, 2)
         return "", ()
@@ -215,7 +199,7 @@ class _Totals(_Rewriter):
         good = all(len(x.shape) == rank and x.dtype == t.dtype and x.kind == ARRAY for x in kinds)
         return (kind, factors) if good and tuple(x.shape[-1] for x in kinds) == t.shape[-len(kinds) :] else ("", ())
 
-    def merge(self, kind: str, some: list, shape: tuple) -> int:
+    def merge(self, kind: str, some: list) -> int:
         slices = [self.slice_of(f[0]) for f in some]
         ks = sorted(s[1] for s in slices if s is not None)
         if len({s and s[0] for s in slices}) == 1 and slices[0] and ks == list(range(ks[0], ks[0] + len(some))):
@@ -227,23 +211,19 @@ class _Totals(_Rewriter):
         matrix = kind != "outer"
         if first < 0:
             first = self.stack([f[0] for f in some], matrix)
-        first = self.reshape(first, (int(np.prod(self.types[first].shape[:-1])), self.types[first].shape[-1]))
+        first = self.ensure_shape(first, (int(np.prod(self.types[first].shape[:-1])), self.types[first].shape[-1]))
         if kind == "rows":
-            return self.do(sum_p, (first,), shape, axis=(0,), keepdims=False)
+            return self.sum(first, (0,))
         second = self.stack([f[1] for f in some], matrix)
-        return self.do(matmul, (self.flip(first), second), shape)
+        return self.matmul(self.matrix_transpose(first), second)
 
     def stack(self, values: list[int], matrix: bool) -> int:
         """Return matrices one below the other, or vectors as the rows of a matrix."""
         key = (tuple(values), matrix)
         if key not in self.stacks:
-            shapes = [self.types[v].shape for v in values]
-            rows, columns = sum(s[0] for s in shapes), shapes[0][-1]
-            if matrix:
-                found = self.do(concatenate_p, tuple(values), (rows, columns), axis=0)
-            else:
-                found = self.do(concatenate_p, tuple(values), (rows,), axis=0)
-                found = self.reshape(found, (len(values), columns))
+            found = self.concatenate(values, 0)
+            if not matrix:
+                found = self.ensure_shape(found, (len(values), self.types[values[0]].shape[-1]))
             self.stacks[key] = found
         return self.stacks[key]
 
@@ -293,7 +273,7 @@ def _slice_along(graph: Graph, short: Equation, long: Equation, start: int) -> l
     late, waiting, equations = set(short.outs), [part], []
     for eq in graph.equations:
         if waiting and not late.isdisjoint(eq.ins):
-            if eq is long or eq.prim is GUARD or has_effects(eq):
+            if eq is long or eq.is_guard or has_effects(eq):
                 return None
             late.update(eq.outs)
             waiting.append(eq)

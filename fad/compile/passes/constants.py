@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import is_on_device
-from fad.core.graph import ARRAY, EFFECT, GUARD, Equation, Graph, Type
+from fad.core.graph import ARRAY, EFFECT, Equation, Graph, Type
 from fad.core.rewriter import rewrite_equations
 from fad.ops.creation import ones_p
 from fad.ops.structural import broadcast_p
@@ -23,7 +23,7 @@ def fold_constants(graph: Graph) -> Graph:
         ins = eq.ins
         if ins and ins[0] not in constants and not eq.prim.shape_only:
             return eq
-        if eq.prim is GUARD or eq.prim.multi or eq.prim.archetype == EFFECT:
+        if eq.is_guard or eq.prim.multi or eq.prim.archetype == EFFECT:
             return eq
         value = _find_known_value(eq, graph.types[eq.outs[0]], constants)
         if value is None:

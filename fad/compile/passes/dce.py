@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fad.core.graph import GUARD, Graph
+from fad.core.graph import Graph
 from fad.staging.may_raise import find_unread
 
 
@@ -11,7 +11,7 @@ def drop_dead(graph: Graph) -> Graph:
     alive = {*graph.outputs, *find_unread(graph, graph.outputs)}
     kept = []
     for eq in reversed(graph.equations):
-        if not alive.isdisjoint(eq.outs) or eq.prim is GUARD or eq.prim.archetype == "check":
+        if not alive.isdisjoint(eq.outs) or eq.is_guard or eq.prim.archetype == "check":
             alive.update(eq.ins)
             kept.append(eq)
     constants = {i: c for i, c in graph.constants.items() if i in alive}

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fad.compile.ir.builder import Builder
+from fad.compile.ir.uses import find_transposed
 from fad.compile.passes.loop_stacks import LoopStacks, Matrix
 from fad.control_flow.loop_layout import select_marked
 from fad.control_flow.split_pullback import find_needed
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type
-from fad.core.rewriter import Rewriting
 from fad.ops.contraction import matmul
 from fad.ops.conversion import astype_flat_p
 from fad.ops.elementwise import add, multiply
-from fad.ops.indexing import index_add_p
 from fad.ops.selection import where_p
-from fad.ops.structural import reshape_p, transpose_p
+from fad.ops.structural import transpose_p
 from fad.staging.may_raise import find_unread_in_body
 
 FEWEST = 8  # steps below which nothing is gained
@@ -30,7 +30,7 @@ def hoist_loop_matmuls(graph: Graph) -> Graph:
     """Rewrite the loops of a program; their bodies have been optimised before."""
     if not any(eq.prim.archetype == "loop" for eq in graph.equations):
         return graph
-    work = Rewriting(graph)
+    work = Builder(graph)
     for eq in graph.equations:
         if eq.prim.archetype == "loop" and eq.params["stop"] == "length" and eq.params["length"] >= FEWEST:
             work.place = eq.place
@@ -61,9 +61,8 @@ class _Inputs(LoopStacks):
         ranks = [len(self.body.types[i].shape) for i in e.ins]
         if ranks == [2, 2] and x in self.xs and self.is_fixed(y):
             if self.takes(o):
-                whole = (self.loop.length, *self.body.types[o].shape)
                 product = self.times(self.as_rows(self.xs[x], True), self.find_outside(y))
-                self.replaced[o] = self.do(reshape_p, (product,), whole, shape=whole)
+                self.replaced[o] = self.work.reshape(product, (self.loop.length, *self.body.types[o].shape))
         elif ranks in ([1, 2], [2, 1]):
             vector, matrix = (x, self.matrix(y)) if ranks == [1, 2] else (y, self.matrix(x))
             if matrix is None or not self.is_known(vector):
@@ -176,9 +175,9 @@ class _Sums(LoopStacks):
     def _factors(self, e: Equation, t: Type, transposed: bool, mask: tuple | None) -> _Outer | None:
         """Return the factors of an outer product of a type, or of its transpose."""
         if e.prim is matmul and mask is None and not transposed:
-            p = self.made.get(e.ins[0])
-            if p is not None and p.prim is transpose_p and p.params["axes"] == (1, 0):
-                return self._fit(_Outer(p.ins[0], e.ins[1], True, None, 0), t)
+            p = find_transposed(self.made.get(e.ins[0]))
+            if p is not None:
+                return self._fit(_Outer(p, e.ins[1], True, None, 0), t)
         if e.prim is multiply:
             for column, row in (e.ins, e.ins[::-1]):
                 if self.body.types[column].shape == (self.body.types[e.outs[0]].shape[0], 1):
@@ -195,7 +194,7 @@ class _Sums(LoopStacks):
 
     def _rows(self, total: int, v: int) -> _Rows | None:
         e, t = self.made[v], self.body.types[v]
-        if e.prim is not index_add_p or e.ins[0] != total or len(t.shape) != 2:
+        if not e.prim.adds or e.ins[0] != total or len(t.shape) != 2:
             return None
         place, product = self.place_of(e, 2, t.shape), self.made.get(e.ins[1])
         if place is None or product is None or product.prim is not matmul or self.uses[e.ins[1]] != 1:
@@ -244,13 +243,13 @@ class _Sums(LoopStacks):
     def _write_outer(self, found: _Outer, stacks: dict, before: int, o: int) -> None:
         left, right = (self.as_rows(stacks[v], found.matrix) for v in (found.p, found.q))
         if found.mask is None:
-            product = self.times(self.transpose(left), right)
+            product = self.times(self.work.matrix_transpose(left), right)
         else:
             mask = self.mask_stack(found.mask, stacks, transposed=True)
             chosen, other = (left, right) if found.of == 2 else (right, left)
-            product = self.times_chosen(self.transpose(chosen), mask, other)
-            product = product if found.of == 2 else self.transpose(product)
-        self.work.equations.append(Equation(add, (before, product), {}, (o,), self.eq.place))
+            product = self.times_chosen(self.work.matrix_transpose(chosen), mask, other)
+            product = product if found.of == 2 else self.work.matrix_transpose(product)
+        self.work.define(o, self.work.add(before, product), self.eq.place)
 
     def _write_rows(self, found: _Rows, stacks: dict, before: int, o: int) -> None:
         left, right, mask = stacks[found.vector], self.orient(found.matrix, found.left), found.mask
@@ -258,9 +257,10 @@ class _Sums(LoopStacks):
             product = self.times(left, right)
         else:
             product = self.times_chosen(left, self.mask_stack(mask, stacks, transposed=False), right)
-        product = self.transpose(product) if found.axis else product
-        prim, params = add, {}
-        if self.types[product].shape != self.types[o].shape:
+        product = self.work.matrix_transpose(product) if found.axis else product
+        if self.types[product].shape == self.types[o].shape:
+            total = self.work.add(before, product)
+        else:
             part = slice(found.first, found.first + self.loop.length)
-            prim, params = index_add_p, {"template": (*(slice(None),) * found.axis, part)}
-        self.work.equations.append(Equation(prim, (before, product), params, (o,), self.eq.place))
+            total = self.work.index_add(before, product, (*(slice(None),) * found.axis, part))
+        self.work.define(o, total, self.eq.place)

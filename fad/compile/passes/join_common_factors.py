@@ -5,11 +5,11 @@ The cotangent of A in ``A @ A.T`` is such a sum.
 
 from __future__ import annotations
 
+from fad.compile.ir.builder import Builder
 from fad.compile.ir.uses import use_counts
 from fad.compile.passes.dce import drop_dead
 from fad.compile.passes.matrix_keys import Key, Side, Sides, is_plain_product, turn
 from fad.core.graph import Equation, Graph
-from fad.core.rewriter import Rewriting
 from fad.ops.contraction import matmul
 from fad.ops.elementwise import add, subtract
 from fad.ops.structural import transpose_p
@@ -23,32 +23,36 @@ def join_common_factors(graph: Graph) -> Graph:
         return graph
     work = _Rewriter(graph)
     for eq in graph.equations:
-        if not work.rewrite(eq):
+        found = work.rewrite(eq)
+        if found is None:
             work.equations.append(eq)
+        else:
+            work.replace(eq, found)
     return drop_dead(work.finish()) if len(work.types) > len(graph.types) else graph
 
 
-class _Rewriter(Rewriting):
+class _Rewriter(Builder):
     def __init__(self, graph: Graph):
         super().__init__(graph)
         self.counts = use_counts(graph)
         self.sides = Sides(graph)
 
-    def rewrite(self, eq: Equation) -> bool:
+    def rewrite(self, eq: Equation) -> int | None:
+        """Return the product that a sum of two is, if they have a common factor."""
         if eq.prim not in (add, subtract) or self.types[eq.ins[0]] != self.types[eq.ins[1]]:
-            return False
+            return None
         first, second = map(self.find_product, eq.ins)
         if first is None or second is None or first == second:
-            return False
+            return None
         self.place = eq.place
         (a, b), (c, d) = first, second
         if b == d:
             both = self.combine(eq, a, c)
-            return both is not None and self.end(eq, matmul, (both, self.orient(b)), {})
+            return None if both is None else self.matmul(both, self.orient(b))
         if a == c:
             both = self.combine(eq, b, d)
-            return both is not None and self.end(eq, matmul, (self.orient(a), both), {})
-        return False
+            return None if both is None else self.matmul(self.orient(a), both)
+        return None
 
     def find_product(self, i: int) -> Key | None:
         """Return what a value is the product of, or the transpose of a product, if nothing else reads that."""
@@ -66,11 +70,7 @@ class _Rewriter(Rewriting):
 
     def combine(self, eq: Equation, a: Side, c: Side) -> int | None:
         x, y = self.orient(a), self.orient(c)
-        t = self.types[x]
-        return self.new(eq.prim, (x, y), {}, t.shape, t.dtype) if t == self.types[y] else None
+        return self.elementwise(eq.prim, x, y) if self.types[x] == self.types[y] else None
 
     def orient(self, side: Side) -> int:
-        t = self.types[side.array]
-        if not side.transposed:
-            return side.array
-        return self.new(transpose_p, (side.array,), {"axes": (1, 0)}, t.shape[::-1], t.dtype)
+        return self.matrix_transpose(side.array) if side.transposed else side.array

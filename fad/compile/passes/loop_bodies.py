@@ -17,7 +17,7 @@ from fad.control_flow.loop_layout import Inputs, Loop, Outputs, Results, has_con
 from fad.control_flow.pullback import pullback_p
 from fad.control_flow.scan import scan_p, while_p
 from fad.control_flow.split_pullback import find_needed
-from fad.core.graph import ARRAY, GUARD, SCALAR, Equation, Graph, Type, type_of
+from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type, type_of
 from fad.core.primitive import Primitive
 from fad.staging.may_raise import find_unread, find_unread_in_body
 
@@ -55,7 +55,7 @@ def trim(graph: Graph, optimise: Callable) -> Graph:
     kept: list[Equation] = []
     alias: dict[int, int] = {}
     for eq in reversed(graph.equations):
-        if eq.prim is not GUARD and not any(o in alive for o in eq.outs):
+        if not eq.is_guard and not any(o in alive for o in eq.outs):
             continue
         if eq.prim.archetype == "loop":
             eq = _trim_loop(graph, eq, alive, alias, optimise)

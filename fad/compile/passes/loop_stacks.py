@@ -10,14 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fad.compile.ir.builder import Builder
 from fad.compile.ir.lowered_ops import BLOCK_PRODUCT, CHOSEN_PRODUCT
 from fad.compile.ir.uses import home_of
 from fad.compile.passes.constants import as_uniform
 from fad.control_flow.loop_layout import Loop
 from fad.core.graph import ARRAY, Equation
-from fad.core.primitive import Primitive
-from fad.core.rewriter import Rewriting
-from fad.ops.contraction import matmul
 from fad.ops.elementwise import greater, greater_equal, less, less_equal, logical_and, logical_not
 from fad.ops.indexing import getitem_p
 from fad.ops.selection import where_p
@@ -52,7 +50,7 @@ class Matrix(NamedTuple):
 class LoopStacks:
     """One loop that is being rewritten; what it writes into the program stands before or behind the loop."""
 
-    def __init__(self, work: Rewriting, eq: Equation):
+    def __init__(self, work: Builder, eq: Equation):
         self.work = work
         self.types = work.types
         self.eq = eq
@@ -71,9 +69,6 @@ class LoopStacks:
         self.budget = max(MOST, sum(self.types[i].nbytes for i in {*eq.ins, *eq.outs}))
         self.known: dict[Any, int] = {}  # what was written into the program already
 
-    def do(self, prim: Primitive, ins: tuple, extents: tuple, **params: Any) -> int:
-        return self.work.new(prim, ins, params, extents, self.types[ins[0]].dtype)
-
     def takes(self, *values: int) -> bool:
         """Return whether stacks of these values of the body fit the budget, and charge it."""
         nbytes = self.loop.length * sum(self.body.types[v].nbytes for v in values)
@@ -86,9 +81,8 @@ class LoopStacks:
         """Return a stack of rows, or of matrices, as one matrix."""
         if not matrix:
             return stack
-        shape = self.types[stack].shape
-        whole = (shape[0] * shape[1], shape[2])
-        return self.do(reshape_p, (stack,), whole, shape=whole)
+        steps, rows, columns = self.types[stack].shape
+        return self.work.reshape(stack, (steps * rows, columns))
 
     # --- what no step changes -----------------------------------------------------------------------------------------
 
@@ -103,40 +97,33 @@ class LoopStacks:
         if v in self.consts:
             return self.consts[v]
         if v not in self.known:
-            e, shape = self.made[v], self.body.types[v].shape
-            self.known[v] = self.do(transpose_p, (self.find_outside(e.ins[0]),), shape, axes=e.params["axes"])
+            e = self.made[v]
+            self.known[v] = self.work.transpose(self.find_outside(e.ins[0]), e.params["axes"])
         return self.known[v]
-
-    def transpose(self, i: int) -> int:
-        return self.do(transpose_p, (i,), self.types[i].shape[::-1], axes=(1, 0))
 
     def orient(self, matrix: Matrix, transposed: bool) -> int:
         """Return a fixed matrix outside of the loop, or with `transposed` its transpose."""
         whole = self.find_outside(matrix.array)
-        return self.transpose(whole) if matrix.transposed != transposed else whole
+        return self.work.matrix_transpose(whole) if matrix.transposed != transposed else whole
 
     def times(self, left: int, right: int, wanted: np.ndarray | None = None) -> int:
         """Return the product of two arrays outside of the loop; a mask may say which elements of it are wanted."""
-        shape = (*self.types[left].shape[:-1], *self.types[right].shape[1:])
         blocks = None if wanted is None else _blocks(wanted)
         if blocks is None:
-            return self.do(matmul, (left, right), shape)
-        params = {"blocks": blocks, "of": "results"}
-        return self.work.new(BLOCK_PRODUCT, (left, right), params, shape, self.types[left].dtype)
+            return self.work.matmul(left, right)
+        return self.work.product(BLOCK_PRODUCT, left, right, blocks=blocks, of="results")
 
     def times_chosen(self, left: int, mask: int, right: int) -> int:
         """Return the product of two arrays outside of the loop; a mask says which elements of the left one count."""
-        shape = (self.types[left].shape[0], self.types[right].shape[1])
         known = self.work.constants.get(mask)
-        params = {"blocks": None if known is None else _blocks(known)}
-        return self.work.new(CHOSEN_PRODUCT, (left, mask, right), params, shape, self.types[left].dtype)
+        return self.work.product(CHOSEN_PRODUCT, left, mask, right, blocks=None if known is None else _blocks(known))
 
     def mask_stack(self, v: int, stacks: dict, transposed: bool) -> int:
         """Return a mask in all steps; what depends on the counter alone is a constant."""
         known = self.known_mask(v)
         if known is not None:
             return self.work.constant(np.ascontiguousarray(known.T if transposed else known))
-        return self.transpose(stacks[v]) if transposed else stacks[v]
+        return self.work.matrix_transpose(stacks[v]) if transposed else stacks[v]
 
     # --- what is known for all steps ----------------------------------------------------------------------------------
 
@@ -185,14 +172,12 @@ class LoopStacks:
         key = ("rows", found)
         if key not in self.known:
             stack, n = self.find_outside(found.array), self.loop.length
-            shape = self.types[stack].shape
+            rank = len(self.types[stack].shape)
             if found.axis:
-                axes = (found.axis, *[d for d in range(len(shape)) if d != found.axis])
-                shape = tuple([shape[d] for d in axes])
-                stack = self.do(transpose_p, (stack,), shape, axes=axes)
-            if shape[0] != n:
-                index = (slice(found.first, found.first + n), *[_WHOLE] * (len(shape) - 1))
-                stack = self.do(getitem_p, (stack,), (n, *shape[1:]), template=index)
+                stack = self.work.transpose(stack, (found.axis, *[d for d in range(rank) if d != found.axis]))
+            if self.types[stack].shape[0] != n:
+                index = (slice(found.first, found.first + n), *[_WHOLE] * (rank - 1))
+                stack = self.work.getitem(stack, index)
             self.known[key] = stack
         return self.known[key]
 

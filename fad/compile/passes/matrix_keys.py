@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fad.compile.ir.uses import find_transposed
 from fad.core.graph import Equation
 from fad.ops.contraction import matmul
-from fad.ops.structural import transpose_p
 
 
 class Side(NamedTuple):
@@ -50,9 +50,9 @@ class Sides:
 
     def side(self, i: int) -> Side:
         """Return an array as a factor."""
-        eq = self.made.get(i)
-        if eq is not None and eq.prim is transpose_p and eq.params["axes"] == (1, 0):
-            return Side(eq.ins[0], True)
+        x = find_transposed(self.made.get(i))
+        if x is not None:
+            return Side(x, True)
         return self.constants.get(i) or Side(i, False)
 
     def key(self, graph: Any, eq: Equation) -> Key:

@@ -6,13 +6,12 @@ product is such a sum, of the product or of something linear in it.
 
 from __future__ import annotations
 
+from fad.compile.ir.builder import Builder
 from fad.compile.ir.uses import use_counts
 from fad.core.graph import ARRAY, Equation, Graph
 from fad.core.primitive import Primitive
-from fad.core.rewriter import Rewriting
 from fad.ops.contraction import matmul
 from fad.ops.reduction import sum_p
-from fad.ops.structural import reshape_p
 
 _DEEPEST = 8  # operations between a sum and the product
 
@@ -29,7 +28,7 @@ def reduce_before_matmul(graph: Graph) -> Graph:
     return work.finish()
 
 
-class _Rewriter(Rewriting):
+class _Rewriter(Builder):
     def __init__(self, graph: Graph):
         super().__init__(graph)
         self.counts = use_counts(graph)
@@ -44,8 +43,8 @@ class _Rewriter(Rewriting):
         if t.dtype.kind != "f" or self.types[o].dtype != t.dtype or not t.size or not self.has_product(x, eq, 0):
             return False
         self.place = eq.place
-        y = self.sum(x, eq.params["axis"], 0)
-        return self.end(eq, reshape_p, (y,), {"shape": self.types[o].shape})
+        self.replace(eq, self.reshape(self.sum_of(x, eq.params["axis"], 0), self.types[o].shape))
+        return True
 
     def has_product(self, x: int, eq: Equation, depth: int) -> bool:
         """Return whether a value is linear in a product whose rows or columns are added up."""
@@ -92,25 +91,21 @@ class _Rewriter(Rewriting):
             return 0
         return None
 
-    def sum(self, x: int, axes: tuple, depth: int) -> int:
+    def sum_of(self, x: int, axes: tuple, depth: int) -> int:
         """Return the sum of a value along axes, which are kept with length one."""
         linear = self.linear(x, axes, depth)
-        shape = tuple([1 if d in axes else n for d, n in enumerate(self.types[x].shape)])
         if linear is None:
-            return self.new(sum_p, (x,), {"axis": axes, "keepdims": True}, shape, self.types[x].dtype)
+            return self.sum(x, axes, keepdims=True)
         eq = self.made[x]
         if eq.prim is matmul:
-            return self.of_factor(eq, axes, shape)
-        ins = tuple([self.sum(i, axes, depth + 1) if i in linear[1] else i for i in eq.ins])
-        return self.new(eq.prim, ins, {}, shape, self.types[x].dtype)
+            return self.of_factor(eq, axes)
+        shape = tuple([1 if d in axes else n for d, n in enumerate(self.types[x].shape)])
+        return self.clone(eq, [self.sum_of(i, axes, depth + 1) if i in linear[1] else i for i in eq.ins], shape)
 
-    def of_factor(self, eq: Equation, axes: tuple, shape: tuple) -> int:
+    def of_factor(self, eq: Equation, axes: tuple) -> int:
         k = self.factor(eq, axes)
         assert k is not None
-        i, ndim = eq.ins[k], len(shape)
-        given = self.types[i].shape
-        own = tuple([a - ndim + len(given) for a in axes])
-        less = tuple([1 if d in own else n for d, n in enumerate(given)])
-        ins = [*eq.ins]
-        ins[k] = self.new(sum_p, (i,), {"axis": own, "keepdims": True}, less, self.types[i].dtype)
-        return self.new(matmul, tuple(ins), {}, shape, self.types[eq.outs[0]].dtype)
+        ins, ndim = [*eq.ins], len(self.types[eq.outs[0]].shape)
+        own = tuple([a - ndim + len(self.types[ins[k]].shape) for a in axes])
+        ins[k] = self.sum(ins[k], own, keepdims=True)
+        return self.matmul(*ins)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fad.compile.ir.builder import Builder
 from fad.compile.ir.uses import use_counts
 from fad.compile.passes.constants import as_uniform
 from fad.compile.passes.matrix_keys import Side, Sides, is_plain_product, turn
 from fad.core.graph import Equation, Graph
-from fad.core.rewriter import Rewriting
 from fad.ops.contraction import matmul
-from fad.ops.elementwise import add, multiply, negative
+from fad.ops.elementwise import add, multiply
 from fad.ops.reduction import sum_p
-from fad.ops.structural import reshape_p, transpose_p
+from fad.ops.structural import transpose_p
 
 _DEEPEST = 8  # operations between a sum and the product
 _MOVED = (transpose_p, multiply, add, matmul)  # operations that may be done before their place
@@ -49,7 +49,7 @@ class _Adjoint(NamedTuple):
     twice: bool
 
 
-class _Rewriter(Rewriting):
+class _Rewriter(Builder):
     def __init__(self, graph: Graph):
         super().__init__(graph)
         self.counts = use_counts(graph)
@@ -82,7 +82,7 @@ class _Rewriter(Rewriting):
         if found is None:
             self.equations.append(self.rename(eq))
         else:
-            self.end(eq, reshape_p, (self.sum(*found, 0),), {"shape": ()})
+            self.replace(eq, self.reshape(self.sum_of(*found, 0), ()))
         self.done.update(eq.outs)
 
     def rename(self, eq: Equation) -> Equation:
@@ -150,32 +150,27 @@ class _Rewriter(Rewriting):
                 return _Adjoint(factor, found, True)
         return None
 
-    def sum(self, w: int, y: int, depth: int) -> int:
+    def sum_of(self, w: int, y: int, depth: int) -> int:
         """Return the sum of weights times a value."""
         if not self.has_product(w, y, depth):
             return self.total(self.move(w), y)
-        eq, t = self.made[y], self.types[y]
+        eq = self.made[y]
         if eq.prim is matmul:
             found = self.find_adjoint(w, eq)
             assert found is not None
             total = self.total(found.factor, self.move(found.product))
-            return self.new(multiply, (total, self.number(0.5, t.dtype)), {}, (), t.dtype) if found.twice else total
-        sums = [self.scale(self.sum(v, i, depth + 1), k) for v, i, k in self.terms(w, eq)]
-        return sums[0] if len(sums) == 1 else self.new(add, tuple(sums), {}, (), t.dtype)
+            return self.multiply(total, self.number(0.5, self.types[y].dtype)) if found.twice else total
+        sums = [self.scale(self.sum_of(v, i, depth + 1), k) for v, i, k in self.terms(w, eq)]
+        return sums[0] if len(sums) == 1 else self.add(*sums)
 
     def scale(self, total: int, k: int | None) -> int:
         if k is None:
             return total
-        dtype = self.types[total].dtype
-        if k == -1:
-            return self.new(negative, (total,), {}, (), dtype)
-        return self.new(multiply, (total, self.early.get(k, k)), {}, (), dtype)
+        return self.negative(total) if k == -1 else self.multiply(total, self.early.get(k, k))
 
     def total(self, w: int, y: int) -> int:
-        t = self.types[y]
-        product = self.new(multiply, (self.early.get(w, w), self.early.get(y, y)), {}, t.shape, t.dtype)
-        axes = tuple(range(len(t.shape)))
-        return self.new(sum_p, (product,), {"axis": axes, "keepdims": False}, (), t.dtype)
+        product = self.multiply(self.early.get(w, w), self.early.get(y, y))
+        return self.sum(product, tuple(range(len(self.types[y].shape))))
 
     # --- values before their place -----------------------------------------------------------------------------------
 

@@ -10,17 +10,18 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fad.compile.ir.builder import Builder
 from fad.compile.passes.constants import as_uniform
 from fad.core.cotangent import is_basic
 from fad.core.graph import ARRAY, Equation, Graph, Type
 from fad.core.primitive import Primitive
-from fad.core.rewriter import Rewriting, rename
+from fad.core.rewriter import rename
 from fad.ops.conversion import astype_p
-from fad.ops.elementwise import logical_and, logical_not, logical_or, multiply
+from fad.ops.elementwise import logical_and, logical_not, logical_or
 from fad.ops.indexing import scatter_p
 from fad.ops.reduction import sum_p
 from fad.ops.selection import where_p
-from fad.ops.structural import broadcast_p, reshape_p
+from fad.ops.structural import broadcast_p
 
 
 def simplify_masks(graph: Graph) -> Graph:
@@ -30,7 +31,7 @@ def simplify_masks(graph: Graph) -> Graph:
     return _Masks(graph).run()
 
 
-class _Masks(Rewriting):
+class _Masks(Builder):
     def __init__(self, graph: Graph):
         super().__init__(graph)
         self.made: dict[int, Equation] = {}
@@ -122,10 +123,8 @@ class _Masks(Rewriting):
             narrow[d] != n for d, n in enumerate(shape) if d not in axes
         ):
             return None
-        moved = self.new(reshape_p, (mask,), {"shape": t.shape}, t.shape, bool)
-        ones = self.new(astype_p, (moved,), {"dtype": t.dtype}, t.shape, t.dtype)
-        count = self.number(float(np.prod([shape[d] for d in axes])), t.dtype)
-        return self.new(multiply, (ones, count), {}, t.shape, t.dtype)
+        ones = self.astype(self.reshape(mask, t.shape), t.dtype)
+        return self.multiply(ones, self.number(float(np.prod([shape[d] for d in axes])), t.dtype))
 
     def _sum_of_zeros(self, eq: Equation) -> int | None:
         c, home = self.constants.get(eq.ins[0]), self.types[eq.ins[0]].home

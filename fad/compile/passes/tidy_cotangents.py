@@ -13,7 +13,6 @@ from fad.compile.passes.dce import drop_dead
 from fad.core.graph import Equation, Graph
 from fad.core.rewriter import rewrite_equations
 from fad.ops.elementwise import add, logical_not
-from fad.ops.indexing import index_add_p
 from fad.ops.selection import where_p
 from fad.ops.structural import transpose_p
 
@@ -48,7 +47,7 @@ class _Tidying:
         return self.before.types[x] == self.before.types[y]
 
     def _find_added(self, eq: Equation) -> int | None:
-        return eq.ins[0] if eq.prim is index_add_p and self._is_zero(eq.ins[1]) else None
+        return eq.ins[0] if eq.prim.adds and self._is_zero(eq.ins[1]) else None
 
     def _sum(self, x: int, y: int) -> Any:
         """Return the value that a sum is, if there is one already; or a value and its axes in another order."""

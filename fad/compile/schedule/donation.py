@@ -8,7 +8,6 @@ from typing import Any
 from fad.compile.ir.expressions import is_heavy
 from fad.compile.ir.lowered_ops import ADDED_PRODUCT
 from fad.compile.schedule.steps import Step
-from fad.core.graph import GUARD
 from fad.staging.may_raise import may_refuse
 
 _MOST_AXES = 4  # of a loop that is surely one kernel
@@ -23,7 +22,7 @@ def find_reused(program: Any, donated: Iterable[int]) -> dict[int, int]:
     arguments as they were, so that the caller can have them back: nothing is taken over before the last one.
     """
     graph = program.graph
-    if any(eq.prim is GUARD for eq in graph.equations):
+    if any(eq.is_guard for eq in graph.equations):
         return {}
     found: dict[int, int] = {}
     sure = 1 + _last_refusing(program)

@@ -17,14 +17,13 @@ from typing import NamedTuple
 from fad.compile.ir.lowered_ops import WRITE_PIECES, copy_p
 from fad.control_flow.loop_layout import Loop
 from fad.control_flow.subgraph import to_number_p
-from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type
+from fad.core.graph import ARRAY, Equation, Graph, Type
 from fad.core.rewriter import Rewriting, rename
 from fad.ops.conversion import astype_p
-from fad.ops.indexing import getitem_p, index_add_p, index_set_p
 from fad.ops.selection import where_p
 from fad.ops.structural import broadcast_p
 
-UPDATES = frozenset({index_set_p, index_add_p, WRITE_PIECES})
+_CONTROL = ("loop", "branch")
 _COPIED = 2  # the elements of an array are so many times those of the views that are copied before it is overwritten
 
 
@@ -49,8 +48,8 @@ def schedule_updates(
     With `choices`, ``where(mask, y, x)`` is an update of x, too, and a branch is one of what its ways update.
     """
     inputs = {i for i, _ in carried}
-    updates = {*UPDATES, where_p} if choices and inputs else UPDATES
-    if not any(eq.prim in updates or eq.prim.archetype in ("loop", "branch") for eq in graph.equations):
+    chosen = where_p if choices and inputs else None
+    if not any(_is_update(eq) or eq.prim is chosen or eq.prim.archetype in _CONTROL for eq in graph.equations):
         return graph, Updates({}, {})
     work = _Schedule(graph, kind_of, inputs if choices else set(), choices)
     work.order()
@@ -59,10 +58,8 @@ def schedule_updates(
     return work.finish().replace(outputs=work.outputs), work.found
 
 
-def _is_view(eq: Equation) -> bool:
-    return eq.prim.view is not None and (
-        eq.prim is not getitem_p or all(type(p) is not str for p in eq.params["template"])
-    )
+def _is_update(eq: Equation) -> bool:
+    return eq.prim.updates or eq.prim is WRITE_PIECES
 
 
 def updated_by(eq: Equation) -> dict[int, int]:
@@ -82,7 +79,7 @@ def _updated_input(graph: Graph, o: int) -> int | None:
     made = {o: eq for eq in graph.equations for o in eq.outs}
     while o in made:
         eq = made[o]
-        if eq.prim in UPDATES:
+        if _is_update(eq):
             o = eq.ins[0]
         elif eq.prim is where_p:
             o = eq.ins[2]
@@ -115,7 +112,7 @@ class _Schedule(Rewriting):
         views: dict[int, list[Equation]] = {}
         rest = []
         for eq in self.graph.equations:
-            if _is_view(eq):
+            if eq.is_view:
                 x, o = eq.ins[0], eq.outs[0]
                 views.setdefault(x, []).append(eq)
                 self.version[o] = self.version.get(x, x)
@@ -159,7 +156,7 @@ class _Schedule(Rewriting):
 
     def target(self, eq: Equation) -> int | None:
         """Return the operand that an operation updates; None if it is no update."""
-        if eq.prim in UPDATES:
+        if _is_update(eq):
             return eq.ins[0]
         if eq.prim is not where_p or len(eq.ins) != 3 or not self.changing:
             return None
@@ -208,11 +205,11 @@ class _Schedule(Rewriting):
 
     def choose(self, inputs: set[int]) -> None:
         """Choose the updates whose operand may be overwritten, and copy the small views that are read later."""
-        owned = {o for eq in self.equations if not _is_view(eq) for o in eq.outs} | inputs
+        owned = {o for eq in self.equations if not eq.is_view for o in eq.outs} | inputs
         members: dict[int, list[int]] = {}  # version -> values that see its memory
         readers: dict[int, list[int]] = {}  # value -> positions of those who read it and are no views
         for k, eq in enumerate(self.equations):
-            if _is_view(eq):
+            if eq.is_view:
                 members.setdefault(self.version[eq.outs[0]], []).append(eq.outs[0])
             else:
                 for i in eq.ins:
@@ -230,7 +227,7 @@ class _Schedule(Rewriting):
                     continue
                 some = [v, *members.get(v, ())]
                 late = [w for w in some if last(w) > k or (w != x and w in eq.ins)]
-                guarded = any(self.equations[r].prim is GUARD for w in late for r in readers[w] if k < r < end)
+                guarded = any(self.equations[r].is_guard for w in late for r in readers[w] if k < r < end)
                 if guarded or sum(self.types[w].size for w in late) * _COPIED > self.types[v].size:
                     continue
                 self.found.over[o] = x
@@ -258,10 +255,10 @@ class _Schedule(Rewriting):
         """Copy some views where they are taken, and let all read the copies."""
         equations = []
         for eq in self.equations:
-            if eq.prim is not GUARD and not _is_view(eq):
+            if not eq.is_guard and not eq.is_view:
                 eq = rename(eq, copies)
             equations.append(eq)
-            if _is_view(eq) and eq.outs[0] in copies:
+            if eq.is_view and eq.outs[0] in copies:
                 equations.append(Equation(copy_p, eq.outs, {}, (copies[eq.outs[0]],)))
         self.equations = equations
         self.outputs = [copies.get(i, i) for i in self.outputs]

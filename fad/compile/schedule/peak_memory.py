@@ -13,9 +13,6 @@ from fad.compile.passes.loop_bodies import is_control
 from fad.control_flow.loop_layout import Loop
 from fad.control_flow.stack import push_p
 from fad.core.graph import Equation, Graph
-from fad.ops.indexing import index_add_p, index_set_p
-
-_UPDATES = (index_add_p, index_set_p)
 
 
 def peak_bytes(graph: Graph) -> int:
@@ -33,7 +30,7 @@ def _peak(graph: Graph, outside: set[int]) -> int:
     for k, eq in enumerate(graph.equations):
         for o in eq.outs:
             x = eq.ins[0] if eq.ins else -1
-            shares = eq.prim.view is not None or (eq.prim in _UPDATES and last.get(x, -1) == k)
+            shares = eq.prim.view is not None or (eq.prim.updates and last.get(x, -1) == k)
             owner[o] = owner[x] if shares else o
             if not shares:
                 made.append((k, o))

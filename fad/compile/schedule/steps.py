@@ -11,7 +11,7 @@ from fad.compile.ir.expressions import templates, weight, working_type
 from fad.compile.schedule.fusion import ORDERED, Step, join
 from fad.compile.schedule.siblings import fuse_siblings
 from fad.compile.schedule.sink import compute_where_used
-from fad.core.graph import GUARD, Equation, Graph, has_effects
+from fad.core.graph import Equation, Graph, has_effects
 
 # A transcendental function weighs 8. The bound keeps the time to compile a kernel short, and lets the steps of an
 # unrolled loop share kernels; for large arrays the memory that a longer kernel saves is worth more.
@@ -39,7 +39,7 @@ def plan_steps(graph: Graph, kind_of: Callable[[Graph, Equation], str], updates:
     weigh = _weigh if few else lambda text, shape: weight(text)
     for number, eq in enumerate(graph.equations):
         lowest = max(map(level_of, eq.ins), default=-1)
-        text = None if eq.prim is GUARD else template_of(eq)
+        text = None if eq.is_guard else template_of(eq)
         if text is not None and 0 not in graph.types[eq.outs[0]].shape:
             more = weigh(text, graph.types[eq.outs[0]].shape)
             step = join(graph, eq, level, group, more, _limits)
@@ -53,7 +53,7 @@ def plan_steps(graph: Graph, kind_of: Callable[[Graph, Equation], str], updates:
             kind = kind_of(graph, eq)
             at = lowest if kind == "view" else lowest + 1
             if kind in ORDERED:
-                at = max(at, last_guard + (eq.prim is not GUARD))
+                at = max(at, last_guard + (not eq.is_guard))
             if has_effects(eq):
                 last_effect = at = max(at, last_effect + 1)
             if over:
@@ -61,7 +61,7 @@ def plan_steps(graph: Graph, kind_of: Callable[[Graph, Equation], str], updates:
                 at = max([at, *[read[version.get(x, x)] + 1 for x in mine]])
             step = Step(kind, at, number, eq)
             steps.append(step)
-            if eq.prim is GUARD:
+            if eq.is_guard:
                 last_guard = at
         for o in eq.outs:
             level[o] = step.level

@@ -22,7 +22,7 @@ from fad.compile.schedule.fusion import Step, join
 from fad.compile.schedule.numpy_buffers import Plan
 from fad.compile.schedule.sink import compute_where_used
 from fad.compile.targets.numpy_program import NumPyProgram, Writer
-from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type, place_constant
+from fad.core.graph import ARRAY, Equation, Graph, Type, place_constant
 
 # What a kernel may weigh, which bounds the time to compile it and the registers it needs; and the arrays and numbers
 # that it reads and writes: they are arguments, of which a kernel of CUDA may have 4 kB.
@@ -84,7 +84,7 @@ class _Writer(Writer):
                 made = step.members
             else:
                 (eq,) = step.equations
-                if eq.prim is not GUARD:
+                if not eq.is_guard:
                     self.calls[eq.prim.name] += 1
                 found += self.step(step.number, eq, graph, names, plan)
                 made = set(eq.outs)
@@ -124,10 +124,10 @@ def plan_steps(graph: Graph, fuse: bool = True) -> list[Step]:
             step.weight += weight(text)
             group[eq.outs[0]] = step
         else:
-            at = max(lowest + 1, last_guard + (eq.prim is not GUARD))  # no call before a guard that it came after
-            step = Step("guard" if eq.prim is GUARD else "call", at, number, eq)
+            at = max(lowest + 1, last_guard + (not eq.is_guard))  # no call before a guard that it came after
+            step = Step("guard" if eq.is_guard else "call", at, number, eq)
             steps.append(step)
-            last_guard = at if eq.prim is GUARD else last_guard
+            last_guard = at if eq.is_guard else last_guard
         for o in eq.outs:
             level[o] = step.level
     steps = sorted((s for s in steps if s.equations), key=lambda s: (s.level, s.number))
@@ -146,7 +146,7 @@ def _homes(graph: Graph) -> set[int]:
 
 def _template(graph: Graph, eq: Equation, homes: set[int]) -> str | None:
     """Return the template of an operation that a kernel can compute, or None."""
-    if eq.prim is GUARD or len(eq.outs) != 1 or eq.outs[0] not in homes:
+    if eq.is_guard or len(eq.outs) != 1 or eq.outs[0] not in homes:
         return None
     if len(graph.types[eq.outs[0]].shape) > MOST_AXES:
         return None

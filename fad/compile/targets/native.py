@@ -23,7 +23,7 @@ from fad.compile.runtime.failures import EQUATIONS, FILE
 from fad.compile.schedule.donation import find_reused
 from fad.compile.targets.numpy_program import NumPyProgram, Writer
 from fad.core.errstate import calm, is_strict, state
-from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask, has_effects
+from fad.core.graph import ARRAY, NUMBER, Graph, GuardFailed, ask, has_effects
 from fad.core.journal import from_the_start, with_journal
 
 _FEW = 16  # addresses that are written one by one sooner than all at once
@@ -197,7 +197,7 @@ def _failer(program: Program) -> Callable:
             program.watch.raise_again()
         position = program.guards[start + code - 1]
         eq = graph.equations[position]
-        if eq.prim is not GUARD:
+        if not eq.is_guard:
             raise Beyond
         raise GuardFailed(eq, position, ask(program.memory.at[eq.ins[0]][()], eq.params["convert"]))
 

@@ -17,7 +17,7 @@ from fad.compile.passes.loop_bodies import is_control
 from fad.compile.runtime.failures import EQUATIONS, FILE
 from fad.compile.schedule.numpy_buffers import Plan, plan_memory
 from fad.control_flow.loop_layout import Loop
-from fad.core.graph import ARRAY, GUARD, Equation, Graph, GuardFailed, Type, ask, has_effects, same_outcome
+from fad.core.graph import ARRAY, Equation, Graph, GuardFailed, Type, ask, has_effects, same_outcome
 from fad.core.journal import with_journal
 from fad.ops.structural import broadcast_p
 
@@ -140,7 +140,7 @@ class Writer:
             return self.loop(eq, names)
         if eq.prim.archetype == "branch":
             return self.branch(eq, names)
-        if eq.prim is GUARD:
+        if eq.is_guard:
             return [f"check({self.hold((eq, k))}, {names[eq.ins[0]]})"]
         return [self.call(eq, forward_of(eq, graph), names, plan)]
 
@@ -220,7 +220,7 @@ def _copy_shared(graph: Graph) -> set[int]:
     held.update(o for eq in graph.equations if is_control(eq) for o in eq.outs if graph.types[o].kind == ARRAY)
     shared = {*graph.inputs, *held}
     for eq in graph.equations:
-        if eq.prim.view is not None and len(eq.ins) == 1 and graph.types[eq.outs[0]].kind == ARRAY:
+        if eq.is_view and graph.types[eq.outs[0]].kind == ARRAY:
             viewed[eq.outs[0]] = viewed.get(eq.ins[0], eq.ins[0])
             if eq.prim is broadcast_p:
                 shared.add(viewed[eq.outs[0]])

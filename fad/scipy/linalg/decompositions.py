@@ -302,7 +302,7 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
     array([[5., 4.],
            [0., 3.]])
     """
-    names = {"full": "complete", "r": "complete", "economic": "reduced"}
+    names: dict[str, Any] = {"full": "complete", "r": "complete", "economic": "reduced"}
     if mode not in names:
         raise MissingRuleError(f"qr(mode={mode!r}) has no rule for traced matrices; use 'full', 'economic' or 'r'")
     a = inexact(as_array(a))

@@ -161,8 +161,10 @@ def oaconvolve(in1, in2, mode="full", axes=None):
 
 # --- of images ------------------------------------------------------------------------------------------------------
 
-_BOUNDARIES = {"fill": "constant", "pad": "constant", "wrap": "wrap", "circular": "wrap", "symm": "symmetric",
-               "symmetric": "symmetric"}  # fmt: skip
+_BOUNDARIES: dict[str, Any] = {
+    "fill": "constant", "pad": "constant", "wrap": "wrap", "circular": "wrap", "symm": "symmetric",
+    "symmetric": "symmetric",
+}  # fmt: skip
 
 
 def _plane(in1, in2, mode, boundary, fillvalue, correlating):

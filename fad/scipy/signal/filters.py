@@ -207,7 +207,7 @@ def lfilter(b, a, x, axis=-1, zi=None):
     y = _filter_axis(b, a, x, *state)
     if not state:
         return _move(y, -1, axis)
-    return _move(y, -1, axis), _move(_final(b, a, x, *state, y), -1, axis)
+    return _move(y, -1, axis), _move(_final(b, a, x, state[0], y), -1, axis)
 
 
 def _state(zi: Any, x: Any, axis: int, order: int) -> Any:
@@ -282,7 +282,7 @@ def sosfilt(sos, x, axis=-1, zi=None):
         x, b, a = y, sos[k, :3], sos[k, 3:]
         zk = [_move(state[0][k], axis, -1)] if state else []
         y = _filter_axis(b, a, x, *zk)
-        finals += [_move(_final(b, a, x, *zk, y), -1, axis)] if state else []
+        finals += [_move(_final(b, a, x, zk[0], y), -1, axis)] if state else []
     y = _move(y, -1, axis)
     return (y, np.stack(finals)) if state else y
 

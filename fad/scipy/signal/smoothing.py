@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -284,7 +285,7 @@ def _of_length(spectrum: Any, n: int, num: int, real: bool) -> Any:
     return np.concatenate([positive, np.zeros_like(positive, shape=(*positive.shape[:-1], gap)), negative], axis=-1)
 
 
-_BACKGROUND = {"mean": np.mean, "median": np.median, "minimum": np.min, "maximum": np.max}
+_BACKGROUND: dict[str, Callable] = {"mean": np.mean, "median": np.median, "minimum": np.min, "maximum": np.max}
 
 
 @register_function("resample_poly", constants=("window",), samples=lambda s: [

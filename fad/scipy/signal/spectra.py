@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def _segments(x: Any, length: int, step: int) -> Any:
     return x[..., starts[:, None] + np.arange(length)]
 
 
-def _spectra(x: Any, window: Any, plan: tuple, detrend: Any, onesided: bool) -> Any:
+def _spectra(x: Any, window: Any, plan: Sequence, detrend: Any, onesided: bool) -> Any:
     length, overlap, nfft = plan
     rows = _segments(x, length, length - overlap)
     if detrend:

@@ -12,7 +12,7 @@ array([-0.577216,  0.422784])
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import scipy.special as _sc
 
@@ -45,6 +45,9 @@ from fad.scipy.special.gamma import comb, factorial, multigammaln, perm, polygam
 from fad.scipy.special.orthogonal import legendre_p, sph_harm_y
 from fad.scipy.special.reductions import log_softmax, logsumexp, softmax, softplus
 from fad.scipy.special.sources import cite
+
+if TYPE_CHECKING:  # what editors show of the ufuncs below
+    from scipy.special import *  # noqa: F403
 
 # The ufuncs, under SciPy's names: whatever a module has answered for.
 _OPERATIONS = {

@@ -40,7 +40,10 @@ wofz_p = special(
 )
 
 
-def _split(x: Any, sigma: Any, gamma: Any) -> tuple:
+_Operands = tuple[Any, Any, Any]
+
+
+def _split(x: Any, sigma: Any, gamma: Any) -> tuple[Any, _Operands, _Operands]:
     """Return where sigma is narrow, so that the series in sigma / (x + i gamma) holds; operands there, and elsewhere.
 
     The series of the profile is the real part of ``i q / pi * sum (2k - 1)!! (sigma q)^2k`` with q = 1 / (x + i gamma).

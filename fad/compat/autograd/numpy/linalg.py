@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as _np
 
@@ -10,7 +10,7 @@ import fad.numpy as _fnp
 from fad.core.tracer import Tracer as _Tracer
 
 
-def eigh(a: Any, UPLO: str = "L") -> Any:
+def eigh(a: Any, UPLO: Literal["L", "U", "l", "u"] = "L") -> Any:
     """Return eigenvalues and eigenvectors as a function of one triangle: the other one's derivative is zero.
 
     :func:`fad.numpy.linalg.eigh` differentiates among Hermitian matrices, so that both triangles have half of it each.

@@ -15,7 +15,7 @@ from fad.compile.codegen.llvm.module import SCALAR, Module
 from fad.compile.ir.expressions import template
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import BOOL, BYTES, LLVM_TYPE
-from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
+from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH, ON_STACKS
 from fad.compile.legalize.scalarize import Expanded, expand_body
 from fad.compile.machine.stack_memory import REALLOC
 from fad.compile.schedule.steps import node_facts
@@ -39,7 +39,7 @@ def fits(loop: Loop) -> Expanded | None:
 
 
 def _stacks(graph: Graph) -> list[Equation]:
-    return [eq for eq in graph.equations if eq.prim in (NATIVE_PUSH, NATIVE_POP)]
+    return [eq for eq in graph.equations if eq.prim in ON_STACKS]
 
 
 def pushes(body: Expanded) -> bool:
@@ -87,7 +87,7 @@ class _Writer:
         """Return the instructions of a step, and name its values."""
         e = self.e
         for eq in graph.equations:
-            if eq.prim in (NATIVE_PUSH, NATIVE_POP):
+            if eq.prim in ON_STACKS:
                 self.on_a_stack(eq, graph, named)
                 continue
             text = template(graph, eq, graph.constants)

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fad.compile.ir.builder import Builder
 from fad.compile.ir.lowered_ops import WRITE_PIECES
 from fad.compile.passes.constants import as_uniform
 from fad.control_flow.loop_layout import Loop
 from fad.core.cotangent import is_basic
 from fad.core.graph import Equation, Graph
-from fad.core.rewriter import Rewriting, rename
+from fad.core.rewriter import rename
 from fad.ops.elementwise import add, logical_and, logical_not
 from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
 from fad.ops.selection import where_p
@@ -37,7 +38,7 @@ def sums_of(graph: Graph, begun: frozenset) -> frozenset:
     """Return the values of a body that are sums: those begun before it, and what they are after additions."""
     found = set(begun)
     for eq in graph.equations if begun else ():
-        terms = eq.ins if eq.prim is add else eq.ins[:1] if eq.prim is index_add_p else ()
+        terms = eq.ins if eq.prim is add else eq.ins[:1] if eq.prim.adds else ()
         if not found.isdisjoint(terms):
             found.add(eq.outs[0])
         elif eq.prim.archetype == "loop":
@@ -66,7 +67,7 @@ def _in_place(graph: Graph, sums: frozenset) -> Graph:
 def _without_zeros(graph: Graph) -> Graph:
     made = {o: eq for eq in graph.equations for o in eq.outs}
     uses = _uses(graph)
-    work = Rewriting(graph)
+    work = Builder(graph)
     for eq in graph.equations:
         pair = _find_scatter(graph, eq, made, uses)
         if pair is None:
@@ -74,14 +75,12 @@ def _without_zeros(graph: Graph) -> Graph:
             continue
         x, pieces = pair
         (o,) = eq.outs
-        if pieces.prim is index_add_p:
+        if pieces.prim.adds:
             work.equations.append(Equation(pieces.prim, (x, *pieces.ins[1:]), pieces.params, (o,), eq.place))
             continue
-        for n, (piece, index) in enumerate(zip(pieces.ins, pieces.params["indices"], strict=True)):
-            index = index if type(index) is tuple else (index,)
-            end = o if n == len(pieces.ins) - 1 else work.add_value(graph.types[o])
-            work.equations.append(Equation(index_add_p, (x, piece), {"template": index}, (end,)))
-            x = end
+        for piece, index in zip(pieces.ins, pieces.params["indices"], strict=True):
+            x = work.index_add(x, piece, index if type(index) is tuple else (index,))
+        work.define(o, x)
     used = {*graph.outputs, *(i for eq in work.equations for i in eq.ins)}
     work.equations = [eq for eq in work.equations if not _adds_to_zeros(graph, eq) or eq.outs[0] in used]
     return work.finish()
@@ -96,7 +95,7 @@ def _find_scatter(graph: Graph, eq: Equation, made: dict[int, Equation], uses: C
         pieces = made.get(v)
         if pieces is None or not _adds_to_zeros(graph, pieces) or x == v or not types[x] == types[v] == types[o]:
             continue
-        if pieces.prim is index_add_p:
+        if pieces.prim.adds:
             if uses[v] == 1 and _is_link(graph, pieces):
                 return x, pieces
         elif not (uses[v] > 1 and len(pieces.ins) > 1) and all(map(is_basic, pieces.params["indices"])):
@@ -106,7 +105,7 @@ def _find_scatter(graph: Graph, eq: Equation, made: dict[int, Equation], uses: C
 
 def _adds_to_zeros(graph: Graph, eq: Equation) -> bool:
     """Return whether an operation gives an array that is zero but for some places."""
-    if eq.prim is not index_add_p:
+    if not eq.prim.adds:
         return eq.prim is scatter_p
     c = graph.constants.get(eq.ins[0])
     number = None if c is None else as_uniform(np.asarray(c))
@@ -168,14 +167,14 @@ def _chains(graph: Graph) -> dict[int, list[Equation]]:
 
 
 def _is_link(graph: Graph, eq: Equation) -> bool:
-    if eq.prim not in (index_add_p, index_set_p):
+    if not eq.prim.updates:
         return False
     x, o, template = graph.types[eq.ins[0]], graph.types[eq.outs[0]], eq.params["template"]
     known = is_basic(tuple([0 if type(p) is str else p for p in template])) and None not in template
     return x == o and x.size > 0 and known and not any(graph.types[i].shape for i in eq.ins[2:])
 
 
-class _Rewriter(Rewriting):
+class _Rewriter(Builder):
     def __init__(self, graph: Graph):
         super().__init__(graph)
         self.made = {o: eq for eq in graph.equations for o in eq.outs}
@@ -186,7 +185,7 @@ class _Rewriter(Rewriting):
         first, last = chain[0].ins[0], chain[-1].outs[0]
         writes: list[_Write] = []
         for eq in chain:
-            self.extend(writes, _Write(eq.prim is index_add_p, eq.params["template"], eq.ins[1], eq.ins[2:]))
+            self.extend(writes, _Write(eq.prim.adds, eq.params["template"], eq.ins[1], eq.ins[2:]))
         if writes and not writes[0].adds and self.is_there(writes[0], first):
             del writes[0]
         version = self.alias.get(first, first)
@@ -220,15 +219,14 @@ class _Rewriter(Rewriting):
             writes.append(new)  # a slice between them may overwrite some of the place
         else:
             old = writes[same]
-            piece = new.piece if self.is_zero(old.piece) else self.sum(old.piece, new.piece)
+            piece = new.piece if self.is_zero(old.piece) else self.sum_of(old.piece, new.piece)
             writes[same] = old._replace(piece=piece)
 
-    def sum(self, x: int, y: int) -> int:
+    def sum_of(self, x: int, y: int) -> int:
         parts = self.part(x), self.part(y)
         if parts[0] and parts[1] and parts[0][:2] == parts[1][:2] and parts[0][2] != parts[1][2]:
             return parts[0][0]  # what a mask chooses and what it leaves are the whole
-        t = self.types[x]
-        return self.new(add, (self.alias.get(x, x), self.alias.get(y, y)), {}, t.shape, t.dtype)
+        return self.add(self.alias.get(x, x), self.alias.get(y, y))
 
     def part(self, i: int) -> tuple[int, int, bool] | None:
         """Return the array of which a mask chooses the elements of another, zero elsewhere; the mask, and if it is."""

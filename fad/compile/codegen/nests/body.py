@@ -33,7 +33,6 @@ from fad.compile.ir.types import BYTES, I64, INTEGERS, LLVM_TYPE
 from fad.compile.passes.constants import as_uniform
 from fad.compile.schedule.inplace_updates import schedule_updates
 from fad.core.graph import Equation, Graph
-from fad.ops.indexing import index_add_p, index_set_p
 from fad.ops.selection import where_p
 
 MOST_MEMORY = 1 << 26  # bytes of all arrays of a nest that are neither given nor results
@@ -126,7 +125,7 @@ class Order:
             self.last[i] = len(self.graph.equations)
         self.uses.update(self.graph.outputs)
         for eq in reversed(self.graph.equations):
-            if eq.prim.view is not None and len(eq.ins) == 1:
+            if eq.is_view:
                 self.uses[eq.ins[0]] += self.uses[eq.outs[0]]
             else:
                 self.uses.update(eq.ins)
@@ -269,7 +268,7 @@ class Body:
 
     def _seen_by(self, eq: Equation) -> tuple:
         """Return the operands that the operation itself looks after: the values of an update."""
-        values = eq.ins[:2] if eq.prim is where_p else eq.ins[1:2] if eq.prim in (index_set_p, index_add_p) else ()
+        values = eq.ins[:2] if eq.prim is where_p else eq.ins[1:2] if eq.prim.updates else ()
         return tuple([v for v in values if self.order.last.get(v, -1) <= self.position])
 
     def owns(self, x: int, o: int) -> bool:

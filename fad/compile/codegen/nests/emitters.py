@@ -43,7 +43,7 @@ from fad.core.primitive import Primitive
 from fad.ops.complexes import absolute
 from fad.ops.contraction import matmul
 from fad.ops.elementwise import add, maximum, minimum, multiply, negative, subtract
-from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
+from fad.ops.indexing import getitem_p, scatter_p
 from fad.ops.selection import where_p
 from fad.ops.structural import broadcast_p, concatenate_p, reshape_p, transpose_p
 
@@ -57,7 +57,7 @@ def emit_operation(body: Body, eq: Equation) -> None:
     """Write an operation that is neither a loop nor a branch."""
     if len(eq.outs) != 1:
         raise TooMuch(f"{eq.prim.name} has no loop of its own")
-    rule = _RULES.get(eq.prim)
+    rule = _update if eq.prim.updates else _RULES.get(eq.prim)
     if rule is not None:
         rule(body, eq)
         return
@@ -230,7 +230,7 @@ def _update(body: Body, eq: Equation) -> None:
     if reads_elsewhere(value, target):
         value = body.stored(value) if isinstance(value, Computed) else body.copied(value)
     value = broadcast_to(body.w, _trim_axes(body.w, value, shape), shape)
-    adding = eq.prim is index_add_p
+    adding = eq.prim.adds
     if body.type(o) == BOOL and adding:
         raise TooMuch("booleans are added")
     put(body.w, value, target, _adder(body.w, target.t) if adding else None)
@@ -444,7 +444,7 @@ def _check(body: Body, eq: Equation) -> None:
 
 
 _RULES: dict[Primitive, Callable[[Body, Equation], None]] = {
-    getitem_p: _take, index_set_p: _update, index_add_p: _update, WRITE_PIECES: _write_pieces,
+    getitem_p: _take, WRITE_PIECES: _write_pieces,
     reshape_p: _reshape, transpose_p: _permute, broadcast_p: _broadcast, concatenate_p: _join, scatter_p: _scatter,
     matmul: _product, CHECK: _check,
     **dict.fromkeys(REDUCTIONS, _reduction),

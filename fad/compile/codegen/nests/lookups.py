@@ -22,7 +22,6 @@ from fad.compile.codegen.nests.values import (
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.types import BOOL, I64, INTEGERS
 from fad.core.graph import Equation
-from fad.ops.indexing import index_add_p
 
 _MOST = 1 << 18  # elements of one operation
 
@@ -98,7 +97,7 @@ def take_many(body: Body, eq: Equation, lookup: Lookup) -> None:
 def update_many(body: Body, eq: Equation, lookup: Lookup) -> None:
     """Write or add elements at many places, one after the other."""
     (x, v, _), (o,), w = eq.ins, eq.outs, body.w
-    adds, t = eq.prim is index_add_p, body.type(o)
+    adds, t = eq.prim.adds, body.type(o)
     gathered = placed_by_ramp(w, body.values[x], body.values[v], lookup.places) if adds else None
     if gathered is not None:
         body.give(o, gathered)
