@@ -68,7 +68,8 @@ def _within(limit: int, steps: int, state: int, kept: int, fixed: int, beside: i
     raise MemoryLimitError(
         f"the backward pass of a loop of {steps} steps, whose state takes {state} bytes, needs at least {least} bytes "
         f"of memory, but the limit is {limit}: raise it, fad.config.use(memory_limit={least}), or make the state "
-        "smaller"
+        "smaller",
+        least,
     )
 
 

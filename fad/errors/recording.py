@@ -19,6 +19,10 @@ class MemoryLimitError(FadError, MemoryError):
             fad.jit(fad.grad(lambda x: fad.fori_loop(0, 1000, step, x).sum()))(np.ones(10**6))
     """
 
+    def __init__(self, message: str = "", least: int = 0):
+        super().__init__(message)
+        self.least = least  # bytes
+
 
 class LoopFallbackWarning(UserWarning):
     """An operation has no batching rule, so ``vmap`` ran it in a loop over the batch; or ``jit`` unrolls a long loop.

@@ -35,11 +35,11 @@ def _loops_around(frame: types.FrameType, line: int) -> list[ast.For | ast.While
     """Return the loops of a frame's function in whose bodies a line stands, the outermost first."""
     code = frame.f_code
     try:
-        scope: ast.AST | None = ast.parse("".join(linecache.getlines(code.co_filename)))
+        file = ast.parse("".join(linecache.getlines(code.co_filename)))
     except (SyntaxError, ValueError):
         return []
-    if code.co_name != "<module>":
-        scope = next((node for node in ast.walk(scope) if _is_of(node, code)), None)
+    scopes = (node for node in ast.walk(file) if _is_of(node, code))
+    scope = file if code.co_name == "<module>" else next(scopes, None)
     loops = [node for node in _inside(scope) if isinstance(node, (ast.For, ast.While))] if scope else []
     return [loop for loop in loops if loop.body[0].lineno <= line <= (loop.body[-1].end_lineno or 0)]
 

@@ -11,12 +11,13 @@ import numpy as np
 from fad import tree
 from fad.backends import DEVICE_ARRAYS
 from fad.capture.runtime import reporting
+from fad.config import bytes_of, memory_limit, use
 from fad.core import effects
 from fad.core.graph import GuardFailed
 from fad.core.journal import rewind, run_instead, with_journal
 from fad.core.memory import copy_layout, snapshot
 from fad.core.tracer import Tracer
-from fad.errors import PathLimitWarning
+from fad.errors import MemoryLimitError, PathLimitWarning
 from fad.jitting.impurity import Hidden
 from fad.jitting.programs import (
     MAX_PATHS,
@@ -141,20 +142,23 @@ class JittedCall:
             return self.eager()
         if closes_over_tracer(jitted.fun):
             return self.eager()
-        outer = OuterState([self.fun, *(x for x, t in zip(self.leaves, self.traced, strict=True) if not t)], arrays)
+        outer = self.look_outside(arrays)
         hidden = None if jitted._warned_random else Hidden(jitted.fun, outer.found)
         before = outside(jitted.fun, outer.found)
         try:
             with effects.compiling(), reporting() as loops:
                 recording = self.make_recording(outer, before)
+            path = Path(recording, self.xs, self.donated, loops.values())
+            path.check_memory()
+        except MemoryLimitError as error:
+            before.undo()
+            raise self.find_least(error, arrays) from None
         except (OuterTracer, Refused) as why:
             if isinstance(why, Refused) and not why.trace.dead:  # of a recording around this one
                 raise
             before.undo()
             rewind()
             return again(why.error, self.eager) if isinstance(why, Refused) else self.eager()
-        path = Path(recording, self.xs, self.donated, loops.values())
-        path.check_memory()
         if path.is_part():
             rewind()
             return self.eager()
@@ -185,6 +189,38 @@ class JittedCall:
                 signature.paths.insert(0, path)
         self.path = path
         return recording.result
+
+    def find_least(self, error: MemoryLimitError, arrays: Any) -> MemoryLimitError:
+        """Return the error with the least limit that would do: one loop's error knows nothing of those around it."""
+        limit, least = memory_limit.get(), error.least
+        assert limit is not None
+        while True:
+            rewind()
+            outer = self.look_outside(arrays)
+            before = outside(self.jitted.fun, outer.found)
+            try:
+                with use(memory_limit=least), effects.compiling(), reporting():
+                    Path(self.make_recording(outer, before), self.xs, self.donated, ()).check_memory()
+                break
+            except MemoryLimitError as more:
+                if more.least <= least:
+                    break
+                least = more.least
+            except Exception:  # it has none to do with memory
+                break
+            finally:
+                before.undo()
+        if least == error.least:
+            return error
+        return MemoryLimitError(
+            f"the loops of a program need at least {least} bytes of memory together, but the limit is "
+            f"{bytes_of(limit)}: raise it, fad.config.use(memory_limit={least}), or make their states smaller",
+            least,
+        )
+
+    def look_outside(self, arrays: Any) -> OuterState:
+        """Return what the function reads besides its arguments."""
+        return OuterState([self.fun, *(x for x, t in zip(self.leaves, self.traced, strict=True) if not t)], arrays)
 
     def evict(self, key: Any) -> None:
         jitted = self.jitted

@@ -126,7 +126,8 @@ class Path:
         if limit is not None and (peak := peak_bytes(optimise(self.graph))) > bytes_of(limit):
             raise MemoryLimitError(
                 f"a program is expected to take {peak} bytes of memory beside its arguments, and the limit is "
-                f"{bytes_of(limit)}: raise it, fad.config.use(memory_limit={peak}), or work on smaller arrays"
+                f"{bytes_of(limit)}: raise it, fad.config.use(memory_limit={peak}), or work on smaller arrays",
+                peak,
             )
 
     def _memory_described(self) -> Iterator[str]:

@@ -155,6 +155,46 @@ def test_a_limit_that_cannot_be_met_says_the_least_that_would_do():
     np.testing.assert_allclose(got, fad.grad(long_loop)(X), rtol=1e-10)
 
 
+def nest(x):
+    for _ in range(60):
+        for _ in range(20):
+            x = np.sin(0.7 * x) + 0.1 * x
+        x = np.cos(x)
+    return np.sum(x)
+
+
+def sequence(x):
+    for _ in range(600):
+        x = np.sin(0.7 * x) + 0.1 * x
+    y = np.outer(x[:60], x[:60])
+    for _ in range(300):
+        y = np.sin(y)
+    return np.sum(y)
+
+
+@pytest.mark.parametrize("f", [nest, sequence])
+def test_the_least_limit_is_that_of_all_loops_together(f):
+    with config.use(memory_limit="5kB"), pytest.raises(MemoryLimitError, match="limit is 5000") as found:
+        fad.jit(fad.grad(f))(X)
+    least = found.value.least
+    assert f"memory_limit={least})" in str(found.value)
+    with config.use(memory_limit=least):
+        got = fad.jit(fad.grad(f))(X)
+    np.testing.assert_allclose(got, fad.grad(f)(X), rtol=1e-9)
+
+
+def test_arrays_that_a_limited_program_writes_are_as_they_were():
+    count = np.zeros(1)
+
+    def f(x):
+        count[0] += 1.0
+        return nest(x)
+
+    with config.use(memory_limit="5kB"), pytest.raises(MemoryLimitError):
+        fad.jit(fad.grad(f))(X)
+    assert count[0] == 0.0
+
+
 def test_a_program_that_is_large_without_its_loops_is_an_error_too():
     f = lambda x: np.sum(long_loop(x, 100) * np.sin(np.outer(x, x)))
     with config.use(memory_limit="2MB"), pytest.raises(MemoryLimitError, match="beside its arguments"):
