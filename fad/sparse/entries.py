@@ -186,7 +186,8 @@ def _find_unexplained(plan: Plan, data: Any, seen: Any, rounding: float) -> str:
         rows, columns = plan.places if plan.forward else plan.places[::-1]
         terms, zero = data * like(data, plan.drawn.astype(data.dtype)[columns]), np.zeros_like(seen)
         product, size = at(zero)[rows].add(terms), at(zero)[rows].add(np.abs(terms))
-    far = _are_far(product, seen, size, np.max(size, initial=0), close)
+    largest = np.max(size) if size.size else 0.0  # CuPy has no initial=
+    far = _are_far(product, seen, size, largest, close)
     if not np.any(far):
         return ""
     return f"lacks places in {'row' if plan.forward else 'column'} {int(np.argmax(stop_gradient(far)))}"

@@ -134,7 +134,7 @@ def test_a_missing_rule_names_the_nearest_function_that_has_one():
 # Python's own machinery, and protocols that a traced array must not answer (they would hand out bare numbers).
 DUNDERS = {
     "__array_finalize__", "__array_interface__", "__array_priority__", "__array_struct__", "__array_wrap__",
-    "__buffer__", "__class_getitem__", "__contains__", "__getstate__", "__setstate__",
+    "__buffer__", "__class_getitem__", "__getstate__", "__setstate__",
 }  # fmt: skip
 
 
