@@ -21,10 +21,10 @@ from fad.control_flow import cond as branches_
 from fad.control_flow import record_loop
 from fad.control_flow.run_scan import check_choice, may_write, next_state, own_state, run_scan, stack_results
 from fad.control_flow.subgraph import is_weak
-from fad.core.memory import finding_writes, is_outside
 from fad.core.spec import ShapeDtypeStruct
 from fad.core.tracer import Trace, Tracer, youngest
 from fad.core.values import same_structure
+from fad.core.views import finding_writes, is_outside
 from fad.errors import DtypeMismatchError, ShapeMismatchError
 from fad.transforms.eval_shape import eval_shape
 from fad.transforms.vmap import BatchTrace, vmap

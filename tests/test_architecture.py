@@ -21,13 +21,13 @@ ROOT = Path(fad.__file__).parent
 # An entry that ends in a dot is a folder and stands for all its files, among which only cycles are forbidden.
 LAYERS = [
     [
-        "typing", "config", "introspect", "introspect.frames", "introspect.loops", "introspect.places",
+        "typing", "config", "introspect", "introspect.frames", "introspect.loops", "introspect.outer_values",
         "introspect.reachable", "errors.", "tree.",
     ],
     ["viz."],
     ["backends."],
     [
-        "core", "core.spec", "core.conversions", "core.memory", "core.weak", "core.numpy_dispatch", "core.lengths",
+        "core", "core.spec", "core.conversions", "core.views", "core.weak", "core.numpy_dispatch", "core.lengths",
         "core.tracer", "core.values", "core.buffers", "core.outside", "core.options", "core.samples",
         "core.docstring_sections", "core.docstrings", "core.primitive", "core.transformed", "core.errstate",
         "core.liveness", "core.graph", "core.rewriter", "core.journal", "core.callees", "core.makers",
@@ -55,14 +55,14 @@ LAYERS = [
     ],
     ["staging", "staging.may_raise", "staging.outer_state", "staging.live_constants", "staging.record"],
     [
-        "control_flow", "control_flow.loop_layout", "control_flow.places", "control_flow.subgraph",
+        "control_flow", "control_flow.loop_layout", "control_flow.axis_positions", "control_flow.subgraph",
         "control_flow.intervals",
         "control_flow.slice_bounds", "control_flow.compose_views", "control_flow.traced_length",
         "control_flow.padded", "control_flow.padded_functions", "control_flow.traced_masks",
         "control_flow.traced_slices", "control_flow.counters", "control_flow.final_reads",
         "control_flow.split_pullback", "control_flow.interpreter",
         "control_flow.dependence",
-        "control_flow.stack", "control_flow.chunks",
+        "control_flow.stack", "control_flow.checkpoints",
         "control_flow.pullback", "control_flow.scan", "control_flow.untouched_rows",
         "control_flow.independent_steps", "control_flow.record_loop", "control_flow.cond",
         "control_flow.run_scan",

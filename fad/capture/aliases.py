@@ -13,8 +13,8 @@ from typing import Any
 from fad import tree
 from fad.capture.context import current
 from fad.capture.state import is_handle
-from fad.core.memory import note_alias, root_of
 from fad.core.tracer import Tracer
+from fad.core.views import note_alias, root_of
 from fad.staging.record import recorder
 
 RETURNED = "what it returns"

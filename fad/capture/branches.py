@@ -39,8 +39,8 @@ from fad.capture.values import to_boolean
 from fad.control_flow.cond import join_branches
 from fad.control_flow.subgraph import example, record_body
 from fad.core import effects
-from fad.core.memory import finding_writes, root_of, snapshot
 from fad.core.tracer import Tracer
+from fad.core.views import finding_writes, root_of, snapshot
 from fad.staging.may_raise import may_refuse
 from fad.staging.record import recorder, recording_by
 

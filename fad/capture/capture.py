@@ -21,8 +21,8 @@ from fad.control_flow.intervals import assume
 from fad.control_flow.loop_layout import Operands, Outputs
 from fad.control_flow.subgraph import BodyTrace, Unrecordable, example
 from fad.core import effects
-from fad.core.memory import finding_writes
 from fad.core.tracer import Trace, Tracer
+from fad.core.views import finding_writes
 from fad.staging.record import recording_by
 
 _TRIALS = 6

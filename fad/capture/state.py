@@ -18,8 +18,8 @@ import numpy as np
 from fad import tree
 from fad.capture.context import current, refuse
 from fad.core.buffers import PLAIN, buffer
-from fad.core.memory import RUNS, Memory, is_array, is_outside, layout, replace_root, root_of, snapshot
 from fad.core.tracer import Tracer, tracer, up_to_date
+from fad.core.views import RUNS, Memory, is_array, is_outside, layout, replace_root, root_of, snapshot
 from fad.introspect.reachable import Walk
 from fad.staging.record import is_traceable
 

@@ -28,8 +28,8 @@ from fad.capture.state import (
     standing_for,
 )
 from fad.control_flow.subgraph import BodyTrace
-from fad.core.memory import root_of, snapshot
 from fad.core.tracer import Tracer
+from fad.core.views import root_of, snapshot
 from fad.staging.record import recorder
 
 

@@ -12,8 +12,8 @@ from fad.control_flow.padded import PaddedArray
 from fad.control_flow.subgraph import to_number_p
 from fad.control_flow.traced_masks import SelectedElements
 from fad.core.buffers import buffer
-from fad.core.memory import Memory
 from fad.core.tracer import Tracer, bind
+from fad.core.views import Memory
 
 _UPDATES = {
     "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv, "Pow": operator.ipow,

@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from fad.control_flow.axis_positions import places
 from fad.control_flow.intervals import form_of
-from fad.control_flow.places import places
 from fad.control_flow.slice_bounds import (
     Axis,
     at_least,

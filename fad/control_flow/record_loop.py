@@ -35,10 +35,10 @@ from fad.control_flow.subgraph import (
 )
 from fad.control_flow.untouched_rows import read_from_the_start
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type, hashable, place_constant, type_of
-from fad.core.memory import finding_writes
 from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
 from fad.core.tracer import Trace, Tracer, bind
+from fad.core.views import finding_writes
 from fad.errors import LoopFallbackWarning
 from fad.ops.indexing import getitem_p
 from fad.staging.may_raise import find_unread_in_body, find_unread_raising

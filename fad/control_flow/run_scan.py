@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.control_flow.chunks import KEPT, SHORT
+from fad.control_flow.checkpoints import KEPT, SHORT
 from fad.core.buffers import borrow
-from fad.core.memory import copy_layout, snapshot
 from fad.core.overlay import spaces_of
 from fad.core.tracer import Tracer
+from fad.core.views import copy_layout, snapshot
 from fad.transforms.checkpoint import checkpoint as _checkpoint
 from fad.transforms.tape_hooks import saved_at_most, saved_bytes
 from fad.transforms.vjp import VJPTrace

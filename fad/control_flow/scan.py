@@ -24,7 +24,7 @@ import numpy as np
 
 from fad.backends import like
 from fad.config import memory_limit
-from fad.control_flow.chunks import chunk_sizes, run_in_chunks
+from fad.control_flow.checkpoints import chunk_sizes, run_in_chunks
 from fad.control_flow.dependence import find_active
 from fad.control_flow.interpreter import example_step, first_step, run, step_by_step
 from fad.control_flow.loop_layout import (
@@ -43,9 +43,9 @@ from fad.control_flow.split_pullback import accumulate_outputs, halves, record_p
 from fad.control_flow.subgraph import Unrecordable, example, record_flat
 from fad.core.cotangent import densify
 from fad.core.graph import type_of
-from fad.core.memory import unwrap
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
+from fad.core.views import unwrap
 from fad.transforms.check import as_value, kind_of, split_as_kept, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace

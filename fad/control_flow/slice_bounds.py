@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from fad.control_flow.axis_positions import places
 from fad.control_flow.intervals import form_of
-from fad.control_flow.places import places
 from fad.control_flow.subgraph import BodyTrace, Unrecordable
 from fad.core.tracer import Tracer
 

@@ -15,16 +15,16 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_numpy_array, is_on_device, made_like
-from fad.control_flow.places import is_places
+from fad.control_flow.axis_positions import is_places
 from fad.core import effects
 from fad.core.buffers import PLAIN, PlainTrace
 from fad.core.graph import Equation, Graph
 from fad.core.limits import LimitTrace
-from fad.core.memory import finding_writes, root_of, snapshot, unwrap
 from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting, rename
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date
 from fad.core.values import traces_of
+from fad.core.views import finding_writes, root_of, snapshot, unwrap
 from fad.core.weak import number
 from fad.introspect.frames import user_line
 from fad.staging.may_raise import stand_in

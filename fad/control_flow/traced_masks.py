@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fad.control_flow.places import places
+from fad.control_flow.axis_positions import places
 from fad.control_flow.slice_bounds import refuse
 from fad.control_flow.traced_length import ArrayOfTracedLength
 from fad.core.graph import Equation

@@ -12,11 +12,11 @@ import numpy as np
 
 from fad.control_flow import padded_functions as _functions  # noqa: F401  fills the table of functions
 from fad.control_flow import traced_masks
+from fad.control_flow.axis_positions import places
 from fad.control_flow.padded import PaddedArray, bring_parts, fresh, reverse
-from fad.control_flow.places import places
 from fad.control_flow.slice_bounds import Axis, at_least, bounds, by_axis, fixed_integer, is_index, refuse
-from fad.core.memory import version_of
 from fad.core.tracer import Tracer
+from fad.core.views import version_of
 from fad.ops.index_layout import ARRAY, index_layout
 from fad.ops.indexing import getitem_p, index_set_p, split_index
 from fad.ops.traced_index import SLICERS, TracedIndex

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.memory import (
+from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
+from fad.core.views import (
     RUNS,
     Memory,
     ViewRule,
@@ -26,7 +27,6 @@ from fad.core.memory import (
     unwrap,
     version_of,
 )
-from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
 from fad.errors import ItemAssignmentError, TracerConversionError
 from fad.introspect.frames import step
 

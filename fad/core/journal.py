@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.graph import GuardFailed
-from fad.core.memory import RUNS
+from fad.core.views import RUNS
 
 
 class _Journal(threading.local):

@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 
 from fad.backends import backend_of
-from fad.core.memory import unwrap
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, any_of, bind, outcome, tracer
 from fad.core.values import class_of_element
+from fad.core.views import unwrap
 from fad.errors import GaugeDependenceWarning
 
 # The points of the line, and those of the line with the other choice.

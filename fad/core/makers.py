@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from fad.core.buffers import buffer
-from fad.core.memory import RUNS, Memory, is_array, is_writeable, snapshot
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer
+from fad.core.views import RUNS, Memory, is_array, is_writeable, snapshot
 
 MAKERS = (
     "zeros", "empty", "ones", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri", "diag",

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from fad.core.conversions import is_wider, same_size, written_into
-from fad.core.memory import RUNS, is_array, layout
 from fad.core.tracer import Tracer
+from fad.core.views import RUNS, is_array, layout
 from fad.errors import MissingRuleError, TracerConversionError
 
 _NUMBERS = (int, float, complex)

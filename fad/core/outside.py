@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from fad.core.buffers import buffer
-from fad.core.memory import Memory, is_writeable
 from fad.core.tracer import Tracer
+from fad.core.views import Memory, is_writeable
 from fad.introspect.reachable import Walk
 
 _MOST = 400  # things that are looked at, from the function on

@@ -33,11 +33,11 @@ from fad.core.callees import (
 )
 from fad.core.journal import JOURNAL, forget
 from fad.core.makers import MAKERS, converter, maker, of_lists, wrap_made
-from fad.core.memory import RUNS
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.outside import MANY, copies, lend, restore, take_back
 from fad.core.random_sources import own_generator, random_module
 from fad.core.transformed import LinearMap, Transformed, Wrapping
+from fad.core.views import RUNS
 from fad.errors import BatchedValueError, ItemAssignmentError, TracerConversionError
 from fad.introspect.frames import is_machinery
 

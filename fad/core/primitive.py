@@ -16,10 +16,10 @@ from fad.backends import AVOIDED, backend_of
 from fad.backends.counterparts import explain
 from fad.core.docstring_sections import PageOfInstance, document
 from fad.core.docstrings import SignatureOfInstance, page
-from fad.core.memory import ViewRule
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context
 from fad.core.options import traced_ufunc_options, with_out
 from fad.core.tracer import Tracer, bind
+from fad.core.views import ViewRule
 from fad.core.weak import NUMPY_SCALARS, WEAK, on_number, on_numbers
 
 # name -> Primitive or Composite: what the contract tests, and what the coverage table shows.

@@ -23,8 +23,8 @@ from fad.backends import host
 from fad.backends.counterparts import explain
 from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
 from fad.core.lengths import Length
-from fad.core.memory import RUNS, is_array, link, refresh, replace_root, snapshot, unwrap
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
+from fad.core.views import RUNS, is_array, link, refresh, replace_root, snapshot, unwrap
 from fad.core.weak import ENTRIES, WEAK, is_weak, number
 from fad.errors import (
     FadError,
@@ -47,7 +47,7 @@ class Tracer:
     value: Any
     owner: Trace
     info: Any
-    memory: Any  # what it is a view of, and how often it was written: `fad.core.memory`
+    memory: Any  # what it is a view of, and how often it was written: `fad.core.views`
 
     if TYPE_CHECKING:  # the operation modules install ndarray's methods, attributes and operators
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.memory import RUNS
 from fad.core.tracer import Tracer, up_to_date
 from fad.core.values import traces_of
+from fad.core.views import RUNS
 from fad.distributed import primitives as p
 from fad.distributed.communicator import Communicator
 from fad.distributed.ranks import RankTrace, active, batches_of_tangents, tie

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.journal import JOURNAL
-from fad.core.memory import RUNS
+from fad.core.views import RUNS
 from fad.distributed import primitives as p
 from fad.distributed.collective_calls import (
     add_methods,

@@ -23,8 +23,8 @@ import numpy as np
 
 from fad.core.graph import EFFECT
 from fad.core.journal import JOURNAL, once
-from fad.core.memory import RUNS
 from fad.core.primitive import Primitive
+from fad.core.views import RUNS
 from fad.distributed.errors import RankTypeError
 from fad.distributed.ties import sweep_like, trace_like
 from fad.errors import BatchedValueError

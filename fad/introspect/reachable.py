@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fad.introspect.places import MANY, Place, as_bytes, contents, entry, has_any, look_up, sample, size
+from fad.introspect.outer_values import MANY, Place, as_bytes, contents, entry, has_any, look_up, sample, size
 
 MOST = 100  # objects that are looked at, from the function on
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)

@@ -15,8 +15,8 @@ from fad.config import bytes_of, memory_limit, use
 from fad.core import effects
 from fad.core.graph import GuardFailed
 from fad.core.journal import rewind, run_instead, with_journal
-from fad.core.memory import copy_layout, snapshot
 from fad.core.tracer import Tracer
+from fad.core.views import copy_layout, snapshot
 from fad.errors import MemoryLimitError, PathLimitWarning
 from fad.jitting.impurity import Hidden
 from fad.jitting.programs import (

@@ -8,10 +8,10 @@ import numpy as np
 
 from fad.backends import backend_of, behind
 from fad.core.archetypes import cast, elementwise, fit
-from fad.core.memory import unwrap
 from fad.core.primitive import Primitive, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
+from fad.core.views import unwrap
 from fad.nn.labels import check_labels, checked_labels_p, spoilt
 
 relu = elementwise(

@@ -19,9 +19,9 @@ import numpy as np
 from fad import tree
 from fad.backends import behind, device_put, is_numpy_scalar
 from fad.core import effects
-from fad.core.memory import is_writeable
 from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
+from fad.core.views import is_writeable
 from fad.errors import FadError, ImpureFunctionError
 from fad.nn.structure import CONTAINERS, RESERVED, flatten_module, is_array, unflatten_module
 from fad.nn.summary import table

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.memory import layout
 from fad.core.transformed import transformed
+from fad.core.views import layout
 from fad.ops.creation import copy
 from fad.ops.memory_order import axes_in_memory, lay_out_axes
 from fad.ops.structural import as_array, broadcast_to, reshape

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.memory import RUNS, follow, layout, path_of, root_of, unwrap
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.tracer import Tracer
+from fad.core.views import RUNS, follow, layout, path_of, root_of, unwrap
 from fad.core.weak import number
 
 

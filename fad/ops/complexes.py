@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from fad.core.archetypes import align, cast, elementwise
-from fad.core.memory import ViewRule, as_one_array, is_array, link
 from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind
+from fad.core.views import ViewRule, as_one_array, is_array, link
 
 
 def _conj_sign(x):

@@ -9,11 +9,11 @@ import numpy as np
 
 from fad.core.archetypes import align, cast, fit, install_operator
 from fad.core.makers import wrap_made
-from fad.core.memory import as_one_array
 from fad.core.options import along_axes, refuse_options, refuse_out
 from fad.core.primitive import Binary, answer, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, strong
+from fad.core.views import as_one_array
 from fad.ops.einsum import contract_p
 from fad.ops.memory_order import lay_out
 from fad.ops.reduction import as_scalar

@@ -8,10 +8,10 @@ import numpy as np
 
 from fad.backends import is_numpy
 from fad.core.archetypes import cast, flat, linear
-from fad.core.memory import as_one_array, is_array
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind
+from fad.core.views import as_one_array, is_array
 from fad.core.weak import weaken
 from fad.errors import ComplexGradientError
 from fad.ops.memory_order import duplicate, lay_out, lay_out_like

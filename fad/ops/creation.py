@@ -10,10 +10,10 @@ import numpy as np
 from fad.backends import like as constant_like
 from fad.backends import made_like
 from fad.core.archetypes import flat
-from fad.core.memory import as_one_array, is_array, layout, snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, outcome, strong
+from fad.core.views import as_one_array, is_array, layout, snapshot
 from fad.ops.asking import result_type
 from fad.ops.functional_updates import At
 from fad.ops.memory_order import duplicate, lay_out, lay_out_as, lay_out_like

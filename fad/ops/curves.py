@@ -8,11 +8,11 @@ import numpy as np
 
 from fad.backends import is_numpy, like
 from fad.core.archetypes import elementwise
-from fad.core.memory import as_one_array, layout
 from fad.core.primitive import answer, public
 from fad.core.samples import call
 from fad.core.tracer import outcome
 from fad.core.values import stop_gradient
+from fad.core.views import as_one_array, layout
 from fad.ops.indexing import pick
 from fad.ops.memory_order import lay_out_as
 from fad.ops.structural import as_array, normalize_axis

@@ -6,9 +6,9 @@ import numpy as np
 
 from fad.backends import like, made_like
 from fad.core.buffers import Taken
-from fad.core.memory import layout
 from fad.core.primitive import public
 from fad.core.samples import call
+from fad.core.views import layout
 from fad.ops.functional_updates import At
 from fad.ops.memory_order import lay_out_as
 from fad.ops.structural import as_array, normalize_axes

@@ -16,11 +16,11 @@ import numpy as np
 from fad.backends import backend_of
 from fad.core.archetypes import cast
 from fad.core.buffers import Taken
-from fad.core.memory import layout
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, strong
+from fad.core.views import layout
 from fad.ops.indexing import ARRAY, index_set_p
 from fad.ops.memory_order import axes_in_memory, lay_out, lay_out_axes
 from fad.ops.reduction import as_scalar, sum_p

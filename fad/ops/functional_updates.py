@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like
-from fad.core.memory import unwrap
 from fad.core.primitive import Primitive, has_tracer
 from fad.core.tracer import Tracer, add_methods, bind
+from fad.core.views import unwrap
 from fad.ops.indexing import as_full_value, getitem_p, index_add_p, index_set_p, pick, split_index, updated_dtype
 
 

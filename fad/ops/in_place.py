@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from fad.core.conversions import written_into
-from fad.core.memory import RUNS, is_array, layout, root_of, snapshot
 from fad.core.numpy_dispatch import UFUNC_METHODS
 from fad.core.primitive import answer
 from fad.core.tracer import Tracer, add_methods, outcome, strong
+from fad.core.views import RUNS, is_array, layout, root_of, snapshot
 from fad.errors import MissingRuleError
 from fad.ops.functional_updates import At
 from fad.ops.structural import as_array, normalize_axis

@@ -16,10 +16,10 @@ import numpy as np
 from fad.backends import backend_of, like, made_like
 from fad.core.archetypes import cast
 from fad.core.cotangent import FEW, Indexed, is_basic, zero_absorbing
-from fad.core.memory import Memory, ViewRule, copy_layout, is_array, layout, refresh
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, outcome
+from fad.core.views import Memory, ViewRule, copy_layout, is_array, layout, refresh
 from fad.ops.index_layout import ARRAY, check_masks, index_layout, join_index, last_of_each, with_elements
 from fad.ops.memory_order import axes_in_memory, lay_out_axes
 from fad.ops.traced_index import TracedIndex, link_view, slicer

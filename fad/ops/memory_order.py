@@ -10,9 +10,9 @@ import numpy as np
 
 from fad import tree
 from fad.core.archetypes import linear
-from fad.core.memory import RUNS, layout, snapshot
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
+from fad.core.views import RUNS, layout, snapshot
 
 
 def _copy_in_order(x, *, order):

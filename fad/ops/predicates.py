@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from fad.backends import is_on_device
-from fad.core.memory import as_one_array, is_array
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, outcome, strong
+from fad.core.views import as_one_array, is_array
 from fad.ops.selection import sample_close
 from fad.ops.structural import as_array
 

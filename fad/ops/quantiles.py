@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from fad.backends import is_numpy
-from fad.core.memory import layout
 from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import outcome
+from fad.core.views import layout
 from fad.ops.asking import example
 from fad.ops.indexing import pick
 from fad.ops.memory_order import axes_in_memory, lay_out_axes

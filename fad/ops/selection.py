@@ -10,11 +10,11 @@ import numpy as np
 from fad.backends import behind, like
 from fad.core.archetypes import align, fit, flat, spread
 from fad.core.cotangent import Masked, Selection
-from fad.core.memory import as_one_array, is_array, pin_index
 from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind
+from fad.core.views import as_one_array, is_array, pin_index
 from fad.ops.elementwise import at_multiples
 from fad.ops.memory_order import lay_out, lay_out_like
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from fad.backends import like
 from fad.core.archetypes import flat
-from fad.core.memory import unwrap
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import bind, outcome
+from fad.core.views import unwrap
 from fad.ops.indexing import pick
 from fad.ops.sorting import permute_back_p, sort_with_order
 from fad.ops.structural import as_array, normalize_axis

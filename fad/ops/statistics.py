@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from fad.core.archetypes import cast
-from fad.core.memory import unwrap
 from fad.core.options import refuse_out
 from fad.core.primitive import on_device, public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, any_of, bind
+from fad.core.views import unwrap
 from fad.ops.norms import root
 from fad.ops.reduction import (
     NOTHING,

@@ -13,11 +13,11 @@ import numpy as np
 from fad.backends import is_numpy_scalar, like
 from fad.core.archetypes import cast, fit, linear
 from fad.core.cotangent import Masked
-from fad.core.memory import RUNS, ViewRule, as_one_array, is_array, layout, shares, snapshot, version_of
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, strong, tracer
+from fad.core.views import RUNS, ViewRule, as_one_array, is_array, layout, shares, snapshot, version_of
 from fad.errors import MissingRuleError
 from fad.ops.asking import example
 from fad.ops.memory_order import lay_out

@@ -9,8 +9,8 @@ from __future__ import annotations
 import operator
 from typing import Any, Protocol
 
-from fad.core.memory import ViewRule, is_array, version_of
 from fad.core.tracer import Tracer, bind
+from fad.core.views import ViewRule, is_array, version_of
 from fad.ops.index_layout import join_index
 
 

@@ -16,10 +16,10 @@ from numpy._core._exceptions import _UFuncOutputCastingError
 
 from fad.backends import like
 from fad.core.conversions import error_of_written_outside
-from fad.core.memory import RUNS, is_array, is_outside, layout, path_of, refresh, replace_root, root_of, snapshot
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer, add_methods, bind, up_to_date, youngest
 from fad.core.values import depth
+from fad.core.views import RUNS, is_array, is_outside, layout, path_of, refresh, replace_root, root_of, snapshot
 from fad.errors import ItemAssignmentError
 from fad.ops.asking import example
 from fad.ops.index_layout import ARRAY, with_elements

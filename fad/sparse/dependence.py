@@ -21,8 +21,8 @@ import scipy.sparse
 from fad import tree
 from fad.backends import host, like
 from fad.core.cotangent import densify
-from fad.core.memory import snapshot
 from fad.core.tracer import Trace, Tracer, bind, outcome, tracer, up_to_date
+from fad.core.views import snapshot
 from fad.errors import NotSparseError
 from fad.ops.pooling import window_parts
 from fad.sparse import sets as of

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.memory import snapshot
 from fad.core.tracer import Trace, Tracer, bind, tracer
+from fad.core.views import snapshot
 from fad.ops.indexing import getitem_p, index_add_p
 from fad.ops.memory_order import order_p
 from fad.ops.structural import broadcast_p, concatenate_p, reshape_p, transpose_p

@@ -10,9 +10,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from fad.core.memory import finding_writes
 from fad.core.overlay import spaces_of
 from fad.core.tracer import Trace
+from fad.core.views import finding_writes
 from fad.transforms.undo_writes import outside
 
 

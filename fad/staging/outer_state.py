@@ -15,8 +15,8 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from fad import config
-from fad.core.memory import owner
-from fad.introspect.places import ABSENT, Place
+from fad.core.views import owner
+from fad.introspect.outer_values import ABSENT, Place
 from fad.introspect.reachable import PLAIN, Walk
 from fad.transforms.mutation import FEW_BYTES, equal, fingerprint, may_be_overwritten
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from fad.core.archetypes import cast, fit, one
 from fad.core.cotangent import Indexed, Masked, densify
-from fad.core.memory import follow
 from fad.core.tracer import Tracer
+from fad.core.views import follow
 from fad.errors import ImpureFunctionError
 from fad.transforms.accumulate import accumulate
 from fad.transforms.operand_cotangents import PULL_BACK, operand_cotangents

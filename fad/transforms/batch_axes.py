@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.memory import is_writeable
+from fad.core.views import is_writeable
 from fad.errors import BatchingError
 
 

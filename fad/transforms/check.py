@@ -17,11 +17,11 @@ from fad.backends import backend_of, is_numpy_array, is_on_device
 from fad.core.buffers import plain
 from fad.core.cotangent import densify
 from fad.core.limits import take_derivative, take_limit
-from fad.core.memory import is_writeable, unwrap
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, up_to_date
 from fad.core.transformed import as_run
 from fad.core.values import same_structure
+from fad.core.views import is_writeable, unwrap
 from fad.core.weak import WeakFloat, weaken
 from fad.errors import (
     ArgnumsError,

@@ -16,10 +16,10 @@ import numpy as np
 
 from fad import tree
 from fad.core import effects
-from fad.core.memory import fresh, snapshot, unwrap
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.core.transformed import as_run, transformed
+from fad.core.views import fresh, snapshot, unwrap
 from fad.errors import ImpureFunctionError, ItemAssignmentError
 from fad.introspect.reachable import reach
 from fad.transforms.handles import Handles

@@ -12,10 +12,10 @@ import numpy as np
 
 from fad import tree
 from fad.core.buffers import LOST, PLAIN, borrow, lose, plain
-from fad.core.memory import RUNS, contents_of, copy_layout, is_outside, root_of, snapshot
 from fad.core.overlay import spaces_of
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed
+from fad.core.views import RUNS, contents_of, copy_layout, is_outside, root_of, snapshot
 from fad.errors import CustomRuleError, ItemAssignmentError
 from fad.introspect.reachable import Walk, code_names
 from fad.transforms.handles import Handles

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.memory import copy_layout, snapshot
 from fad.core.overlay import spaces_of
 from fad.core.tracer import Tracer, youngest
 from fad.core.transformed import Wrapping, as_run, name_of
 from fad.core.values import depth
+from fad.core.views import copy_layout, snapshot
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.closures import Kept, finds_nothing

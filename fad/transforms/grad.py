@@ -12,8 +12,8 @@ import numpy as np
 from fad import tree
 from fad.backends import is_numpy
 from fad.core.buffers import borrow
-from fad.core.memory import RUNS
 from fad.core.transformed import Transformed, as_run
+from fad.core.views import RUNS
 from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
 from fad.transforms.check import as_primal, as_value, check_function, zeros_like
 from fad.transforms.vjp import Tape

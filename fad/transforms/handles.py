@@ -9,8 +9,8 @@ from typing import Any
 
 from fad import tree
 from fad.core.buffers import LOST, PLAIN, blank
-from fad.core.memory import RUNS, Memory, contents_of, is_outside, point, root_of, snapshot
 from fad.core.tracer import Tracer
+from fad.core.views import RUNS, Memory, contents_of, is_outside, point, root_of, snapshot
 from fad.introspect.reachable import reach
 
 _versions = itertools.count(1 << 40, 1 << 20)  # of arrays for the length of a block, unlike those of any other

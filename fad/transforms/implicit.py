@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import Any
 
 from fad import tree
-from fad.core.memory import snapshot
 from fad.core.tracer import Trace, Tracer
 from fad.core.values import depth, stop_gradient, stop_older
+from fad.core.views import snapshot
 from fad.errors import DerivativeError, TreeMismatchError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.closures import Closure

@@ -9,8 +9,8 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_numpy_array, made_like
-from fad.core.memory import unwrap
 from fad.core.transformed import Transformed, as_run, transformed
+from fad.core.views import unwrap
 from fad.errors import ComplexGradientError
 from fad.transforms.check import as_primal, as_value, check_function
 from fad.transforms.grad import grad, refuse_integers, split_arguments

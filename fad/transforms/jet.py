@@ -25,8 +25,8 @@ from fad import tree
 from fad.backends import is_numpy_scalar
 from fad.core.cotangent import densify
 from fad.core.limits import take_derivative, take_limit
-from fad.core.memory import is_writeable
 from fad.core.tracer import Trace, Tracer, bind, tracer
+from fad.core.views import is_writeable
 from fad.errors import TreeMismatchError
 from fad.ops.elementwise import divide, multiply
 from fad.transforms.check import as_primal, check_like, root, run, split_operands, zeros_like

@@ -17,7 +17,9 @@ from fad.core.archetypes import one, spread
 from fad.core.buffers import flat_result
 from fad.core.cotangent import Masked, densify
 from fad.core.limits import keep_perturbed, take_derivative, take_limit
-from fad.core.memory import (
+from fad.core.tracer import Trace, Tracer, bind, tracer
+from fad.core.values import same_structure
+from fad.core.views import (
     RUNS,
     Memory,
     copy_layout,
@@ -30,8 +32,6 @@ from fad.core.memory import (
     running_rules,
     version_of,
 )
-from fad.core.tracer import Trace, Tracer, bind, tracer
-from fad.core.values import same_structure
 from fad.ops.indexing import join_index
 from fad.transforms.check import as_operand, as_primal, check_like, run, zeros_like
 from fad.transforms.operand_cotangents import operand_cotangents

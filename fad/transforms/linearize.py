@@ -13,10 +13,10 @@ from fad.core.buffers import flat_result
 from fad.core.cotangent import densify
 from fad.core.journal import effect_place
 from fad.core.limits import take_derivative
-from fad.core.memory import running_rules
 from fad.core.tracer import Trace, Tracer, bind, tracer, youngest
 from fad.core.transformed import LinearMap
 from fad.core.values import same_structure
+from fad.core.views import running_rules
 from fad.errors import NotLinearError
 from fad.transforms.check import as_primal, as_value, check_like, plain_values, run, split_operands, zeros_like
 from fad.transforms.jvp import jvp, push_tangents

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from fad import config
-from fad.core.memory import copy_argument, is_writeable
+from fad.core.views import copy_argument, is_writeable
 from fad.errors import MutationError
 from fad.introspect.frames import show_place, user_place
 

@@ -20,8 +20,8 @@ import numpy as np
 from fad.core.archetypes import fit
 from fad.core.buffers import PLAIN
 from fad.core.cotangent import densify, zero_absorbing
-from fad.core.memory import RUNS, Memory, copy_layout, follow, own_memory, pick, refresh, shares, snapshot
 from fad.core.tracer import Tracer
+from fad.core.views import RUNS, Memory, copy_layout, follow, own_memory, pick, refresh, shares, snapshot
 from fad.ops.indexing import join_index, split_index
 from fad.ops.writing import write_through
 from fad.transforms.accumulate import accumulate

@@ -1,7 +1,7 @@
 """The tape of reverse mode: what the forward pass writes down, and the trace that writes it.
 
 The tape is a list of records in execution order, and a tracer's `info` is its position there. So the backward pass is
-one reversed loop with no graph search (`fad.transforms.vjp.sweep`).
+one reversed loop with no graph search (`fad.transforms.backward_sweep.sweep`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from numpy import float64, ndarray
 from fad.core.buffers import flat_result
 from fad.core.cotangent import share_at_ties
 from fad.core.journal import effect_place
-from fad.core.memory import is_array, link
 from fad.core.spec import spec_of
 from fad.core.tracer import Trace, Tracer, bind, leaked_error, stack_list, tracer
+from fad.core.views import is_array, link
 from fad.errors import UnsupportedInputError
 from fad.transforms.check import as_operand
 

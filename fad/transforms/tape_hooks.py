@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from fad.core.cotangent import Indexed, densify
-from fad.core.memory import unwrap
+from fad.core.views import unwrap
 from fad.introspect.frames import show_place, user_place
 from fad.transforms.backward_sweep import sweep
 from fad.transforms.check import root

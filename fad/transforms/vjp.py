@@ -16,9 +16,9 @@ import numpy as np
 
 from fad import tree
 from fad.backends.counterparts import explain
-from fad.core.memory import RUNS, follow, fresh, is_array, path_of, refresh, root_of, version_of
 from fad.core.tracer import Tracer, strong, tracer
 from fad.core.transformed import LinearMap
+from fad.core.views import RUNS, follow, fresh, is_array, path_of, refresh, root_of, version_of
 from fad.errors import PullbackConsumedError
 from fad.transforms.backward_sweep import sweep
 from fad.transforms.check import as_primal, check_cotangent, plain_values, run, settle

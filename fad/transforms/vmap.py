@@ -23,11 +23,11 @@ from fad.backends import host, made_like
 from fad.core.buffers import borrow
 from fad.core.conversions import instead_of_number
 from fad.core.limits import take_limit
-from fad.core.memory import RUNS, copy_layout, finding_writes, fresh, own_memory, replace_root, shares, snapshot
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.core.transformed import as_run, transformed
 from fad.core.values import class_of_element
+from fad.core.views import RUNS, copy_layout, finding_writes, fresh, own_memory, replace_root, shares, snapshot
 from fad.errors import BatchedValueError, BatchingError, ItemAssignmentError, LoopFallbackWarning
 from fad.transforms.batch_axes import (
     Unmapped,

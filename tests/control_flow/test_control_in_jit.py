@@ -9,7 +9,7 @@ import fad
 from fad import control
 from fad.compile.passes.hoist_loop_matmuls import hoist_loop_matmuls
 from fad.compile.targets.select import has_llvm, using
-from fad.control_flow import chunks
+from fad.control_flow import checkpoints
 from fad.errors import DtypeMismatchError, ShapeMismatchError, TreeMismatchError
 
 LOWERINGS = ["numpy", *(["llvm"] if has_llvm() else [])]
@@ -453,7 +453,7 @@ def test_a_captured_array_that_is_overwritten_is_noticed_in_a_body_too():
 @pytest.mark.parametrize("checkpoint", ["sqrt", "binomial"])
 @pytest.mark.parametrize("n", [65, 100, 127])
 def test_long_loops_are_cut_into_loops_of_loops_with_the_same_gradient(checkpoint, n, monkeypatch):
-    monkeypatch.setattr(chunks, "KEPT", 0)
+    monkeypatch.setattr(checkpoints, "KEPT", 0)
     xs = np.sin(np.arange(float(n)))
 
     def f(w, xs, how):

@@ -8,7 +8,7 @@ import pytest
 
 import fad
 from fad.compile.pipeline import optimise
-from fad.core import memory
+from fad.core import views
 from fad.ops import indexing
 from fad.transforms import overwrites
 
@@ -119,7 +119,7 @@ def times(f, transform):
 @pytest.mark.parametrize("transform", [reverse, forward])
 def test_no_write_computes_the_whole_array_again(f, transform, monkeypatch):
     """Times are shown by running this file; that no step copies the array is what a test can hold."""
-    whole, updated, copy = [], indexing._update, memory.copy_layout
+    whole, updated, copy = [], indexing._update, views.copy_layout
     monkeypatch.setattr(indexing, "_update", lambda *args: whole.append("updated") or updated(*args))
     monkeypatch.setattr(overwrites, "copy_layout", lambda x: whole.append("copied") or copy(x))
     transform(f, np.random.default_rng(0).uniform(0.5, 1.0, 1024))()

@@ -7,8 +7,8 @@ import pytest
 
 import fad
 from fad.core.buffers import buffer
-from fad.core.memory import unwrap
 from fad.core.tracer import up_to_date
+from fad.core.views import unwrap
 
 X = np.array([1.1, 2.2, 0.7, 3.4])
 STATEMENTS = """

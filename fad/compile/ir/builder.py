@@ -35,14 +35,21 @@ def _comparison(prim: Primitive) -> Binary:
 
 
 class Builder(Rewriting):
-    """A graph that is being rewritten. Values are numbers, as in the graph; a method returns that of its result."""
+    """A graph that is being rewritten. Values are numbers, as in the graph; a method returns that of its result.
+
+    Types are inferred for what passes write: arithmetic and functions of floating-point numbers, choices between values
+    of one dtype. Where operands do not show the type of a result, `new` takes a shape and dtype, `apply` a Type.
+    """
 
     def replace(self, eq: Equation, value: int) -> None:
         """Let the operation that was applied just now, whose result is `value`, give the result of an old one."""
         self.define(eq.outs[0], value, eq.place)
 
     def define(self, old: int, value: int, place: Any = None) -> None:
-        """Let the operation that was applied just now, whose result is `value`, give an old value instead."""
+        """Let the operation that was applied just now, whose result is `value`, give an old value instead.
+
+        So no copy of the result is needed, and whoever reads the old value reads the new operation's.
+        """
         new, found, wanted = self.equations.pop(), self.types.pop(), self.types[old]
         assert (*new.outs, len(self.types)) == (value, value), "something was written after the value"
         assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype), (new.prim, found, wanted)

@@ -17,7 +17,7 @@ import numpy as np
 from fad import config
 from fad.compile.codegen.llvm import differing as rows
 from fad.compile.runtime.entry_point import builtin
-from fad.introspect.places import ABSENT, Place, contents, entry, has_any, look_up, sample, size
+from fad.introspect.outer_values import ABSENT, Place, contents, entry, has_any, look_up, sample, size
 from fad.introspect.reachable import PLAIN
 from fad.staging.outer_state import Entered, OuterState, is_other, what_is_in
 from fad.transforms.mutation import sample_step
