@@ -403,3 +403,11 @@ def test_without_scipy_an_error_says_what_to_install(name):
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert f"ExtraNotInstalledError fad.{name} needs SciPy: pip install 'fad[scipy]'" in run.stdout
+
+
+@pytest.mark.parametrize("output", [None, (), {"a": ()}])
+def test_a_function_without_outputs_has_a_jacobian_without_rows(output):
+    derivative = fad.sparse.jacobian(lambda x: output)
+    for run in (derivative, fad.jit(derivative)):
+        for x in (np.ones(3), np.zeros(3)):
+            assert run(x).shape == (0, 3)
