@@ -1,6 +1,7 @@
 """The pipeline: all passes of the compiler in the order in which they run, each with a line that says what it does.
 
-A recorded program is a `Graph` of operations. `optimise` makes it smaller, whatever is to run it. Then
+A recorded program is a `Graph` of operations. `optimise` makes it smaller, whatever is to run it; the bodies of loops
+take a few passes more, which `trim` runs (`fad.compile.passes.loop_bodies`). Then
 
 - `fad.compile.targets.numpy_program` writes it as NumPy calls;
 - `fad.compile.targets.device` groups it into kernels of a device;
