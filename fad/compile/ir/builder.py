@@ -48,7 +48,7 @@ class Builder(Rewriting):
     def define(self, old: int, value: int, place: Any = None) -> None:
         """Let the operation that was applied just now, whose result is `value`, give an old value instead.
 
-        So no copy of the result is needed, and whoever reads the old value reads the new operation's.
+        So no copy of the result is needed: readers of the old value read the new one.
         """
         new, found, wanted = self.equations.pop(), self.types.pop(), self.types[old]
         assert (*new.outs, len(self.types)) == (value, value), "something was written after the value"
