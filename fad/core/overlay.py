@@ -68,8 +68,9 @@ REPLACED: dict[int, Any] = {}  # by the id of what it stands for
 # The same where no code says ``type(x) is np.ndarray``, which stays true of plain arrays: the class makes handles, too.
 _CONSTRUCTING: dict[int, Any] = {}
 _OTHERS: dict[str, Any] = {}
-# The same where a function wrote into what another function of NumPy's gave (`fad.core.results_as_handles`).
+# The two where a function wrote into what another function of NumPy's gave (`fad.core.results_as_handles`).
 _WIDE: dict[int, Any] = {}
+_WIDE_CONSTRUCTING: dict[int, Any] = {}
 
 
 def replace(name: str, value: Any) -> None:
@@ -95,6 +96,9 @@ def _build() -> None:
     vars(with_constructor).update(vars(module), ndarray=constructor)
     _CONSTRUCTING.update({id(np): with_constructor, id(np.ndarray): constructor})
     _WIDE.update(results_as_handles.build(module, wrap_made))
+    wide_with_constructor = types.ModuleType("numpy", np.__doc__)
+    vars(wide_with_constructor).update(vars(_WIDE[id(np)]), ndarray=constructor)
+    _WIDE_CONSTRUCTING.update(_WIDE | {id(np): wide_with_constructor, id(np.ndarray): constructor})
 
 
 _lock = threading.Lock()
@@ -226,22 +230,28 @@ def _swap_in(spaces: tuple, wide: bool) -> None:
                 entry = _swapped[id(space)] = [space, names, 0, put]
                 for name, _, stands_in in names:
                     space[name] = stands_in
-            if wide and entry[3].get(id(np)) is not _WIDE[id(np)]:
+            if wide and entry[3][id(np)] is not _widened(entry[3])[id(np)]:
                 _swap_wide(entry)
             entry[2] += 1
+
+
+def _widened(put: dict[int, Any]) -> dict[int, Any]:
+    """Return what returns handles throughout in the place of what stands in for NumPy's names."""
+    return _WIDE_CONSTRUCTING if id(np.ndarray) in put else _WIDE
 
 
 def _swap_wide(entry: list) -> None:
     """Exchange what stands in for NumPy's names by what returns handles throughout."""
     space, names, _, put = entry
+    wide = _widened(put)
     known = {name: (value, stood_in) for name, value, stood_in in names}
     for name, now in list(space.items()):
         own, stood_in = known.get(name, (now, now))
-        if now is stood_in and id(own) in _WIDE:
-            known[name] = own, _WIDE[id(own)]
-            space[name] = _WIDE[id(own)]
+        if now is stood_in and id(own) in wide:
+            known[name] = own, wide[id(own)]
+            space[name] = wide[id(own)]
     entry[1] = [(name, own, stands_in) for name, (own, stands_in) in known.items()]
-    entry[3] = put | _WIDE
+    entry[3] = put | wide
 
 
 def _swap_out(spaces: tuple) -> None:

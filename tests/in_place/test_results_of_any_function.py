@@ -137,3 +137,17 @@ def test_what_is_put_behind_a_handle_keeps_its_layout():
     for _ in range(2):
         (_, places), _ = fad.value_and_grad(f, has_aux=True)(X)
         assert places.tolist() == [0, 0, 0, 0, 1, 2]
+
+
+def test_an_array_made_by_its_class_takes_traced_values_beside_one_that_a_function_gave():
+    def program(x):
+        a = np.ndarray(4)
+        a[:] = x
+        b = np.cos([0.0, 1.0, 2.0, 3.0])
+        b += a
+        return np.sum(a * b)
+
+    x = np.array([2.0, 1.0, 2.0, 1.0])
+    wanted = 2 * x + np.cos(np.arange(4.0))
+    for derivative in (fad.grad(program), fad.jit(fad.grad(program)), fad.jacfwd(program)):
+        np.testing.assert_allclose(derivative(x), wanted, rtol=1e-15)
