@@ -230,12 +230,12 @@ def _swap_in(spaces: tuple, wide: bool) -> None:
                 entry = _swapped[id(space)] = [space, names, 0, put]
                 for name, _, stands_in in names:
                     space[name] = stands_in
-            if wide and entry[3][id(np)] is not _widened(entry[3])[id(np)]:
+            if wide and entry[3][id(np)] is not _find_wide(entry[3])[id(np)]:
                 _swap_wide(entry)
             entry[2] += 1
 
 
-def _widened(put: dict[int, Any]) -> dict[int, Any]:
+def _find_wide(put: dict[int, Any]) -> dict[int, Any]:
     """Return what returns handles throughout in the place of what stands in for NumPy's names."""
     return _WIDE_CONSTRUCTING if id(np.ndarray) in put else _WIDE
 
@@ -243,7 +243,7 @@ def _widened(put: dict[int, Any]) -> dict[int, Any]:
 def _swap_wide(entry: list) -> None:
     """Exchange what stands in for NumPy's names by what returns handles throughout."""
     space, names, _, put = entry
-    wide = _widened(put)
+    wide = _find_wide(put)
     known = {name: (value, stood_in) for name, value, stood_in in names}
     for name, now in list(space.items()):
         own, stood_in = known.get(name, (now, now))
