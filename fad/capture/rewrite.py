@@ -290,7 +290,7 @@ class Rewriter:
         )
         self.loops.append(
             Loop(self.file, s.lineno, _kind(s), tuple(sorted(used.stores)), carried, behind,
-                 frozenset(used.rebinds), frozenset(used.updates), operations, nested, leaves, reason)
+                 frozenset(used.rebinds), tuple(sorted(used.updates)), operations, nested, leaves, reason)
         )  # fmt: skip
         return len(self.loops) - 1
 

@@ -16,7 +16,7 @@ class Loop:
     carried: tuple[str, ...] = ()  # those of them whose value a step may take from the step before, or hand through
     behind: frozenset[str] = frozenset()  # names that are live behind it
     rebound: frozenset[str] = frozenset()  # names that it binds otherwise than by `x += v`
-    updated: frozenset[str] = frozenset()  # names of arrays that it may write into
+    updated: tuple[str, ...] = ()  # names of arrays that it may write into, in the order in which they are carried
     operations: int = 0  # in the text of a step
     nested: bool = False  # whether another loop is in it, so that the text does not say how many there are
     leaves: bool = False  # whether it has break or return

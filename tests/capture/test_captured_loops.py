@@ -1,5 +1,6 @@
 """Loops that are captured: each construct beside plain NumPy, under every transform, and as one operation."""
 
+import re
 import warnings
 
 import numpy as np
@@ -455,3 +456,15 @@ def test_the_int_of_an_element_of_narrow_integers_does_not_wrap_in_a_batch():
         fast = fad.jit(fad.vmap(fad.grad(f)))
         for _ in range(2):
             np.testing.assert_array_equal(fast(np.array([2.0, 3.0])), [1004, 1004])
+
+
+def arrays_of_seven_lengths(x):
+    g, c, a, f, b, e, d = (np.zeros(n) for n in (8, 4, 2, 7, 3, 6, 5))
+    for i in range(2):
+        g[i] = c[i] = a[i] = f[i] = b[i] = e[i] = d[i] = x[i]
+    return sum(map(np.sum, (a, b, c, d, e, f, g)))
+
+
+def test_the_order_of_what_a_loop_carries_does_not_depend_on_the_run():
+    # kernels are found on disk by their text, and the order of a set of names differs from process to process
+    assert re.findall(r"shape \((\d),", report_of(arrays_of_seven_lengths, X)[1]) == list("2345678")
