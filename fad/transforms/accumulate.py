@@ -51,12 +51,23 @@ def accumulate(cts: Any, own: Any, j: int, c: Any) -> None:
         cts[j] = p + c
         return
     p, c = densify(p), densify(c)
-    if own[j] and type(p) is np.ndarray and type(c) is np.ndarray:
+    if not own[j]:
+        cts[j] = p + c
+        own[j] = 1
+    elif type(p) is np.ndarray and type(c) is np.ndarray:
         p += c
         cts[j] = p
     else:
-        cts[j] = p + c
-        own[j] = 1
+        cts[j] = p.owner.add_into(p, c) if type(p) is Tracer else p + c
+
+
+def accumulate_new(cts: list, own: bytearray, j: int, c: Any) -> None:
+    """Add a cotangent that a rule has just computed, in an array that nobody else knows."""
+    if cts[j] is None and type(c) is not Indexed:
+        cts[j] = c
+        own[j] = type(c) is Tracer or (type(c) is np.ndarray and c.flags.writeable)
+    else:
+        accumulate(cts, own, j, c)
 
 
 def _is_compiled(c: Indexed) -> bool:

@@ -15,7 +15,7 @@ from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.tracer import Tracer
 from fad.core.views import follow
 from fad.errors import ImpureFunctionError
-from fad.transforms.accumulate import accumulate
+from fad.transforms.accumulate import accumulate, accumulate_new
 from fad.transforms.operand_cotangents import PULL_BACK, operand_cotangents
 from fad.transforms.overwrites import VIEW, sweep_write, view_along
 from fad.transforms.tape import (
@@ -187,10 +187,10 @@ def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray) -> None:
         g = g.dense()
     if k >= 0:
         d = right(g, None, x, y)
-        accumulate(cts, own, k, d if d.dtype is y.dtype else cast(d, y.dtype))
+        accumulate_new(cts, own, k, d if d.dtype is y.dtype else cast(d, y.dtype))
     if j >= 0:
         c = left(g, None, x, y)
-        accumulate(cts, own, j, c if c.dtype is x.dtype else cast(c, x.dtype))
+        accumulate_new(cts, own, j, c if c.dtype is x.dtype else cast(c, x.dtype))
 
 
 def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray) -> None:
