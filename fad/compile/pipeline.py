@@ -26,6 +26,7 @@ from fad.compile.passes.expand_pullbacks import expand_pullbacks
 from fad.compile.passes.hoist_loop_matmuls import hoist_loop_matmuls
 from fad.compile.passes.join_common_factors import join_common_factors
 from fad.compile.passes.loop_bodies import trim
+from fad.compile.passes.reassociate_products import reassociate_products
 from fad.compile.passes.reduce_before_matmul import reduce_before_matmul
 from fad.compile.passes.share_adjoint_products import share_adjoint_products
 from fad.compile.passes.simplify_masks import simplify_masks
@@ -49,6 +50,7 @@ OPTIMISE: tuple[Callable[[Graph], Graph], ...] = (
     sum_before_scatter,  # what is added into one place is added before
     batch_unrolled_matmuls,  # isomorphic iterations of an unrolled loop: their products become one
     reduce_before_matmul,  # where a product's rows are added up, a factor's are instead
+    reassociate_products,  # of three factors, those are multiplied first that save arithmetic
     join_common_factors,  # a sum of two products with a common factor is one product
     share_adjoint_products,  # a product of which only a weighted sum is wanted is not computed beside its adjoint
     drop_dead,  # what no output, guard or check needs is dropped
@@ -73,6 +75,7 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.legalize.gemm_accumulate import accumulate_gemm
     from fad.compile.legalize.narrow_selects import narrow_selects
     from fad.compile.legalize.pooling import expand_pools, split_sums
+    from fad.compile.legalize.push_lookups_up import push_lookups_up
     from fad.compile.legalize.push_slices_up import push_slices_up
     from fad.compile.legalize.repeated import compute_repeated
     from fad.compile.legalize.scatter_to_gather import scatter_to_gather
@@ -95,6 +98,7 @@ def legalize(graph: Graph) -> Graph:
         narrow_selects,  # a choice between numbers is made in the dtype that it is wanted in
         expand_pools,  # pooling is a maximum or a sum of slices
         push_slices_up,  # what is computed only for slices is computed on the slices
+        push_lookups_up,  # and what only rows are looked up of on those rows
         move_batch_innermost,  # convolutions, and what lies between them, have the batch innermost in memory
         split_sums,  # sums over axes apart are sums over one after the other
         copy_transposed,  # a transposed matrix that many products read, or those of a loop, is copied once

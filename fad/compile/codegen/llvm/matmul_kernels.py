@@ -8,15 +8,23 @@ from __future__ import annotations
 
 from fad.compile.codegen.llvm.builder import constant, vector
 from fad.compile.codegen.llvm.module import CONTROL, Module
+from fad.compile.codegen.llvm.partial_stores import (
+    COUNTS_LEFT,
+    SUFFIX,
+    count_left,
+    declare_masked_store,
+    masks_stores,
+    store_masked,
+    store_some,
+)
 from fad.compile.codegen.llvm.worker_pool import quiet_call
-from fad.compile.ir.types import BYTES, F32, F64
+from fad.compile.ir.types import BYTES
 from fad.compile.machine.cpu import register_bytes
 
 BATCH = ("A", "B", "C", "n1", "n2", "a1", "a2", "b1", "b2", "c1", "c2")
 OWN = ("M", "N", "K", "ar", "ac", "br", "bc", "cr", "most")  # `most`: of K at a time
 GEMM = ("f", "ta", "tb", "m", "n", "k", "alpha", "lda", "ldb", "beta", "ldc", "pool")
 GEMV = ("f", "t", "m", "n", "alpha", "lda", "incx", "beta", "incy", "pool")
-SUFFIX = {F64: "f64", F32: "f32"}
 
 
 def words(names: tuple, start: int, values: bool = True) -> list[str]:
@@ -113,7 +121,7 @@ def rows_module(t: str, rows: int, gathered: bool, columns: int = 1) -> Module:
     """
     size, name = BYTES[t], rows_name(t, rows, gathered, columns)
     n = register_bytes() // size
-    v, m = vector(t, n), vector("i1", n)
+    v = vector(t, n)
     block = [(k, c) for k in range(rows) for c in range(columns)]
     lines = [*head(name), *words(OWN, len(BATCH)), "  %last = sub i64 %M, 1", "  br label %piece", "piece:"]
     lines += [
@@ -124,9 +132,10 @@ def rows_module(t: str, rows: int, gathered: bool, columns: int = 1) -> Module:
         "  %r = phi i64 [0, %piece], [%rn, %iend]",
     ]  # fmt: skip
     lines += _row_addresses(rows)
-    lines += ["  br label %j", "j:", "  %c = phi i64 [0, %i], [%cn, %jend]"]
+    lines += ["  br label %j", "j:", "  %c = phi i64 [0, %i], [%cn, %jdone]"]
     for c in range(columns):
         lines += [f"  %c{c} = add i64 %c, {c * n}", *column_masks(n, f"%c{c}", "%N", str(c))]
+        lines += count_left(str(c), "%N", f"%c{c}", n)
     if gathered:
         w = vector("i64", n)
         lines += [
@@ -150,20 +159,26 @@ def rows_module(t: str, rows: int, gathered: bool, columns: int = 1) -> Module:
         "  %xn = add i64 %x, 1", "  %akn = add i64 %ak, %ac", "  %bpn = getelementptr i8, ptr %bp, i64 %br",
         "  %xq = icmp ult i64 %xn, %upto", "  br i1 %xq, label %k, label %jend", "jend:",
     ]  # fmt: skip
-    store = f"@llvm.masked.store.v{n}{SUFFIX[t]}.p0"
     for k, c in block:
-        lines.append(f"  call void {store}({v} %n{k}_{c}, ptr %cp{k}_{c}, i32 {size}, {m} %mask{c})")
+        lines += _store_block(f"w{k}_{c}", f"%n{k}_{c}", t, n, f"%cp{k}_{c}", str(c))
     lines += [
-        f"  %cn = add i64 %c, {n * columns}", "  %cq = icmp ult i64 %cn, %N",
+        "  br label %jdone", "jdone:", f"  %cn = add i64 %c, {n * columns}", "  %cq = icmp ult i64 %cn, %N",
         "  br i1 %cq, label %j, label %iend", "iend:",
         f"  %rn = add i64 %r, {rows}", "  %rq = icmp ult i64 %rn, %M", "  br i1 %rq, label %i, label %pieceend",
         "pieceend:", "  %pq = icmp ult i64 %upto, %K", "  br i1 %pq, label %piece, label %end", "end:",
         "  ret void", "}", *over_batch(name), declare_masked_load("", t, n, gathered)[0],
         declare_masked_load("", t, n)[0],
         "declare i64 @llvm.umin.i64(i64, i64)", f"declare {v} @llvm.fma.v{n}{SUFFIX[t]}({v}, {v}, {v})",
-        f"declare void {store}({v}, ptr, i32, {m})", "",
+        declare_masked_store(t, n), COUNTS_LEFT, "",
     ]  # fmt: skip
     return Module("\n".join(lines))
+
+
+def _store_block(name: str, value: str, t: str, n: int, place: str, column: str) -> list[str]:
+    """Store what is left of a vector of columns."""
+    if masks_stores():
+        return [store_masked(value, t, n, place, f"%mask{column}")]
+    return store_some(name, value, t, n, place, column)
 
 
 def _row_addresses(rows: int) -> list[str]:

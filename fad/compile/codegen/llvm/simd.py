@@ -12,11 +12,18 @@ from __future__ import annotations
 from typing import Any
 
 from fad.compile.codegen.llvm.builder import constant, splat, vector
+from fad.compile.codegen.llvm.partial_stores import (
+    COUNTS_LEFT,
+    SUFFIX,
+    count_left,
+    declare_masked_store,
+    masks_stores,
+    store_masked,
+    store_some,
+)
 from fad.compile.ir.expressions import is_heavy
-from fad.compile.ir.types import BOOL, BYTES, F32, F64, I32, I64
+from fad.compile.ir.types import BOOL, BYTES, F64, I64
 from fad.compile.machine.cpu import register_bytes
-
-_SUFFIX = {F64: "f64", F32: "f32", I64: "i64", I32: "i32", "i8": "i8", BOOL: "i1"}
 
 
 def width(kernel: Any) -> int:
@@ -72,7 +79,12 @@ class Lanes:
             *self.spread_out(f"%jj{tag}", I64, f"%j{tag}"), *self.spread_out(f"%nn{tag}", I64, bound),
             f"  %lane{tag} = add {v} %jj{tag}, <{', '.join(f'i64 {k}' for k in range(self.n))}>",
             f"  %m{tag} = icmp ult {v} %lane{tag}, %nn{tag}",
+            *(() if masks_stores() else self.count_left(bound)),
         ]  # fmt: skip
+
+    def count_left(self, bound: str) -> list[str]:
+        self.w.e.needs.add(COUNTS_LEFT)
+        return count_left(self.tag, bound, f"%j{self.tag}", self.n)
 
     def loads(self) -> list[str]:
         lines, tag = [], self.tag
@@ -87,7 +99,7 @@ class Lanes:
         place, lines = self._place(name, kind, row, stride)
         how, pointer, p = ("gather", vector("ptr", self.n), f"v{self.n}p0") if stride else ("load", "ptr", "p0")
         called = self.need(
-            f"llvm.masked.{how}.v{self.n}{_SUFFIX[kind]}.{p}", v, f"{pointer}, i32, {vector('i1', self.n)}, {v}"
+            f"llvm.masked.{how}.v{self.n}{SUFFIX[kind]}.{p}", v, f"{pointer}, i32, {vector('i1', self.n)}, {v}"
         )
         loaded = f"{name}_b" if t == BOOL else name
         lines.append(
@@ -118,19 +130,25 @@ class Lanes:
             lines.append(f"  {name}_b = zext {vector(BOOL, self.n)} {value} to {v}")
             value = f"{name}_b"
         place, more = self._place(name, kind, f"%row{tag}_{number}", stride)
-        how, pointer, p = ("scatter", vector("ptr", self.n), f"v{self.n}p0") if stride else ("store", "ptr", "p0")
-        called = self.need(
-            f"llvm.masked.{how}.v{self.n}{_SUFFIX[kind]}.{p}", "void", f"{v}, {pointer}, i32, {vector('i1', self.n)}"
-        )
         lines += more
-        lines.append(f"  call void {called}({v} {value}, {pointer} {place}, i32 {BYTES[t]}, {mask}), !noalias !2")
-        return lines
+        note = ", !noalias !2"
+        if stride:
+            pointers = vector("ptr", self.n)
+            called = self.need(
+                f"llvm.masked.scatter.v{self.n}{SUFFIX[kind]}.v{self.n}p0", "void",
+                f"{v}, {pointers}, i32, {vector('i1', self.n)}",
+            )  # fmt: skip
+            return [*lines, f"  call void {called}({v} {value}, {pointers} {place}, i32 {BYTES[t]}, {mask}){note}"]
+        if not masks_stores():
+            return [*lines, *store_some(f"w{tag}_{n}", value, kind, self.n, place, tag, note)]
+        self.w.e.needs.add(declare_masked_store(kind, self.n))
+        return [*lines, store_masked(value, kind, self.n, place, f"%m{tag}", note)]
 
     def combine(self, t: str, a: str, b: str) -> str:
         v = vector(t, self.n)
         if self.w.k.how == "add":
             return f"{'add' if t == I64 else 'fadd'} {v} {a}, {b}"
-        called = self.need(f"llvm.{self.w.k.how}.v{self.n}{_SUFFIX[t]}", v, f"{v}, {v}")
+        called = self.need(f"llvm.{self.w.k.how}.v{self.n}{SUFFIX[t]}", v, f"{v}, {v}")
         return f"call {v} {called}({v} {a}, {v} {b})"
 
     def reduce(self, t: str, a: str) -> str:
@@ -139,9 +157,9 @@ class Lanes:
         if how == "add" and t == I64:
             return f"call {t} {self.need(f'llvm.vector.reduce.add.v{self.n}i64', t, v)}({v} {a})"
         if how == "add":
-            called = self.need(f"llvm.vector.reduce.fadd.v{self.n}{_SUFFIX[t]}", t, f"{t}, {v}")
+            called = self.need(f"llvm.vector.reduce.fadd.v{self.n}{SUFFIX[t]}", t, f"{t}, {v}")
             return f"call reassoc {t} {called}({t} {constant(-0.0, t)}, {v} {a})"
-        called = self.need(f"llvm.vector.reduce.f{how}.v{self.n}{_SUFFIX[t]}", t, v)
+        called = self.need(f"llvm.vector.reduce.f{how}.v{self.n}{SUFFIX[t]}", t, v)
         return f"call {t} {called}({v} {a})"
 
     def body(self) -> tuple[list[str], list[tuple[str, str]], str]:
@@ -183,9 +201,9 @@ def plain_loop(w: Any, tag: str, n: int) -> list[str]:
     k, lanes = w.k, Lanes(w, tag, n)
     lines = [f"  br label %pre{tag}", f"pre{tag}:", *lanes.splats()]
     body, values, passed = lanes.body()
-    lines += [f"  br label %J{tag}", f"J{tag}:", f"  %j{tag} = phi i64 [0, %pre{tag}], [%jn{tag}, %J{tag}]"]
+    lines += [f"  br label %J{tag}", f"J{tag}:", f"  %j{tag} = phi i64 [0, %pre{tag}], [%jn{tag}, %K{tag}]"]
     if passed:
-        lines.append(f"  %bad_phi{tag} = phi i1 [false, %pre{tag}], [{passed}, %J{tag}]")
+        lines.append(f"  %bad_phi{tag} = phi i1 [false, %pre{tag}], [{passed}, %K{tag}]")
     lines += [*lanes.mask(f"%n_{lanes.inner}"), *lanes.loads(), *body]
     for m, (value, t) in enumerate(values):
         if k.summed >= 0 and m >= k.stored:
@@ -199,7 +217,8 @@ def plain_loop(w: Any, tag: str, n: int) -> list[str]:
             value = f"%sum{tag}_{m}"
         lines += lanes.store(value, t, m)
     lines += [
-        f"  %jn{tag} = add i64 %j{tag}, {n}", f"  %jq{tag} = icmp ult i64 %jn{tag}, %n_{lanes.inner}",
+        f"  br label %K{tag}", f"K{tag}:", f"  %jn{tag} = add i64 %j{tag}, {n}",
+        f"  %jq{tag} = icmp ult i64 %jn{tag}, %n_{lanes.inner}",
         f"  br i1 %jq{tag}, label %J{tag}, label %after{tag}", f"after{tag}:",
     ]  # fmt: skip
     return lines + _keep_bound(passed, tag)
@@ -224,13 +243,13 @@ def sum_loop(w: Any, tag: str, n: int, chunk: int, finish: Any) -> list[str]:
     lines += [
         f"  %far{tag} = add i64 %from{tag}, {chunk}", f"  %over{tag} = icmp ugt i64 %far{tag}, %n_{lanes.inner}",
         f"  %to{tag} = select i1 %over{tag}, i64 %n_{lanes.inner}, i64 %far{tag}", f"  br label %J{tag}", f"J{tag}:",
-        f"  %j{tag} = phi i64 [%from{tag}, %C{tag}], [%jn{tag}, %J{tag}]",
+        f"  %j{tag} = phi i64 [%from{tag}, %C{tag}], [%jn{tag}, %K{tag}]",
     ]  # fmt: skip
     for s, _, t in sums:
         v = vector(t, n)
-        lines.append(f"  %acc{s} = phi {v} [{splat(t, w.neutral(t), n)}, %C{tag}], [%next{s}, %J{tag}]")
+        lines.append(f"  %acc{s} = phi {v} [{splat(t, w.neutral(t), n)}, %C{tag}], [%next{s}, %K{tag}]")
     if passed:
-        lines.append(f"  %bad_phi{tag} = phi i1 [%bad_row{tag}, %C{tag}], [{passed}, %J{tag}]")
+        lines.append(f"  %bad_phi{tag} = phi i1 [%bad_row{tag}, %C{tag}], [{passed}, %K{tag}]")
     lines += [*lanes.mask(f"%to{tag}"), *lanes.loads(), *body]
     for m, (value, t) in enumerate(values[: k.stored]):
         lines += lanes.store(value, t, m)
@@ -239,7 +258,8 @@ def sum_loop(w: Any, tag: str, n: int, chunk: int, finish: Any) -> list[str]:
         masked = f"select {vector(BOOL, n)} %m{tag}, {v} {value}, {v} {splat(t, w.neutral(t), n)}"
         lines += [f"  %in{s} = {masked}", f"  %next{s} = {lanes.combine(t, f'%acc{s}', f'%in{s}')}"]
     lines += [
-        f"  %jn{tag} = add i64 %j{tag}, {n}", f"  %jq{tag} = icmp ult i64 %jn{tag}, %to{tag}",
+        f"  br label %K{tag}", f"K{tag}:", f"  %jn{tag} = add i64 %j{tag}, {n}",
+        f"  %jq{tag} = icmp ult i64 %jn{tag}, %to{tag}",
         f"  br i1 %jq{tag}, label %J{tag}, label %D{tag}", f"D{tag}:",
     ]  # fmt: skip
     for s, _, t in sums:

@@ -1,0 +1,81 @@
+"""Storing a vector, or as many of its elements as are left of a row.
+
+There is a masked store for that, which is quick on every CPU with AVX-512. Others, AMD's without it above all, take a
+dozen cycles for one: there a whole vector is stored at once, and the rest of a row a power of two at a time.
+"""
+
+from __future__ import annotations
+
+from fad.compile.codegen.llvm.builder import vector
+from fad.compile.ir.types import BYTES, F32, F64, I32, I64
+from fad.compile.machine.cpu import register_bytes
+
+SUFFIX = {F64: "f64", F32: "f32", I64: "i64", I32: "i32", "i8": "i8"}
+
+
+def masks_stores() -> bool:
+    return register_bytes() >= 64
+
+
+def declare_masked_store(t: str, n: int) -> str:
+    return f"declare void {_masked_store(t, n)}({vector(t, n)}, ptr, i32, {vector('i1', n)})"
+
+
+def _masked_store(t: str, n: int) -> str:
+    return f"@llvm.masked.store.v{n}{SUFFIX[t]}.p0"
+
+
+def store_masked(value: str, t: str, n: int, place: str, mask: str, note: str = "") -> str:
+    """Return a masked store of a vector of `n` elements; `note` is LLVM's metadata of it."""
+    given = f"{vector(t, n)} {value}, ptr {place}, i32 {BYTES[t]}, {vector('i1', n)} {mask}"
+    return f"  call void {_masked_store(t, n)}({given}){note}"
+
+
+def count_left(tag: str, bound: str, at: str, n: int) -> list[str]:
+    """Return the lines that say how many elements are left, ``%rest``, and whether a vector is full, ``%full``."""
+    return [
+        f"  %to_end{tag} = sub i64 {bound}, {at}", f"  %rest{tag} = call i64 @llvm.smax.i64(i64 %to_end{tag}, i64 0)",
+        f"  %full{tag} = icmp uge i64 %rest{tag}, {n}",
+    ]  # fmt: skip
+
+
+COUNTS_LEFT = "declare i64 @llvm.smax.i64(i64, i64)"
+
+
+def store_some(name: str, value: str, t: str, n: int, place: str, tag: str, note: str = "") -> list[str]:
+    """Return the lines that store a vector, or the elements that `count_left` has counted for a tag.
+
+    They begin new blocks, the last of which is ``{name}_end``; values are named after `name`, too.
+    """
+    size = BYTES[t]
+    lines = [
+        f"  br i1 %full{tag}, label %{name}_all, label %{name}_{n}", f"{name}_all:",
+        f"  store {vector(t, n)} {value}, ptr {place}, align {size}{note}", f"  br label %{name}_end", f"{name}_{n}:",
+    ]  # fmt: skip
+    while n > 1:
+        half = n // 2
+        lines += _store_half(name, value, t, n, place, tag, f"align {size}{note}")
+        value, place, n = f"%{name}_left{half}", f"%{name}_at{half}", half
+    return [*lines, f"  br label %{name}_end", f"{name}_end:"]
+
+
+def _store_half(name: str, value: str, t: str, n: int, place: str, tag: str, how: str) -> list[str]:
+    """Store the first half of a vector if so many are left; go on with the second half then, or with the first."""
+    half = n // 2
+    whole, v = vector(t, n), vector(t, half)
+    low, high, bit, has, after = (f"%{name}_{what}{half}" for what in ("low", "high", "bit", "has", "after"))
+    return [
+        f"  {low} = shufflevector {whole} {value}, {whole} poison, {_lanes(0, half)}",
+        f"  {high} = shufflevector {whole} {value}, {whole} poison, {_lanes(half, n)}",
+        f"  {bit} = and i64 %rest{tag}, {half}", f"  {has} = icmp ne i64 {bit}, 0",
+        f"  br i1 {has}, label %{name}_take{half}, label %{name}_{half}", f"{name}_take{half}:",
+        f"  store {v} {low}, ptr {place}, {how}", f"  {after} = getelementptr {t}, ptr {place}, i64 {half}",
+        f"  br label %{name}_{half}", f"{name}_{half}:",
+        f"  %{name}_left{half} = phi {v} [{high}, %{name}_take{half}], [{low}, %{name}_{n}]",
+        f"  %{name}_at{half} = phi ptr [{after}, %{name}_take{half}], [{place}, %{name}_{n}]",
+    ]  # fmt: skip
+
+
+def _lanes(start: int, stop: int) -> str:
+    """Return a shuffle's mask that takes the lanes from one to another."""
+    return f"<{stop - start} x i32> <{', '.join(f'i32 {k}' for k in range(start, stop))}>"
