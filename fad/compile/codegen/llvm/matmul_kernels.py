@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fad.compile.codegen.llvm.builder import constant, vector
 from fad.compile.codegen.llvm.module import CONTROL, Module
-from fad.compile.codegen.llvm.partial_stores import (
+from fad.compile.codegen.llvm.partial_vectors import (
     COUNTS_LEFT,
     SUFFIX,
     count_left,

@@ -12,12 +12,14 @@ from __future__ import annotations
 from typing import Any
 
 from fad.compile.codegen.llvm.builder import constant, splat, vector
-from fad.compile.codegen.llvm.partial_stores import (
+from fad.compile.codegen.llvm.partial_vectors import (
     COUNTS_LEFT,
     SUFFIX,
     count_left,
     declare_masked_store,
+    load_apart,
     masks_stores,
+    store_apart,
     store_masked,
     store_some,
 )
@@ -95,20 +97,33 @@ class Lanes:
 
     def load(self, name: str, t: str, row: str, stride: str) -> list[str]:
         kind = "i8" if t == BOOL else t
-        v, mask = vector(kind, self.n), f"{vector('i1', self.n)} %m{self.tag}"
-        place, lines = self._place(name, kind, row, stride)
-        how, pointer, p = ("gather", vector("ptr", self.n), f"v{self.n}p0") if stride else ("load", "ptr", "p0")
-        called = self.need(
-            f"llvm.masked.{how}.v{self.n}{SUFFIX[kind]}.{p}", v, f"{pointer}, i32, {vector('i1', self.n)}, {v}"
-        )
         loaded = f"{name}_b" if t == BOOL else name
-        lines.append(
-            f"  {loaded} = call {v} {called}({pointer} {place}, i32 {BYTES[t]}, {mask}, {v} zeroinitializer), "
-            "!alias.scope !2"
-        )
+        if stride and not masks_stores():
+            lines = self._load_all_or_some(loaded, kind, row, stride)
+        else:
+            lines = self._load_masked(loaded, kind, row, stride)
         if t == BOOL:
-            lines.append(f"  {name} = icmp ne {v} {loaded}, zeroinitializer")
+            lines.append(f"  {name} = icmp ne {vector(kind, self.n)} {loaded}, zeroinitializer")
         return lines
+
+    def _load_masked(self, name: str, t: str, row: str, stride: str) -> list[str]:
+        v, mask = vector(t, self.n), vector("i1", self.n)
+        place, lines = self._place(name, t, row, stride)
+        how, pointer, p = ("gather", vector("ptr", self.n), f"v{self.n}p0") if stride else ("load", "ptr", "p0")
+        called = self.need(f"llvm.masked.{how}.v{self.n}{SUFFIX[t]}.{p}", v, f"{pointer}, i32, {mask}, {v}")
+        given = f"{pointer} {place}, i32 {BYTES[t]}, {mask} %m{self.tag}, {v} zeroinitializer"
+        return [*lines, f"  {name} = call {v} {called}({given}), !alias.scope !2"]
+
+    def _load_all_or_some(self, name: str, t: str, row: str, stride: str) -> list[str]:
+        """Load elements that lie apart: all of a vector one by one, or those that are left under a mask."""
+        tag, v, block = self.tag, vector(t, self.n), name.removeprefix("%")
+        every, some = f"{name}_every", f"{name}_some"
+        return [
+            f"  br i1 %full{tag}, label %{block}_all, label %{block}_rest", f"{block}_all:",
+            *load_apart(every, t, self.n, row, f"%j{tag}", stride, ", !alias.scope !2"), f"  br label %{block}_end",
+            f"{block}_rest:", *self._load_masked(some, t, row, stride), f"  br label %{block}_end", f"{block}_end:",
+            f"  {name} = phi {v} [{every}, %{block}_all], [{some}, %{block}_rest]",
+        ]  # fmt: skip
 
     def _place(self, name: str, kind: str, row: str, stride: str) -> tuple[str, list[str]]:
         if not stride:
@@ -125,24 +140,36 @@ class Lanes:
         number = len(k.modes) + n
         stride = f"%t_{number}_{self.inner}" if n in k.spread else ""
         kind, name, lines = ("i8" if t == BOOL else t), f"%w{tag}_{n}", []
-        v, mask = vector(kind, self.n), f"{vector('i1', self.n)} %m{tag}"
         if t == BOOL:
-            lines.append(f"  {name}_b = zext {vector(BOOL, self.n)} {value} to {v}")
+            lines.append(f"  {name}_b = zext {vector(BOOL, self.n)} {value} to {vector(kind, self.n)}")
             value = f"{name}_b"
-        place, more = self._place(name, kind, f"%row{tag}_{number}", stride)
-        lines += more
-        note = ", !noalias !2"
-        if stride:
-            pointers = vector("ptr", self.n)
-            called = self.need(
-                f"llvm.masked.scatter.v{self.n}{SUFFIX[kind]}.v{self.n}p0", "void",
-                f"{v}, {pointers}, i32, {vector('i1', self.n)}",
+        row, note = f"%row{tag}_{number}", ", !noalias !2"
+        if stride and not masks_stores():
+            block, every = name.removeprefix("%"), store_apart(
+                f"{name}_every", value, kind, self.n, row, f"%j{tag}", stride, note
             )  # fmt: skip
-            return [*lines, f"  call void {called}({v} {value}, {pointers} {place}, i32 {BYTES[t]}, {mask}){note}"]
+            return [
+                *lines, f"  br i1 %full{tag}, label %{block}_all, label %{block}_rest", f"{block}_all:", *every,
+                f"  br label %{block}_end", f"{block}_rest:", *self._scatter(name, value, kind, row, stride, note),
+                f"  br label %{block}_end", f"{block}_end:",
+            ]  # fmt: skip
+        if stride:
+            return [*lines, *self._scatter(name, value, kind, row, stride, note)]
+        place, more = self._place(name, kind, row, "")
         if not masks_stores():
-            return [*lines, *store_some(f"w{tag}_{n}", value, kind, self.n, place, tag, note)]
+            return [*lines, *more, *store_some(f"w{tag}_{n}", value, kind, self.n, place, tag, note)]
         self.w.e.needs.add(declare_masked_store(kind, self.n))
-        return [*lines, store_masked(value, kind, self.n, place, f"%m{tag}", note)]
+        return [*lines, *more, store_masked(value, kind, self.n, place, f"%m{tag}", note)]
+
+    def _scatter(self, name: str, value: str, t: str, row: str, stride: str, note: str) -> list[str]:
+        """Store the elements that are left under a mask, apart."""
+        v, pointers, mask = vector(t, self.n), vector("ptr", self.n), vector("i1", self.n)
+        place, lines = self._place(name, t, row, stride)
+        called = self.need(
+            f"llvm.masked.scatter.v{self.n}{SUFFIX[t]}.v{self.n}p0", "void", f"{v}, {pointers}, i32, {mask}"
+        )
+        given = f"{v} {value}, {pointers} {place}, i32 {BYTES[t]}, {mask} %m{self.tag}"
+        return [*lines, f"  call void {called}({given}){note}"]
 
     def combine(self, t: str, a: str, b: str) -> str:
         v = vector(t, self.n)

@@ -1,7 +1,8 @@
-"""Storing a vector, or as many of its elements as are left of a row.
+"""Storing and loading a vector, or as many of its elements as are left of a row.
 
-There is a masked store for that, which is quick on every CPU with AVX-512. Others, AMD's without it above all, take a
-dozen cycles for one: there a whole vector is stored at once, and the rest of a row a power of two at a time.
+There are masked stores and gathers for that, which are quick on every CPU with AVX-512. Others, AMD's without it above
+all, take a dozen cycles for one: there a whole vector is stored at once, the rest of a row a power of two at a time, and
+elements that lie apart are loaded and stored one by one, without asking for each whether it is there.
 """
 
 from __future__ import annotations
@@ -74,6 +75,39 @@ def _store_half(name: str, value: str, t: str, n: int, place: str, tag: str, how
         f"  %{name}_left{half} = phi {v} [{high}, %{name}_take{half}], [{low}, %{name}_{n}]",
         f"  %{name}_at{half} = phi ptr [{after}, %{name}_take{half}], [{place}, %{name}_{n}]",
     ]  # fmt: skip
+
+
+def load_apart(name: str, t: str, n: int, row: str, at: str, stride: str, note: str = "") -> list[str]:
+    """Return the lines that load the elements from `at` on of a row, which lie `stride` bytes apart, as a vector."""
+    v, before = vector(t, n), "poison"
+    lines = _first_apart(name, row, at, stride)
+    for k in range(n):
+        after = name if k == n - 1 else f"{name}_v{k}"
+        lines += [
+            f"  {name}_x{k} = load {t}, ptr {name}_p{k}, align {BYTES[t]}{note}",
+            f"  {after} = insertelement {v} {before}, {t} {name}_x{k}, i64 {k}", *_next_apart(name, k, n, stride),
+        ]  # fmt: skip
+        before = after
+    return lines
+
+
+def store_apart(name: str, value: str, t: str, n: int, row: str, at: str, stride: str, note: str = "") -> list[str]:
+    """Return the lines that store a vector's elements from `at` on in a row, `stride` bytes apart."""
+    lines = _first_apart(name, row, at, stride)
+    for k in range(n):
+        lines += [
+            f"  {name}_x{k} = extractelement {vector(t, n)} {value}, i64 {k}",
+            f"  store {t} {name}_x{k}, ptr {name}_p{k}, align {BYTES[t]}{note}", *_next_apart(name, k, n, stride),
+        ]  # fmt: skip
+    return lines
+
+
+def _first_apart(name: str, row: str, at: str, stride: str) -> list[str]:
+    return [f"  {name}_far = mul i64 {at}, {stride}", f"  {name}_p0 = getelementptr i8, ptr {row}, i64 {name}_far"]
+
+
+def _next_apart(name: str, k: int, n: int, stride: str) -> list[str]:
+    return [f"  {name}_p{k + 1} = getelementptr i8, ptr {name}_p{k}, i64 {stride}"] if k + 1 < n else []
 
 
 def _lanes(start: int, stop: int) -> str:

@@ -1,4 +1,4 @@
-"""Rows of every length are stored to their ends and no further, by masked stores and without."""
+"""Rows of every length are read and stored to their ends and no further, under masks and without."""
 
 import numpy as np
 import pytest
@@ -41,6 +41,19 @@ def test_rows_of_every_length_are_written_to_their_end(stores, dtype):
         for found, wanted in zip(compiled(into_a_part, table, column), into_a_part(table, column), strict=True):
             assert found.dtype == wanted.dtype
             np.testing.assert_array_equal(found, wanted)
+
+
+def test_columns_are_read_and_written_to_their_end(stores):
+    for n in LENGTHS:
+        x = np.linspace(0.5, 2.0, 3 * n).reshape(n, 3)
+
+        def by_columns(x):
+            wide = np.full((x.shape[0] + 2, 5), 7.0)
+            wide[1:-1, 1:4:2] = x[:, ::2] * x[:, 1:2]
+            return wide, x[:, 0] * x[:, 1] + x[:, 2], x.T * 2.0
+
+        for found, wanted in zip(compiled(by_columns, x), by_columns(x), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-15)
 
 
 def test_sums_along_rows_keep_what_they_store(stores):
