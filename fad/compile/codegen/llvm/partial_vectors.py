@@ -1,8 +1,8 @@
 """Storing and loading a vector, or as many of its elements as are left of a row.
 
 There are masked stores and gathers for that, which are quick on every CPU with AVX-512. Others, AMD's without it above
-all, take a dozen cycles for one: there a whole vector is stored at once, the rest of a row a power of two at a time, and
-elements that lie apart are loaded and stored one by one, without asking for each whether it is there.
+all, take a dozen cycles for one: there a whole vector is stored at once, and the rest of a row a power of two at a
+time. Elements that lie apart are loaded and stored one by one, without asking for each whether it is there.
 """
 
 from __future__ import annotations
