@@ -20,6 +20,7 @@ from fad.sparse.program import ProgramChanged, Watch
 from fad.transforms.mutation import recording
 
 _SOME = 1 << 14  # terms that are computed at once
+_NO_TERMS = np.zeros(1, np.intp)
 
 
 def compute_entries(
@@ -73,10 +74,10 @@ def _run_passes(run: VectorMap, plan: Plan, compares: bool, chunk_size: Any, wat
     seen: Any = None
     drawn = plan.drawn if compares else None
     if plan.forward:
-        seeds = Seeds(plan.pushed, plan.pushes, drawn, None if plan.cut is None else plan.origins)
+        seeds = Seeds(plan.pushed, plan.pushes, drawn, None if plan.cut is None else plan.origins, plan.cut_pushed)
         seen = _multiply(run.push(seeds, chunk_size, watch), seeds, plan, products)
     if plan.pulls:
-        seeds = Seeds(plan.pulled, plan.pulls, None if plan.forward else drawn)
+        seeds = Seeds(plan.pulled, plan.pulls, None if plan.forward else drawn, None, plan.cut_pulled)
         last = _multiply(run.pull(seeds, chunk_size, watch), seeds, plan, products)
         seen = seen if plan.forward else last
     return seen
@@ -129,10 +130,19 @@ def _read(plan: Plan, whole: Any) -> Any:
     for some, values in _compute_terms(plan.first, whole):
         data[some] = values
     if plan.more is not None:
-        entries = plan.more.entries
-        for some, values in _compute_terms(plan.more, whole):
-            np.add.at(data, entries[some], values)
+        _add_sums(data, plan.more, whole)
     return data
+
+
+def _add_sums(data: Any, more: Terms, whole: Any) -> None:
+    """Add to each of some entries the sum of its further terms, of some entries at a time."""
+    many = max(1, _SOME * more.summed.size // more.take.size)
+    stop = 0
+    for i in range(0, more.summed.size, many):
+        ends = np.cumsum(more.counts[i : i + many], dtype=np.intp)
+        start, stop = stop, stop + int(ends[-1])
+        starts = np.concatenate([_NO_TERMS, ends[:-1]])
+        data[more.summed[i : i + many]] += np.add.reduceat(_multiply_terms(more, whole, slice(start, stop)), starts)
 
 
 def _compute_terms(terms: Terms, whole: Any) -> Iterator[tuple[slice, Any]]:

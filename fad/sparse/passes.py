@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ class Seeds:
     count: int
     drawn: Any = None
     origins: Any = None  # which number of the drawn vector each element has, if not the one at its own place
+    cut: dict = field(default_factory=dict)  # by the shapes of leaves, what `_cut_colours` finds
 
     def __len__(self) -> int:
         return self.count + (self.drawn is not None)
@@ -55,15 +56,28 @@ class Seeds:
 
     def parts(self, start: int, stop: int, leaves: list) -> list:
         """Return for each leaf what some of the vectors have in its place, as `fad.sparse.directions` takes it."""
-        drawn, at, found = self.drawn is not None, 0, []
-        for x in leaves:
-            mine = slice(at, at + x.size)
-            colours = _shorten(self.colours[mine].reshape(x.shape))
-            parts = [_pick_members(colours, k, x.dtype) for k in range(start - drawn, stop - drawn)]
+        drawn, found = self.drawn is not None, []
+        for x, (mine, colours, present) in zip(leaves, self._cut_colours(leaves), strict=True):
+            parts = [
+                (colours == k).astype(x.dtype) if k in present else None for k in range(start - drawn, stop - drawn)
+            ]
             if drawn and start == 0:
                 parts[0] = self._draw(mine).reshape(x.shape).astype(x.dtype)
             found.append(parts)
-            at += x.size
+        return found
+
+    def _cut_colours(self, leaves: list) -> list:
+        """Return for each leaf which elements are its own, their colours, once where these repeat, and which occur."""
+        shapes = tuple([x.shape for x in leaves])
+        found = self.cut.get(shapes)
+        if found is None:
+            found, at = [], 0
+            for x in leaves:
+                mine = slice(at, at + x.size)
+                colours = _shorten(self.colours[mine].reshape(x.shape))
+                found.append((mine, colours, set(np.unique(colours).tolist())))
+                at += x.size
+            self.cut[shapes] = found
         return found
 
     def _draw(self, some: slice) -> Any:
@@ -77,12 +91,6 @@ def _shorten(x: Any) -> Any:
         if x.shape[axis] > 1 and (x == first).all():
             x = first
     return x
-
-
-def _pick_members(colours: Any, colour: int, dtype: Any) -> Any:
-    """Return ones where a colour is, and zeros elsewhere; None if it is nowhere."""
-    mine = colours == colour
-    return mine.astype(dtype) if mine.any() else None
 
 
 class VectorMap:
@@ -127,14 +135,14 @@ class VectorMap:
     def _map_chunks(
         self, side: str, run: Callable, seeds: Seeds, leaves: list, chunk_size: Any, watch: Watch
     ) -> Iterator[Any]:
-        bounds = np.cumsum([0, *[x.size for x in leaves]])
-        if bounds[-1] != seeds.length:
+        if sum(x.size for x in leaves) != seeds.length:
             raise OtherSize
         width = max(self.inputs, seeds.length)
         if chunk_size == "auto" and width >= WIDE and not watch.program.loops and _are_few(leaves, len(seeds)):
             yield from self._map_parts(side, run, seeds, leaves, watch)
             return
         watch.miss()
+        bounds = np.cumsum([0, *[x.size for x in leaves]])
         for start, stop in _cut_into_chunks(len(seeds), width, chunk_size, leaves):
             cut = np.split(seeds.rows(start, stop), bounds[1:-1], axis=1)
             stacked = [
