@@ -1,10 +1,10 @@
 """How few products with vectors tell all entries of a sparse matrix: colourings of its columns, or of its rows.
 
 Columns without a common row can share one product: each entry of the result belongs to one of them (Curtis, Powell and
-Reid, J. Inst. Maths Applics 13, 1974). The colouring is the greedy one, column by column, which for banded matrices is
-the best possible; what colours each row has seen is kept as the bits of one Python integer. A few full rows would force
-a colour for each column, so these are computed by themselves, by products from the other side (Coleman and Verma,
-SIAM J. Sci. Comput. 19, 1998).
+Reid, J. Inst. Maths Applics 13, 1974). Blocks and bands are coloured at once, as well as can be; others by the greedy
+colouring, column by column, in which what colours each row has seen is kept as the bits of one Python integer. A few
+full rows would force a colour for each column, so these are computed by themselves, by products from the other side
+(Coleman and Verma, SIAM J. Sci. Comput. 19, 1998).
 """
 
 from __future__ import annotations
@@ -141,6 +141,9 @@ def colour(rows: Any, most: float = math.inf) -> Any:
     found = _colour_blocks(rows, widest)
     if found is not None:
         return found
+    found = _colour_in_turns(rows, int(widest))
+    if found is not None:
+        return found
     found = _greedy(rows, most)
     if (found is None or _count(found) > widest) and rows.nnz <= SECOND:
         other = _greedy(rows, most, np.argsort(-np.diff(rows.indptr), kind="stable"))
@@ -187,6 +190,18 @@ def _colour_blocks(rows: Any, widest: int) -> Any:
     return colours
 
 
+def _colour_in_turns(rows: Any, count: int) -> Any:
+    """Return so many colours again and again, as banded matrices may have them; None if these rows may not."""
+    count = max(1, count)
+    kind = kind_of_index(rows.shape[1] * count)
+    colours, counts = np.arange(rows.shape[0], dtype=kind) % kind(count), np.diff(rows.indptr)
+    places = rows.indices * kind(count)
+    places += np.repeat(colours, counts)
+    if np.bincount(places, minlength=1).max() > 1:
+        return None
+    return np.where(counts > 0, colours, -1).astype(np.int32)
+
+
 def _greedy(rows: Any, most: float, order: Any = None) -> Any:
     taken = [0] * rows.shape[1]
     colours = np.full(rows.shape[0], -1, np.int32)
@@ -221,8 +236,8 @@ def plan_passes(pattern: Any, mode: str, most: float = math.inf) -> Plan | None:
     elif mode == "rev":
         groups = [(_no_group(n), colour(pattern, most / REVERSE))]
     else:
-        bound, rows = _heavy(_count_in_rows(pattern), REVERSE)
-        other_bound, columns = _heavy(_count_in_columns(pattern), 1 / REVERSE)
+        bound, rows = find_heavy(_count_in_rows(pattern), REVERSE)
+        other_bound, columns = find_heavy(_count_in_columns(pattern), 1 / REVERSE)
         if min(bound, REVERSE * other_bound) > most:
             return None
         groups = []
@@ -250,13 +265,13 @@ def bound_cost(pattern: Any, symmetric: bool) -> float:
     """Return what a plan for a pattern costs at least."""
     rows = _count_in_rows(pattern)
     if symmetric:
-        return _heavy(rows, 1.0)[0]
-    return min(_heavy(rows, REVERSE)[0], bound_reverse(_count_in_columns(pattern)))
+        return find_heavy(rows, 1.0)[0]
+    return min(find_heavy(rows, REVERSE)[0], bound_reverse(_count_in_columns(pattern)))
 
 
 def bound_reverse(counts: Any) -> float:
     """Return what passes in reverse cost at least, of a matrix with so many places in each column."""
-    return REVERSE * _heavy(counts, 1 / REVERSE)[0]
+    return REVERSE * find_heavy(counts, 1 / REVERSE)[0]
 
 
 def _count_in_rows(pattern: Any) -> Any:
@@ -267,7 +282,7 @@ def _count_in_columns(pattern: Any) -> Any:
     return np.bincount(pattern.indices, minlength=pattern.shape[1])
 
 
-def _heavy(counts: Any, price: float) -> tuple[float, Any]:
+def find_heavy(counts: Any, price: float) -> tuple[float, Any]:
     """Return which rows, of so many places each, had better be computed alone, and a lower bound of the cost then.
 
     One alone costs `price`.
@@ -347,7 +362,7 @@ def plan_symmetric(pattern: Any) -> Plan:
     if not all(np.array_equal(getattr(turned, name), getattr(pattern, name)) for name in ("indptr", "indices")):
         pattern = (pattern + turned).tocsr()  # one triangle will do
     del turned
-    _, heavy = _heavy(_count_in_rows(pattern), 1.0)
+    _, heavy = find_heavy(_count_in_rows(pattern), 1.0)
     rest = without(without(pattern, heavy).T.tocsr(), heavy) if len(heavy) else pattern
     pushed = colour(rest)
     first = _count(pushed)

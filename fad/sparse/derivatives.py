@@ -89,7 +89,8 @@ class Point:
     def between(self, cut: Cut, direct: Any, check: bool) -> VectorMap:
         """Return the function as a map of the leaves that it uses directly, and of what it gathers."""
         fun = self._between(cut, direct, self.xs, check)
-        return VectorMap(fun, [*[self.xs[i] for i in direct], *cut.no_shifts], self.name, len(cut.shapes))
+        kind = np.result_type(*[x.dtype for x in self.xs])
+        return VectorMap(fun, [*[self.xs[i] for i in direct], *cut.no_shifts], self.name, len(cut.shapes), kind)
 
     def _between(self, cut: Cut, direct: Any, outer: list, check: bool) -> Callable:
         shifted = cut_gathers(cut, self.scalar or self.fun, self.in_tree, outer, check)

@@ -53,9 +53,10 @@ def compute_entries(
         return None, "gathers otherwise"
     except OtherSize:
         return None, f"has {plan.pattern.shape[0]} rows, but the output has another number of elements"
+    kind = None if plan.cut is None else _find_kind(plan, run)
     whole = _join(products, plan.first.factors is not None)
     if not compares:
-        return _read(plan, whole), ""
+        return _cast(_read(plan, whole), kind), ""
     data = _read(parts, whole)
     watch.noting = watch.noting and note()
     settled = records and watch.noting and watch.plain
@@ -64,9 +65,9 @@ def compute_entries(
     if not lacking:
         watch.close()
     if parts is plan:
-        return data, lacking
+        return _cast(data, kind), lacking
     del data, seen, compared  # not to be held beside the entries
-    return _read(plan, whole), lacking
+    return _cast(_read(plan, whole), kind), lacking
 
 
 def _run_passes(run: VectorMap, plan: Plan, compares: bool, chunk_size: Any, watch: Watch, products: list) -> Any:
@@ -99,6 +100,19 @@ def _multiply(found: Iterator, seeds: Seeds, plan: Plan, products: list) -> Any:
     return seen
 
 
+def _find_kind(plan: Plan, run: VectorMap) -> Any:
+    """Return the dtype of products where no gathers are cut: of results, or in reverse and of gradients of inputs."""
+    parts = plan.inner or plan
+    if plan.symmetric or not parts.pushes:
+        return run.kind
+    results = run.results[: len(run.results) - len(plan.cut.operands)]
+    return np.result_type(*results, *([run.kind] if parts.pulls or not results else []))
+
+
+def _cast(data: Any, kind: Any) -> Any:
+    return data if kind is None or data.dtype == kind else data.astype(kind)
+
+
 def _join(products: list, one: bool = False) -> Any:
     """Return all numbers of rows of leaves in one vector, and behind them a one; the list is emptied meanwhile."""
     if any(is_traced(leaves) for leaves in products):
@@ -107,7 +121,7 @@ def _join(products: list, one: bool = False) -> Any:
     if len(products) == 1 and len(products[0]) == 1 and not one:
         return products.pop()[0].reshape(-1)
     kind = np.result_type(*[rows.dtype for leaves in products for rows in leaves])
-    whole, start = np.ones(sum(rows.size for leaves in products for rows in leaves) + one, kind), 0
+    whole, start = np.empty(sum(rows.size for leaves in products for rows in leaves) + one, kind), 0
     products.reverse()
     while products:
         leaves = products.pop()
@@ -115,6 +129,7 @@ def _join(products: list, one: bool = False) -> Any:
         stop = start + count * width
         np.concatenate(leaves, axis=1, out=whole[start:stop].reshape(count, width))
         start = stop
+    whole[start:] = 1
     return whole
 
 

@@ -9,6 +9,7 @@ in Nonlinear Optimization 1981, Academic Press, 1982).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -215,7 +216,7 @@ def _repeat_any(numbers: Any) -> bool:
 
 def _number(xs: list, start: int = 0) -> list:
     """Return arrays like some others of the numbers of their elements."""
-    bounds = np.cumsum([start, *[x.size for x in xs]])
+    bounds = list(itertools.accumulate([x.size for x in xs], initial=start))
     kind = kind_of_index(bounds[-1])
     return [np.arange(a, a + x.size, dtype=kind).reshape(np.shape(x)) for a, x in zip(bounds, xs, strict=False)]
 

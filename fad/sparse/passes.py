@@ -23,7 +23,9 @@ from fad.transforms.vmap import vmap
 
 _CACHED = 1 << 16  # numbers of an array that one core's cache holds, beside others
 WIDE = 1 << 11  # numbers of a vector from which on each is multiplied with by itself
+FEW = 4  # vectors up to which that is done, however short they are
 _TOGETHER = 16  # vectors whose products are computed in one run then
+_BESIDE = 6  # vectors from which on one more takes little memory beside them
 _RECORDED = 8  # vectors up to which that is done in a program of `jit`, which grows with each
 
 
@@ -96,11 +98,14 @@ def _shorten(x: Any) -> Any:
 class VectorMap:
     """A function of a list of arrays, at these arrays, as a map from one long vector to another.
 
-    The last `own` arrays are held by nobody else. What the passes do is watched.
+    The last `own` arrays are held by nobody else. Where they are what is gathered of others, or of computed values,
+    `kind` is the dtype of what is differentiated with respect to. Passes note the dtypes of the `results`, and what
+    they do is watched.
     """
 
-    def __init__(self, fun: Callable, xs: list, name: str, own: int = 0):
-        self.fun, self.xs, self.name, self.own = fun, xs, name, own
+    def __init__(self, fun: Callable, xs: list, name: str, own: int = 0, kind: Any = None):
+        self.fun, self.xs, self.name, self.own, self.kind = fun, xs, name, own, kind
+        self.results: list = []
         self.inputs = sum(x.size for x in xs)
 
     def push(self, seeds: Seeds, chunk_size: Any, watch: Watch) -> Iterator[Any]:
@@ -131,6 +136,7 @@ class VectorMap:
     def _check_output(self, ys: list) -> None:
         refuse_integers(ys, self.name)
         check_kinds(ys, False, self.name, "output")
+        self.results = [y.dtype for y in ys]
 
     def _map_chunks(
         self, side: str, run: Callable, seeds: Seeds, leaves: list, chunk_size: Any, watch: Watch
@@ -138,7 +144,8 @@ class VectorMap:
         if sum(x.size for x in leaves) != seeds.length:
             raise OtherSize
         width = max(self.inputs, seeds.length)
-        if chunk_size == "auto" and width >= WIDE and not watch.program.loops and _are_few(leaves, len(seeds)):
+        alone = width >= WIDE or seeds.count <= FEW
+        if chunk_size == "auto" and alone and not watch.program.loops and _are_few(leaves, len(seeds)):
             yield from self._map_parts(side, run, seeds, leaves, watch)
             return
         watch.miss()
@@ -154,10 +161,14 @@ class VectorMap:
                 yield [y.reshape(1, -1) for y in run(tuple([x[0] for x in stacked]), stop < len(seeds))]
 
     def _map_parts(self, side: str, run: Callable, seeds: Seeds, leaves: list, watch: Watch) -> Iterator[Any]:
-        """Run the passes for each vector by itself; yield what the drawn one gives first, and alone."""
+        """Run the passes for each vector by itself; yield what the drawn one gives first, and alone.
+
+        Beside few others it would take much memory more: at a first call, which holds most, it runs alone then.
+        """
         start, count, drawn = 0, len(seeds), seeds.drawn is not None
         while start < count:
-            stop = 1 if drawn and watch.noting and not start else min(start + _TOGETHER, count)
+            alone = drawn and watch.noting and count <= _BESIDE and not start
+            stop = 1 if alone else min(start + _TOGETHER, count)
             keep = stop < count
             parts, steps = apply(lambda *xs, keep=keep: run(xs, keep), seeds.parts(start, stop, leaves), leaves)
             watch.meet(side, steps)
