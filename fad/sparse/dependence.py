@@ -32,6 +32,7 @@ from fad.transforms.check import run, split_operands, zeros_like
 from fad.transforms.custom_rules import RULES, Call
 
 TAPS = 1024  # elements of a kernel up to which a convolution is followed one by one
+DEEP = 8  # operations one behind the other whose sets are left to be found later
 MANY = 1 << 24  # products of two numbers that are looked at one by one, where one operand is constant
 UNKNOWN: Any = object()  # what a rule answers where it cannot follow an operation
 
@@ -76,18 +77,25 @@ def _only_shapes_matter(prim: Any, y: Any) -> bool:
 
 
 class _Later:
-    """The sets of a result that are found when they are asked for: a gradient does not ask for its function's."""
+    """The sets of a result that are found when they are asked for: a gradient does not ask for its function's.
 
-    __slots__ = ("found", "operation")
+    Those of a long chain, as a sum in a loop is, are found on the way.
+    """
 
-    def __init__(self, *operation: Any):
-        self.operation: Any = operation
+    __slots__ = ("depth", "found", "operation")
+
+    def __init__(self, prim: Any, y: Any, xs: list, sets: list, params: dict):
+        self.operation: Any = prim, y, xs, sets, params
         self.found: Any = None
+        self.depth: int = 1 + max([s.depth for s in sets if type(s) is _Later], default=0)
+        if self.depth > DEEP:
+            self.find()
 
     def find(self) -> Any:
         if self.operation is not None:
             prim, y, xs, sets, params = self.operation
             self.found, self.operation = find_reached(prim, y, xs, list(map(_found, sets)), params), None
+            self.depth = 0
         return self.found
 
 

@@ -20,6 +20,7 @@ from fad.sparse.program import ProgramChanged, Watch
 from fad.transforms.mutation import recording
 
 _SOME = 1 << 14  # terms that are computed at once
+_LONG = 4  # terms that a sum has, from which on it is computed before it is added
 _NO_TERMS = np.zeros(1, np.intp)
 
 
@@ -150,14 +151,18 @@ def _read(plan: Plan, whole: Any) -> Any:
 
 
 def _add_sums(data: Any, more: Terms, whole: Any) -> None:
-    """Add to each of some entries the sum of its further terms, of some entries at a time."""
-    many = max(1, _SOME * more.summed.size // more.take.size)
-    stop = 0
+    """Add the further terms to their entries; long sums are computed by themselves first."""
+    if more.take.size < _LONG * more.summed.size:
+        entries = more.entries
+        for some, values in _compute_terms(more, whole):
+            np.add.at(data, entries[some], values)
+        return
+    many, stop = max(1, _SOME * more.summed.size // more.take.size), 0
     for i in range(0, more.summed.size, many):
         ends = np.cumsum(more.counts[i : i + many], dtype=np.intp)
         start, stop = stop, stop + int(ends[-1])
-        starts = np.concatenate([_NO_TERMS, ends[:-1]])
-        data[more.summed[i : i + many]] += np.add.reduceat(_multiply_terms(more, whole, slice(start, stop)), starts)
+        sums = np.add.reduceat(_multiply_terms(more, whole, slice(start, stop)), np.concatenate([_NO_TERMS, ends[:-1]]))
+        np.add.at(data, more.summed[i : i + many], sums)
 
 
 def _compute_terms(terms: Terms, whole: Any) -> Iterator[tuple[slice, Any]]:

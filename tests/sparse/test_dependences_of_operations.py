@@ -196,3 +196,13 @@ def test_sets_of_a_value_are_not_found_for_its_gradient(monkeypatch):
     assert dependences(fad.grad(alone), (x,)).nnz == 200
     with pytest.raises(NotSparseError, match="depend on"):
         dependences(fad.grad(energy), (x,))
+
+
+def test_sets_of_a_sum_in_a_long_loop_are_found_on_its_way():
+    def total(x):
+        s = np.sum(x[:2])
+        for _ in range(3000):
+            s = s * 0.5 + np.sum(x[:2])
+        return s
+
+    assert dependences(total, (np.ones(4),)).toarray().tolist() == [[True, True, False, False]]
