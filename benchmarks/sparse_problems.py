@@ -1,7 +1,9 @@
 """Five problems whose derivatives are sparse and whose functions gather: each written for fad, by hand and for CasADi.
 
-Each is a `Problem`: ``derivative()`` makes the function of fad that is timed, ``by_hand`` returns SciPy's matrix from
-formulas or from a vmap of small derivatives, and ``casadi()`` makes a function of CasADi that computes it.
+Each is a `Problem`: ``derivative()`` makes the function of fad that is timed, ``by_hand()`` one that makes SciPy's
+matrix from formulas or from a vmap of small derivatives, and ``casadi()`` one of CasADi. All three start from the
+function and its data: what the formulas need beside these, as index arrays or a matrix of admittances, is made by
+``by_hand()``, and a first call counts it.
 """
 
 from __future__ import annotations
@@ -59,18 +61,23 @@ def finite_elements(n: int) -> Problem:
     def energy(x):
         return np.sum(density(x.reshape(-1, 2)[corners].transpose(1, 2, 0), across, area))
 
-    places = (2 * corners[:, :, None] + np.arange(2)).reshape(-1, 6)
-    small = fad.vmap(fad.hessian(density))
+    def find_places():
+        return (2 * corners[:, :, None] + np.arange(2)).reshape(-1, 6)
 
-    def by_hand(x):
-        blocks = small(x.reshape(-1, 2)[corners], inverse, area)
-        return _assemble(blocks.reshape(-1, 6, 6), places, x.size)
+    def by_hand():
+        places, small = find_places(), fad.vmap(fad.hessian(density))
+
+        def hessian(x):
+            blocks = small(x.reshape(-1, 2)[corners], inverse, area)
+            return _assemble(blocks.reshape(-1, 6, 6), places, x.size)
+
+        return hessian
 
     def casadi():
         import casadi as ca
 
         x = ca.SX.sym("x", 2 * n)
-        each = x[places.reshape(-1)].reshape((6, -1))  # a column for each triangle
+        each = x[find_places().reshape(-1)].reshape((6, -1))  # a column for each triangle
         part = [[each[2 * i + j, :].T for j in range(2)] for i in range(3)]
         a, b = [[part[i][j] - part[0][j] for j in range(2)] for i in (1, 2)]
         (p, q), (r, s) = [[ca.DM(across[i, j]) for j in range(2)] for i in range(2)]
@@ -94,11 +101,15 @@ def graph_laplacian(n: int) -> Problem:
     def energy(x):
         return np.sum(np.sqrt(1 + (x[i] - x[j]) ** 2)) + 0.5 * np.sum((x - target) ** 2)
 
-    def by_hand(x):
-        second = (1 + (x[i] - x[j]) ** 2) ** -1.5
-        diagonal = 1 + np.bincount(i, second, n) + np.bincount(j, second, n)
-        rows, columns = np.concatenate([i, j, np.arange(n)]), np.concatenate([j, i, np.arange(n)])
-        return scipy.sparse.coo_array((np.concatenate([-second, -second, diagonal]), (rows, columns)), (n, n)).tocsr()
+    def by_hand():
+        def hessian(x):
+            second = (1 + (x[i] - x[j]) ** 2) ** -1.5
+            diagonal = 1 + np.bincount(i, second, n) + np.bincount(j, second, n)
+            rows, columns = np.concatenate([i, j, np.arange(n)]), np.concatenate([j, i, np.arange(n)])
+            entries = np.concatenate([-second, -second, diagonal])
+            return scipy.sparse.coo_array((entries, (rows, columns)), (n, n)).tocsr()
+
+        return hessian
 
     def casadi():
         import casadi as ca
@@ -135,19 +146,24 @@ def bundle_adjustment(count: int) -> Problem:
     def residuals(cameras, points):
         return fad.vmap(residual)(cameras[i], points[j], seen)
 
-    small = fad.vmap(fad.jacrev(residual, argnums=(0, 1)))
-    columns = np.concatenate([9 * i[:, None] + np.arange(9), 9 * n + 3 * j[:, None] + np.arange(3)], axis=1)
+    def find_columns():
+        return np.concatenate([9 * i[:, None] + np.arange(9), 9 * n + 3 * j[:, None] + np.arange(3)], axis=1)
 
-    def by_hand(cameras, points):
-        blocks = np.concatenate(small(cameras[i], points[j], seen), axis=2)
-        indices, indptr = np.repeat(columns, 2, axis=0).reshape(-1), 12 * np.arange(2 * count + 1)
-        return scipy.sparse.csr_array((blocks.reshape(-1), indices, indptr), shape=(2 * count, 9 * n + 3 * m))
+    def by_hand():
+        columns, small = find_columns(), fad.vmap(fad.jacrev(residual, argnums=(0, 1)))
+
+        def jacobian(cameras, points):
+            blocks = np.concatenate(small(cameras[i], points[j], seen), axis=2)
+            indices, indptr = np.repeat(columns, 2, axis=0).reshape(-1), 12 * np.arange(2 * count + 1)
+            return scipy.sparse.csr_array((blocks.reshape(-1), indices, indptr), shape=(2 * count, 9 * n + 3 * m))
+
+        return jacobian
 
     def casadi():
         import casadi as ca
 
         x = ca.SX.sym("x", 9 * n + 3 * m)
-        each = x[columns.reshape(-1)].reshape((12, -1))
+        each = x[find_columns().reshape(-1)].reshape((12, -1))
         parts = [each[k, :].T for k in range(12)]
         out = project(parts[:9], parts[9:], cross, lambda pair: ca.horzcat(*pair)) - ca.DM(seen)
         return ca.Function("f", [x], [ca.jacobian(ca.vec(out.T), x)])
@@ -176,20 +192,22 @@ def power_flow(n: int) -> Problem:
         active = np.bincount(i, p, n) + np.bincount(j, p_back, n)
         return np.concatenate([active, np.bincount(i, q, n) + np.bincount(j, q_back, n)])
 
-    admittance = scipy.sparse.coo_array(
-        (np.tile(g + 1j * b, 2), (np.concatenate([i, j]), np.concatenate([j, i]))), (n, n)
-    ).tocsr()
-    admittance = scipy.sparse.diags_array(admittance.sum(axis=1)).tocsr() - admittance
-
-    def by_hand(angles, volts):  # the formulas of MATPOWER's dSbus_dV
-        volt, phase = volts * np.exp(1j * angles), np.exp(1j * angles)
-        current = admittance @ volt
+    def by_hand():  # the formulas of MATPOWER's dSbus_dV
+        ends = np.concatenate([i, j]), np.concatenate([j, i])
+        admittance = scipy.sparse.coo_array((np.tile(g + 1j * b, 2), ends), (n, n)).tocsr()
+        admittance = scipy.sparse.diags_array(admittance.sum(axis=1)).tocsr() - admittance
         diagonal = scipy.sparse.diags_array
-        by_volts = diagonal(volt) @ (admittance @ diagonal(phase)).conj() + diagonal(np.conj(current) * phase)
-        by_angles = 1j * diagonal(volt) @ (diagonal(current) - admittance @ diagonal(volt)).conj()
-        return scipy.sparse.block_array(
-            [[by_angles.real, by_volts.real], [by_angles.imag, by_volts.imag]], format="csr"
-        )
+
+        def jacobian(angles, volts):
+            volt, phase = volts * np.exp(1j * angles), np.exp(1j * angles)
+            current = admittance @ volt
+            by_volts = diagonal(volt) @ (admittance @ diagonal(phase)).conj() + diagonal(np.conj(current) * phase)
+            by_angles = 1j * diagonal(volt) @ (diagonal(current) - admittance @ diagonal(volt)).conj()
+            return scipy.sparse.block_array(
+                [[by_angles.real, by_volts.real], [by_angles.imag, by_volts.imag]], format="csr"
+            )
+
+        return jacobian
 
     def casadi():
         import casadi as ca
@@ -216,19 +234,21 @@ def sparse_network(n: int) -> Problem:
         hidden = np.tanh(np.sum(weights * x[first], axis=1))
         return np.tanh(np.sum(more * hidden[second], axis=1))
 
-    rows = np.repeat(np.arange(n), degree)
-    own = np.arange(n * degree).reshape(n, degree)
+    def by_hand():
+        rows, own, bounds = np.repeat(np.arange(n), degree), np.arange(n * degree), degree * np.arange(n + 1)
 
-    def by_hand(weights, more):
-        hidden = np.tanh(np.sum(weights * x[first], axis=1))
-        out = np.tanh(np.sum(more * hidden[second], axis=1))
-        slope = 1 - out * out
-        inner = scipy.sparse.csr_array((((1 - hidden**2)[:, None] * x[first]).reshape(-1), own.reshape(-1),
-                                        degree * np.arange(n + 1)), (n, n * degree))  # fmt: skip
-        outer = scipy.sparse.coo_array(((slope[:, None] * more).reshape(-1), (rows, second.reshape(-1))), (n, n))
-        direct = scipy.sparse.csr_array(((slope[:, None] * hidden[second]).reshape(-1), own.reshape(-1),
-                                         degree * np.arange(n + 1)), (n, n * degree))  # fmt: skip
-        return scipy.sparse.hstack([outer.tocsr() @ inner, direct], format="csr")
+        def jacobian(weights, more):
+            hidden = np.tanh(np.sum(weights * x[first], axis=1))
+            out = np.tanh(np.sum(more * hidden[second], axis=1))
+            slope = 1 - out * out
+            entries = [(1 - hidden**2)[:, None] * x[first], slope[:, None] * more, slope[:, None] * hidden[second]]
+            inner, outer, direct = [e.reshape(-1) for e in entries]
+            inner = scipy.sparse.csr_array((inner, own, bounds), (n, n * degree))
+            outer = scipy.sparse.coo_array((outer, (rows, second.reshape(-1))), (n, n)).tocsr()
+            direct = scipy.sparse.csr_array((direct, own, bounds), (n, n * degree))
+            return scipy.sparse.hstack([outer @ inner, direct], format="csr")
+
+        return jacobian
 
     def casadi():
         import casadi as ca

@@ -235,6 +235,7 @@ getitem_p: Any = register(
         indexed=1,
         needs_trace=True,
         moves=True,
+        dependence="moved",
         cotangent=lambda shape, dtype, index, ct: Indexed(shape, dtype, index, ct, _sum_entries),
         view=ViewRule(
             lambda x, y, params: _is_view(x, y, **params),
@@ -331,6 +332,7 @@ scatter_p: Any = register(
         batch=_scatter_batch,
         saves="none",
         archetype="linear",
+        dependence="scattered",
         samples=lambda s: [
             call(s.real(2), s.real(4), shape=(3, 4), dtype=np.dtype(s.dtype), indices=((slice(0, 2), 1), (2,))),
             call(s.real(3), shape=(4,), dtype=np.dtype(s.dtype), indices=((np.array([0, 2, 0]),),)),

@@ -49,6 +49,7 @@ reshape_p: Any = linear(
     lambda size, batched, xs, params: bind(reshape_p, xs[0], shape=(size, *params["shape"])),
     samples=lambda s: [call(s.real(3, 4), shape=(2, 6)), call(s.real(), shape=(1, 1)), call(s.real(0, 2), shape=(0,))],
     moves=True,
+    dependence="moved",
     cheap=True,
     doc="The elements in another shape.",
 )
@@ -181,6 +182,7 @@ transpose_p: Any = linear(
     lambda size, batched, xs, params: bind(transpose_p, xs[0], axes=(0, *(a + 1 for a in params["axes"]))),
     samples=lambda s: [call(s.real(3, 4), axes=(1, 0)), call(s.real(2, 3, 4), axes=(1, 2, 0))],
     moves=True,
+    dependence="moved",
     cheap=True,
     doc="The array with its axes in another order.",
 )
@@ -327,6 +329,7 @@ broadcast_p: Any = linear(
         call(s.real(4), shape=(0, 4)),
     ],
     moves=True,
+    dependence="moved",
     cheap=True,
     doc="The array repeated to a larger shape.",
 )
@@ -397,6 +400,7 @@ concatenate_p: Any = register(
             call(s.real(3, 1), s.real(3, 2), s.real(3, 0), axis=1),
         ],
         moves=True,
+        dependence="moved",
         fresh=True,
         doc="Arrays one after another along an axis.",
     )

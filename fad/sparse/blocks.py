@@ -9,6 +9,7 @@ left to `fad.sparse.sets`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +41,19 @@ class Blocks:
         if some.size < places.size:
             return self._place(some, places[some], places.size)
         return self._with(self.block[places], self.bits[places])
+
+    def move(self, run: Callable, sets: list, shapes: list) -> Blocks:
+        """Return what an operation that moves numbers makes of sets, of arrays of some shapes; None are empty."""
+
+        def apply(name: str, empty: int) -> Any:
+            kind = getattr(self, name).dtype
+            parts = [
+                np.broadcast_to(kind.type(empty), shape) if s is None else getattr(s, name).reshape(shape)
+                for s, shape in zip(sets, shapes, strict=True)
+            ]
+            return run(*parts).reshape(-1)
+
+        return self._with(apply("block", NONE), apply("bits", 0))
 
     def scatter(self, rows: Any, columns: Any, size: int) -> Blocks | None:
         """Return sets of `size` elements, number ``rows[i]`` that of element ``columns[i]``; None if one has two."""
@@ -83,6 +97,9 @@ class Blocks:
 
     def expand(self, kind: Any) -> Any:
         """Return the same sets as a sparse matrix of booleans, element by input, with indices of a dtype."""
+        every = self._expand_alike(kind)
+        if every is not None:
+            return every
         indptr = np.zeros(self.bits.size + 1, kind)
         np.cumsum(np.bitwise_count(self.bits), out=indptr[1:])
         columns, at = np.empty(indptr[-1], kind), indptr[:-1].copy()
@@ -94,6 +111,27 @@ class Blocks:
                 columns[at[some]] = base + stride * (self.block[some] - first)
                 at[some] += 1
         return scipy.sparse.csr_array((np.ones(columns.size, bool), columns, indptr), (self.bits.size, self.inputs))
+
+    def _expand_alike(self, kind: Any) -> Any:
+        """Return the matrix if all sets have the same bits, of blocks of the same inputs; else None."""
+        if not self.bits.size or self.bits.min() != self.bits.max():
+            return None
+        lowest = self.block.min()
+        first = max([f for f in self.inside if f <= lowest], default=None)
+        if first is None or self.block.max() >= first + self.inside[first][0]:
+            return None
+        members = [m for n, m in enumerate(self.inside[first][1]) if self.bits[0] >> self.bits.dtype.type(n) & 1]
+        if not members:
+            return None
+        columns = np.empty((self.bits.size, len(members)), kind)
+        block = self.block - self.block.dtype.type(first)
+        for n, (base, stride) in enumerate(members):
+            np.multiply(block, stride, out=columns[:, n], casting="unsafe")
+            columns[:, n] += base
+        indptr = np.arange(0, columns.size + 1, len(members), dtype=kind)
+        return scipy.sparse.csr_array(
+            (np.ones(columns.size, bool), columns.reshape(-1), indptr), (self.bits.size, self.inputs)
+        )
 
     def _with(self, block: Any, bits: Any) -> Blocks:
         return Blocks(block, bits, self.inside, self.inputs)

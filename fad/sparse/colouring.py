@@ -1,10 +1,10 @@
 """How few products with vectors tell all entries of a sparse matrix: colourings of its columns, or of its rows.
 
 Columns without a common row can share one product: each entry of the result belongs to one of them (Curtis, Powell and
-Reid, J. Inst. Maths Applics 13, 1974). The colouring is the greedy one, column by column, which for banded matrices is
-the best possible; what colours each row has seen is kept as the bits of one Python integer. A few full rows would force
-a colour for each column, so these are computed by themselves, by products from the other side (Coleman and Verma,
-SIAM J. Sci. Comput. 19, 1998).
+Reid, J. Inst. Maths Applics 13, 1974). Blocks and bands are coloured at once, as well as can be; others by the greedy
+colouring, column by column, in which what colours each row has seen is kept as the bits of one Python integer. A few
+full rows would force a colour for each column, so these are computed by themselves, by products from the other side
+(Coleman and Verma, SIAM J. Sci. Comput. 19, 1998).
 """
 
 from __future__ import annotations
@@ -69,6 +69,8 @@ class Plan:
     origins: Any = None  # the input that each column of the function between the gathers belongs to
     symmetric: bool = False  # whether its rows belong to the same
     program: Program = field(default_factory=Program)
+    cut_pushed: dict = field(default_factory=dict)  # what `fad.sparse.passes` finds of `pushed`, and of `pulled`
+    cut_pulled: dict = field(default_factory=dict)
     precision: Any = None  # the numbers that it computes with, if a check showed that they are shorter than its results
 
     @cached_property
@@ -139,6 +141,9 @@ def colour(rows: Any, most: float = math.inf) -> Any:
     found = _colour_blocks(rows, widest)
     if found is not None:
         return found
+    found = _colour_in_turns(rows, int(widest))
+    if found is not None:
+        return found
     found = _greedy(rows, most)
     if (found is None or _count(found) > widest) and rows.nnz <= SECOND:
         other = _greedy(rows, most, np.argsort(-np.diff(rows.indptr), kind="stable"))
@@ -159,17 +164,21 @@ def _colour_blocks(rows: Any, widest: int) -> Any:
         return None
     kind = rows.indices.dtype
     starts, block_of_column = rows.indptr[:-1][some].astype(np.intp), np.arange(rows.shape[1], dtype=kind)
-    for _ in range(_ROUNDS):  # the least column that a row is connected with names its block
-        block = np.minimum.reduceat(block_of_column[rows.indices], starts)
+    for k in range(_ROUNDS):  # the least column that a row is connected with names its block
+        if k == 0 and rows.has_sorted_indices:
+            block = rows.indices[starts]
+        else:
+            block = np.minimum.reduceat(block_of_column[rows.indices], starts)
         if np.bincount(block).max() > widest:
             return None
-        before = block_of_column.copy()
-        np.minimum.at(block_of_column, rows.indices, np.repeat(block, counts))
-        if np.array_equal(before, block_of_column):
+        of_entries = np.repeat(block, counts)
+        block_of_column[rows.indices] = of_entries  # of several blocks one, and then these are not yet the whole
+        if np.array_equal(block_of_column[rows.indices], of_entries):
             break
+        np.minimum.at(block_of_column, rows.indices, of_entries)
     else:
         return None
-    del before, block_of_column, starts, counts  # not to be held beside what is made of them
+    del of_entries, block_of_column, starts, counts  # not to be held beside what is made of them
     order = np.argsort(block, kind="stable")
     ends = np.cumsum(np.bincount(block), dtype=kind)
     ahead = np.arange(order.size, dtype=kind)
@@ -179,6 +188,18 @@ def _colour_blocks(rows: Any, widest: int) -> Any:
     colours = np.full(some.size, -1, np.int32)
     colours[some] = rank
     return colours
+
+
+def _colour_in_turns(rows: Any, count: int) -> Any:
+    """Return so many colours again and again, as banded matrices may have them; None if these rows may not."""
+    count = max(1, count)
+    kind = kind_of_index(rows.shape[1] * count)
+    colours, counts = np.arange(rows.shape[0], dtype=kind) % kind(count), np.diff(rows.indptr)
+    places = rows.indices * kind(count)
+    places += np.repeat(colours, counts)
+    if np.bincount(places, minlength=1).max() > 1:
+        return None
+    return np.where(counts > 0, colours, -1).astype(np.int32)
 
 
 def _greedy(rows: Any, most: float, order: Any = None) -> Any:
@@ -215,8 +236,8 @@ def plan_passes(pattern: Any, mode: str, most: float = math.inf) -> Plan | None:
     elif mode == "rev":
         groups = [(_no_group(n), colour(pattern, most / REVERSE))]
     else:
-        bound, rows = _heavy(_count_in_rows(pattern), REVERSE)
-        other_bound, columns = _heavy(_count_in_columns(pattern), 1 / REVERSE)
+        bound, rows = find_heavy(_count_in_rows(pattern), REVERSE)
+        other_bound, columns = find_heavy(_count_in_columns(pattern), 1 / REVERSE)
         if min(bound, REVERSE * other_bound) > most:
             return None
         groups = []
@@ -244,8 +265,13 @@ def bound_cost(pattern: Any, symmetric: bool) -> float:
     """Return what a plan for a pattern costs at least."""
     rows = _count_in_rows(pattern)
     if symmetric:
-        return _heavy(rows, 1.0)[0]
-    return min(_heavy(rows, REVERSE)[0], REVERSE * _heavy(_count_in_columns(pattern), 1 / REVERSE)[0])
+        return find_heavy(rows, 1.0)[0]
+    return min(find_heavy(rows, REVERSE)[0], bound_reverse(_count_in_columns(pattern)))
+
+
+def bound_reverse(counts: Any) -> float:
+    """Return what passes in reverse cost at least, of a matrix with so many places in each column."""
+    return REVERSE * find_heavy(counts, 1 / REVERSE)[0]
 
 
 def _count_in_rows(pattern: Any) -> Any:
@@ -256,15 +282,16 @@ def _count_in_columns(pattern: Any) -> Any:
     return np.bincount(pattern.indices, minlength=pattern.shape[1])
 
 
-def _heavy(counts: Any, price: float) -> tuple[float, Any]:
+def find_heavy(counts: Any, price: float) -> tuple[float, Any]:
     """Return which rows, of so many places each, had better be computed alone, and a lower bound of the cost then.
 
     One alone costs `price`.
     """
-    order = np.argsort(-counts, kind="stable")
-    costs = np.append(counts[order], 0) + price * np.arange(counts.size + 1)
-    k = int(np.argmin(costs))
-    return float(costs[k]), order[:k]
+    having = np.bincount(counts, minlength=1)
+    more = np.append(np.cumsum(having[:0:-1])[::-1], 0)  # how many have more places than so many
+    costs = np.arange(more.size) + price * more
+    widest = more.size - 1 - int(np.argmin(costs[::-1]))
+    return float(costs[widest]), np.flatnonzero(counts > widest)
 
 
 def _number(chosen: Any, size: int) -> Any:
@@ -335,7 +362,7 @@ def plan_symmetric(pattern: Any) -> Plan:
     if not all(np.array_equal(getattr(turned, name), getattr(pattern, name)) for name in ("indptr", "indices")):
         pattern = (pattern + turned).tocsr()  # one triangle will do
     del turned
-    _, heavy = _heavy(_count_in_rows(pattern), 1.0)
+    _, heavy = find_heavy(_count_in_rows(pattern), 1.0)
     rest = without(without(pattern, heavy).T.tocsr(), heavy) if len(heavy) else pattern
     pushed = colour(rest)
     first = _count(pushed)
@@ -366,15 +393,17 @@ def compose(plan: Plan, sources: Any, inputs: int, symmetric: bool) -> Plan:
     kind, make, m, indptr = inner.indices.dtype, type(inner), inner.shape[0], inner.indptr
     ordered = make((take, sources.astype(kind)[inner.indices], indptr), shape=(m, inputs))
     del inner, take
-    if symmetric:  # rows of one input lie one after the other, and are one
-        ordered = ordered[np.argsort(sources, kind="stable")]
-        m, counts = inputs, np.bincount(sources, np.diff(indptr), inputs)
-        indptr = np.concatenate([[0], np.cumsum(counts.astype(kind))]).astype(kind)
-        ordered = make((ordered.data, ordered.indices, indptr), shape=(m, inputs))
-    ordered.sort_indices()  # its elements along with it
+    if symmetric:  # rows of one input are one: put in order by columns, then by these rows, each time by counting
+        ordered = ordered.tocsc()
+        m, ordered = inputs, make((ordered.data, sources[ordered.indices], ordered.indptr), shape=(inputs, inputs))
+        ordered = ordered.tocsc()
+        indptr = ordered.indptr
+    else:
+        ordered.sort_indices()  # its elements along with it
     take, columns = ordered.data, ordered.indices
-    pattern, first = join_places(columns, indptr, (m, inputs))
-    return Plan(pattern, plan.pushed, plan.pulled, *split_terms(first, take))
+    del ordered
+    pattern, starts = join_places(columns, indptr, (m, inputs))
+    return Plan(pattern, plan.pushed, plan.pulled, *split_terms(starts, take))
 
 
 def add_up_columns(pattern: Any, sources: Any, inputs: int) -> Any:
@@ -389,28 +418,32 @@ def add_up_columns(pattern: Any, sources: Any, inputs: int) -> Any:
 def join_places(columns: Any, indptr: Any, shape: tuple) -> tuple[Any, Any]:
     """Return the pattern of places that are given in order, some of them more than once.
 
-    And of each whether it is given for the first time.
+    And which ones are given for the first time.
     """
-    first = np.ones(columns.size, bool)
-    np.not_equal(columns[1:], columns[:-1], out=first[1:])
-    first[indptr[:-1][np.diff(indptr) > 0]] = True
+    first = np.ones(columns.size + 1, bool)
+    np.not_equal(columns[1:], columns[:-1], out=first[1:-1])
+    first[indptr] = True
     kind = kind_of_index(max(columns.size, *shape))
-    indptr = np.concatenate([np.zeros(1, kind), np.cumsum(first, dtype=kind)])[indptr]
-    columns = columns[first].astype(kind, copy=False)
-    return scipy.sparse.csr_array((np.ones(columns.size, bool), columns, indptr), shape=shape), first
+    starts = np.flatnonzero(first[:-1]).astype(kind)
+    indptr = np.searchsorted(starts, indptr).astype(kind)
+    columns = columns[starts].astype(kind, copy=False)
+    return scipy.sparse.csr_array((np.ones(columns.size, bool), columns, indptr), shape=shape), starts
 
 
-def split_terms(first: Any, take: Any, factors: Any = None) -> tuple[Terms, Terms | None]:
-    """Return the terms that are the first of their entries, and the others, from those of one entry after the other."""
-    starts = np.flatnonzero(first)
-    if starts.size == first.size:
+def split_terms(starts: Any, take: Any, factors: Any = None) -> tuple[Terms, Terms | None]:
+    """Return the terms that are the first of their entries, and the others, from those of one entry after the other.
+
+    Those of one entry begin at each of `starts`.
+    """
+    if starts.size == take.size:
         return Terms(take, factors), None
-    counts = np.diff(starts, append=first.size) - 1
+    counts = np.diff(starts, append=starts.dtype.type(take.size))
+    counts -= 1
     summed = np.flatnonzero(counts)
     counts = counts[summed]
     summed, counts = summed.astype(take.dtype), counts.astype(np.min_scalar_type(counts.max()))
-    del starts
-    more = ~first
+    more = np.ones(take.size, bool)
+    more[starts] = False
     if factors is None:
-        return Terms(take[first]), Terms(take[more], None, summed, counts)
-    return Terms(take[first], factors[first]), Terms(take[more], factors[more], summed, counts)
+        return Terms(take[starts]), Terms(take[more], None, summed, counts)
+    return Terms(take[starts], factors[starts]), Terms(take[more], factors[more], summed, counts)

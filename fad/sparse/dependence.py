@@ -2,9 +2,10 @@
 
 Elementwise operations, reductions and products are known by their archetype and parameters; an operation that mixes all
 elements along some axes states which (`Primitive.mixes`), and no other states anything.
-What moves numbers (slices, reshapes, indexing, joins, paddings, permutations) is *recognised*: it is run on the numbers
-of its operand's elements, and once more on numbers drawn at random, which must come out at the places that the first
-run said. Whatever is not recognised depends on all of its operands, which is never wrong, only not sparse.
+What is known to move numbers (slices, reshapes, indexing, joins) moves the numbers of sets. What else may move some
+(paddings, permutations, differences) is *recognised*: it is run on the numbers of its operand's elements, and once more
+on numbers drawn at random, which must come out at the places that the first run said. Whatever is not recognised
+depends on all of its operands, which is never wrong, only not sparse.
 """
 
 from __future__ import annotations
@@ -16,21 +17,22 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from fad import tree
 from fad.backends import host, like
 from fad.core.cotangent import densify
+from fad.core.spec import spec_of
 from fad.core.tracer import Trace, Tracer, bind, outcome, tracer, up_to_date
 from fad.core.views import snapshot
 from fad.errors import NotSparseError
 from fad.ops.pooling import window_parts
 from fad.sparse import sets as of
-from fad.sparse.blocks import number_blocks
+from fad.sparse.blocks import Blocks, number_blocks
 from fad.transforms.check import run, split_operands, zeros_like
 from fad.transforms.custom_rules import RULES, Call
 
 TAPS = 1024  # elements of a kernel up to which a convolution is followed one by one
+DEEP = 8  # operations one behind the other whose sets are left to be found later
 MANY = 1 << 24  # products of two numbers that are looked at one by one, where one operand is constant
 UNKNOWN: Any = object()  # what a rule answers where it cannot follow an operation
 
@@ -54,32 +56,67 @@ class DependenceTrace(Trace):
         if operands is None:
             return NotImplemented
         values, tracers = operands
-        sets = [t if t is None else t.info for t in tracers]
         y = bind(prim, *values, **params)
         if prim.flat:
             return y
-        try:
-            return self.attach(prim, y, values, sets, params)
-        except of.TooMany as why:
-            raise NotSparseError(
-                f"the derivative is not sparse: in {prim.name}, {why}. Use fad.jacobian or fad.hessian, or products "
-                "with vectors: fad.jvp, fad.vjp, fad.hvp"
-            ) from None
-
-    def attach(self, prim: Any, y: Any, values: list, sets: list, params: dict) -> Any:
-        """Return the results of an operation with their sets."""
-        if not prim.multi:
-            return self.marked(y, find_reached(prim, y, values, sets, params))
-        return tuple(self.marked(v, find_reached(prim, v, values, sets, params)) for v in y)
+        sets = [t if t is None else t.info for t in tracers]
+        if _only_shapes_matter(prim, y):
+            return self.marked(y, _Later(prim, spec_of(y), list(map(spec_of, values)), sets, params))
+        sets = list(map(_found, sets))
+        if prim.multi:
+            return tuple([self.marked(v, find_reached(prim, v, values, sets, params)) for v in y])
+        return self.marked(y, find_reached(prim, y, values, sets, params))
 
     def marked(self, y: Any, sets: Any) -> Any:
         return y if sets is None or y.dtype.kind not in "fc" else tracer(y, self, sets)
+
+
+def _only_shapes_matter(prim: Any, y: Any) -> bool:
+    """Return whether an operation is a reduction, or makes one number of others, as a function does at its end."""
+    return prim.dependence is None and (prim.archetype == "reduction" or (prim.partials is not None and not y.shape))
+
+
+class _Later:
+    """The sets of a result that are found when they are asked for: a gradient does not ask for its function's.
+
+    Those of a long chain, as a sum in a loop is, are found on the way.
+    """
+
+    __slots__ = ("depth", "found", "operation")
+
+    def __init__(self, prim: Any, y: Any, xs: list, sets: list, params: dict):
+        self.operation: Any = prim, y, xs, sets, params
+        self.found: Any = None
+        self.depth: int = 1 + max([s.depth for s in sets if type(s) is _Later], default=0)
+        if self.depth > DEEP:
+            self.find()
+
+    def find(self) -> Any:
+        if self.operation is not None:
+            prim, y, xs, sets, params = self.operation
+            self.found, self.operation = find_reached(prim, y, xs, list(map(_found, sets)), params), None
+            self.depth = 0
+        return self.found
+
+
+def _found(sets: Any) -> Any:
+    return sets.find() if type(sets) is _Later else sets
 
 
 def find_reached(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     """Return the sets of an operation's result; None if it depends on nothing."""
     if all(s is None for s in sets):
         return None
+    try:
+        return _find_reached(prim, y, xs, sets, params)
+    except of.TooMany as why:
+        raise NotSparseError(
+            f"the derivative is not sparse: in {prim.name}, {why}. Use fad.jacobian or fad.hessian, or products "
+            "with vectors: fad.jvp, fad.vjp, fad.hvp"
+        ) from None
+
+
+def _find_reached(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     if prim.mixes is not None:
         return _mixing(prim.mixes, y, xs, sets, params)
     rule = _RULES_BY_KIND.get(prim.dependence or prim.archetype)
@@ -120,6 +157,39 @@ def _mixing(mixes: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
                 rank = max(np.ndim(x) for x in xs) - mixes
                 shape = shape[:-mixes] + (1,) * (len(y.shape) - rank)
             parts.append(of.spread(of.over(s, x.shape, axes), shape, y.shape))
+    return of.union(parts)
+
+
+def _moves(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
+    """Follow operands through an operation that is known to move numbers, by moving those of the sets."""
+    count = prim.indexed or len(xs)
+    index = [host(constant(a)) for a in xs[count:]]
+    shapes = [np.shape(x) for x in xs[:count]]
+
+    def move(*parts: Any) -> Any:
+        return prim.forward(*parts, *index, **params)
+
+    if all(s is None or type(s) is Blocks for s in sets):
+        return next(s for s in sets if s is not None).move(move, sets[:count], shapes)
+    parts = []
+    for k, s in enumerate(sets):
+        if s is not None:
+            numbers = [of.numbers(shape, 1) if i == k else np.zeros(shape, np.int32) for i, shape in enumerate(shapes)]
+            parts.append(of.gather(s, move(*numbers) - 1))
+    return of.union(parts)
+
+
+def _scatter(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
+    """Follow values that are added up at indices."""
+    indices = [tuple([part if part is None else host(part) for part in index]) for index in params["indices"]]
+    numbers = of.numbers(y.shape)
+    places = [numbers[index] for index in indices]
+    if any(p.shape != np.shape(x) for p, x in zip(places, xs, strict=True)):
+        return _linear(prim, y, xs, sets, params)
+    parts = [
+        of.through(p.reshape(-1), np.arange(p.size), numbers.size, s)
+        for p, s in zip(places, sets, strict=True) if s is not None
+    ]  # fmt: skip
     return of.union(parts)
 
 
@@ -297,8 +367,8 @@ def _sparse_product(prim: Any, y: Any, xs: list, sets: list, params: dict) -> An
 # By `Primitive.dependence`, or else by the archetype.
 _RULES_BY_KIND: dict[str, Callable] = {
     "elementwise": _elementwise, "special": _elementwise, "reduction": _reduce, "linear": _linear, "bilinear": _taps,
-    "matmul": _matmul, "contraction": _contract, "affine": _affine, "windows": _windows,
-    "sparse product": _sparse_product,
+    "moved": _moves, "scattered": _scatter, "matmul": _matmul, "contraction": _contract, "affine": _affine,
+    "windows": _windows, "sparse product": _sparse_product,
 }  # fmt: skip
 
 # --- functions with rules of their own --------------------------------------------------------------------------------
@@ -308,7 +378,7 @@ def _custom_rule(trace: DependenceTrace, call: Call, xs: tuple) -> list:
     """Follow the rule that a function was given, for its derivative is what that says; a library's depends on all."""
     trace.check_alive()
     values = [trace.lower(x) for x in xs]
-    sets = [x.info if x is not v else None for x, v in zip(xs, values, strict=True)]
+    sets = [_found(x.info) if x is not v else None for x, v in zip(xs, values, strict=True)]
     if call.opaque:
         return [trace.marked(y, _all(y, sets)) for y in call.fun(*values)]
     if call.jvp is None:
@@ -337,7 +407,7 @@ def _by_bwd(trace: DependenceTrace, call: Call, values: list, sets: list) -> lis
 
 
 def _sets_of(x: Any, trace: DependenceTrace) -> Any:
-    return x.info if type(x) is Tracer and x.owner is trace else None
+    return _found(x.info) if type(x) is Tracer and x.owner is trace else None
 
 
 RULES[DependenceTrace] = _custom_rule
@@ -359,7 +429,7 @@ def dependences(fun: Callable, args: tuple, gathered: int = 0) -> Any:
     if not parts:
         return of.nothing(0, trace.inputs)
     _draws.cache_clear()  # they may be as many as the arrays have elements
-    found = scipy.sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
+    found = of.stack(parts)
     found.sort_indices()
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -16,11 +17,11 @@ from fad.core.transformed import Wrapping, name_of
 from fad.errors import BatchedValueError, DerivativeError, ShapeMismatchError
 from fad.scipy.sparse.array import SparseArray
 from fad.scipy.sparse.products import Pattern
-from fad.sparse.chains import chain, is_chain
+from fad.sparse.chains import bound_others, chain, is_chain
 from fad.sparse.colouring import REVERSE, Plan, add_up_columns, bound_cost, compose, cost
 from fad.sparse.dependence import dependences
 from fad.sparse.entries import compute_entries
-from fad.sparse.gathers import Cut, CutChanged, cut_gathers, find_cut, no_shifts
+from fad.sparse.gathers import Cut, CutChanged, cut_gathers, find_cut
 from fad.sparse.passes import VectorMap
 from fad.sparse.runs import Runs
 from fad.transforms.check import as_primal
@@ -30,6 +31,7 @@ from fad.transforms.mutation import recording
 from fad.transforms.vmap import BatchTrace
 
 _GAIN = 3  # times fewer passes for which entries are sums of products: these take memory, and time in each call
+_SURE = 2  # times fewer than other passes are at least, for which these are not looked for
 
 
 class Point:
@@ -78,7 +80,7 @@ class Point:
     def pattern_between(self, cut: Cut) -> Any:
         """Return which outputs depend on which elements of the inputs directly, and on which that are gathered."""
         xs = self._plain()
-        return dependences(self._between(cut, range(len(xs)), xs, False), (*xs, *no_shifts(cut)), len(cut.shapes))
+        return dependences(self._between(cut, range(len(xs)), xs, False), (*xs, *cut.no_shifts), len(cut.shapes))
 
     def along(self, plan: Plan, check: bool) -> VectorMap:
         """Return the function that the passes of a plan run, as a map."""
@@ -87,7 +89,8 @@ class Point:
     def between(self, cut: Cut, direct: Any, check: bool) -> VectorMap:
         """Return the function as a map of the leaves that it uses directly, and of what it gathers."""
         fun = self._between(cut, direct, self.xs, check)
-        return VectorMap(fun, [*[self.xs[i] for i in direct], *no_shifts(cut)], self.name, len(cut.shapes))
+        kind = np.result_type(*[x.dtype for x in self.xs])
+        return VectorMap(fun, [*[self.xs[i] for i in direct], *cut.no_shifts], self.name, len(cut.shapes), kind)
 
     def _between(self, cut: Cut, direct: Any, outer: list, check: bool) -> Callable:
         shifted = cut_gathers(cut, self.scalar or self.fun, self.in_tree, outer, check)
@@ -112,19 +115,21 @@ def plan_passes(point: Point, plan: Callable) -> Plan:
 
 
 def _plan_cut_function(point: Point, plan: Callable) -> Plan:
-    computed, parts = point.scalar is None, None
+    computed, parts, sums = point.scalar is None, None, None
     cut = point.find_cut(computed, scatters=computed)
     if cut is not None and cut.operands:
         parts = _plan_parts(point, cut, plan)
         if parts is None and (cut := point.find_cut(computed)) is not None and cut.operands:  # without the sums
             parts = _plan_parts(point, cut, plan)
-        if parts is not None and cost(parts[0]) <= REVERSE and (found := _plan_chain(point, *parts)) is not None:
-            return found
+        if parts is not None:
+            sums = _plan_chain(point, *parts)
+            if sums is not None and _are_few(point, sums, *parts):
+                return sums
         cut = point.find_cut()
     if parts is not None:
         few = functools.partial(plan, most=_GAIN * cost(parts[0]))
         found = few(point.pattern()) if cut is None else _plan_between(point, cut, few)
-        found = found or _plan_chain(point, *parts)
+        found = found or sums
         if found is not None:
             return found
     return plan(point.pattern()) if cut is None else _plan_between(point, cut, plan)  # type: ignore[return-value]
@@ -135,6 +140,12 @@ def _plan_parts(point: Point, cut: Cut, plan: Callable) -> tuple | None:
     wide, origins, direct = _pattern_of_cut(point, cut)
     inner = plan(wide)
     return (inner, origins, direct, cut) if is_chain(inner, origins, cut.fed, point.inputs) else None
+
+
+def _are_few(point: Point, sums: Plan, inner: Plan, origins: Any, direct: list, cut: Cut) -> bool:
+    """Return whether the passes that tell the parts are so few that no others need be looked for."""
+    price = cost(inner)
+    return price <= REVERSE or bound_others(sums, inner, origins, cut.fed, point.inputs) >= _SURE * price
 
 
 def _plan_chain(point: Point, inner: Plan, origins: Any, direct: list, cut: Cut) -> Plan | None:
@@ -192,7 +203,9 @@ def matrix(plan: Plan, data: Any) -> Any:
     """Return SciPy's matrix of plain entries; of others, and in programs, a sparse array of `fad.scipy.sparse`."""
     pattern = plan.pattern
     if type(data) is np.ndarray and recording.get() is None:
-        return scipy.sparse.csr_array((data, pattern.indices.copy(), pattern.indptr.copy()), shape=pattern.shape)
+        found = copy.copy(pattern)  # SciPy's constructor would look at the indices again
+        found.data, found.indices, found.indptr = data, pattern.indices.copy(), pattern.indptr.copy()
+        return found
     return SparseArray(data, Pattern(*plan.places, pattern.shape, pattern.indptr))
 
 

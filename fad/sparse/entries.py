@@ -20,6 +20,8 @@ from fad.sparse.program import ProgramChanged, Watch
 from fad.transforms.mutation import recording
 
 _SOME = 1 << 14  # terms that are computed at once
+_LONG = 4  # terms that a sum has, from which on it is computed before it is added
+_NO_TERMS = np.zeros(1, np.intp)
 
 
 def compute_entries(
@@ -52,9 +54,10 @@ def compute_entries(
         return None, "gathers otherwise"
     except OtherSize:
         return None, f"has {plan.pattern.shape[0]} rows, but the output has another number of elements"
+    kind = None if plan.cut is None else _find_kind(plan, run)
     whole = _join(products, plan.first.factors is not None)
     if not compares:
-        return _read(plan, whole), ""
+        return _cast(_read(plan, whole), kind), ""
     data = _read(parts, whole)
     watch.noting = watch.noting and note()
     settled = records and watch.noting and watch.plain
@@ -63,9 +66,9 @@ def compute_entries(
     if not lacking:
         watch.close()
     if parts is plan:
-        return data, lacking
+        return _cast(data, kind), lacking
     del data, seen, compared  # not to be held beside the entries
-    return _read(plan, whole), lacking
+    return _cast(_read(plan, whole), kind), lacking
 
 
 def _run_passes(run: VectorMap, plan: Plan, compares: bool, chunk_size: Any, watch: Watch, products: list) -> Any:
@@ -73,10 +76,10 @@ def _run_passes(run: VectorMap, plan: Plan, compares: bool, chunk_size: Any, wat
     seen: Any = None
     drawn = plan.drawn if compares else None
     if plan.forward:
-        seeds = Seeds(plan.pushed, plan.pushes, drawn, None if plan.cut is None else plan.origins)
+        seeds = Seeds(plan.pushed, plan.pushes, drawn, None if plan.cut is None else plan.origins, plan.cut_pushed)
         seen = _multiply(run.push(seeds, chunk_size, watch), seeds, plan, products)
     if plan.pulls:
-        seeds = Seeds(plan.pulled, plan.pulls, None if plan.forward else drawn)
+        seeds = Seeds(plan.pulled, plan.pulls, None if plan.forward else drawn, None, plan.cut_pulled)
         last = _multiply(run.pull(seeds, chunk_size, watch), seeds, plan, products)
         seen = seen if plan.forward else last
     return seen
@@ -98,6 +101,19 @@ def _multiply(found: Iterator, seeds: Seeds, plan: Plan, products: list) -> Any:
     return seen
 
 
+def _find_kind(plan: Plan, run: VectorMap) -> Any:
+    """Return the dtype of products where no gathers are cut: of results, or in reverse and of gradients of inputs."""
+    parts = plan.inner or plan
+    if plan.symmetric or not parts.pushes:
+        return run.kind
+    results = run.results[: len(run.results) - len(plan.cut.operands)]
+    return np.result_type(*results, *([run.kind] if parts.pulls or not results else []))
+
+
+def _cast(data: Any, kind: Any) -> Any:
+    return data if kind is None or data.dtype == kind else data.astype(kind)
+
+
 def _join(products: list, one: bool = False) -> Any:
     """Return all numbers of rows of leaves in one vector, and behind them a one; the list is emptied meanwhile."""
     if any(is_traced(leaves) for leaves in products):
@@ -106,7 +122,7 @@ def _join(products: list, one: bool = False) -> Any:
     if len(products) == 1 and len(products[0]) == 1 and not one:
         return products.pop()[0].reshape(-1)
     kind = np.result_type(*[rows.dtype for leaves in products for rows in leaves])
-    whole, start = np.ones(sum(rows.size for leaves in products for rows in leaves) + one, kind), 0
+    whole, start = np.empty(sum(rows.size for leaves in products for rows in leaves) + one, kind), 0
     products.reverse()
     while products:
         leaves = products.pop()
@@ -114,6 +130,7 @@ def _join(products: list, one: bool = False) -> Any:
         stop = start + count * width
         np.concatenate(leaves, axis=1, out=whole[start:stop].reshape(count, width))
         start = stop
+    whole[start:] = 1
     return whole
 
 
@@ -129,10 +146,23 @@ def _read(plan: Plan, whole: Any) -> Any:
     for some, values in _compute_terms(plan.first, whole):
         data[some] = values
     if plan.more is not None:
-        entries = plan.more.entries
-        for some, values in _compute_terms(plan.more, whole):
-            np.add.at(data, entries[some], values)
+        _add_sums(data, plan.more, whole)
     return data
+
+
+def _add_sums(data: Any, more: Terms, whole: Any) -> None:
+    """Add the further terms to their entries; long sums are computed by themselves first."""
+    if more.take.size < _LONG * more.summed.size:
+        entries = more.entries
+        for some, values in _compute_terms(more, whole):
+            np.add.at(data, entries[some], values)
+        return
+    many, stop = max(1, _SOME * more.summed.size // more.take.size), 0
+    for i in range(0, more.summed.size, many):
+        ends = np.cumsum(more.counts[i : i + many], dtype=np.intp)
+        start, stop = stop, stop + int(ends[-1])
+        sums = np.add.reduceat(_multiply_terms(more, whole, slice(start, stop)), np.concatenate([_NO_TERMS, ends[:-1]]))
+        np.add.at(data, more.summed[i : i + many], sums)
 
 
 def _compute_terms(terms: Terms, whole: Any) -> Iterator[tuple[slice, Any]]:

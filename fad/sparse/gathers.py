@@ -9,8 +9,10 @@ in Nonlinear Optimization 1981, Academic Press, 1982).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,15 +21,12 @@ from fad import tree
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.core.views import snapshot
 from fad.ops.indexing import getitem_p, index_add_p
-from fad.ops.memory_order import order_p
-from fad.ops.structural import broadcast_p, concatenate_p, reshape_p, transpose_p
 from fad.sparse.dependence import constant
 from fad.sparse.sets import kind_of_index
 from fad.transforms.check import as_operand, run
 from fad.transforms.custom_rules import RULES, Call
 
 MANY = 256  # gathers of one run beyond which nothing is cut: a loop over single observations
-_MOVES = (broadcast_p, getitem_p, order_p, concatenate_p, transpose_p, reshape_p)
 
 
 class CutChanged(Exception):
@@ -43,17 +42,23 @@ class Cut:
     With `computed`, gathers of computed arrays count as well, and their elements are numbered behind the inputs', and
     with `scatters`, too, so do sums of computed values at index arrays: then the elements of the sum are numbered. What
     is gathered from, and what is added up, are the operands, of ``operands`` elements; ``fed[k]`` is the number, less
-    the inputs, of that to which element k of all of them belongs.
+    the inputs, of that to which element k of all of them belongs. ``numbers`` are those of the inputs' elements.
     """
 
     cut: list
     shapes: list
     dtypes: list
     sources: Any
+    numbers: list
     computed: bool = False
     scatters: bool = False
     operands: list = field(default_factory=list)
     fed: Any = None
+
+    @cached_property
+    def no_shifts(self) -> list:
+        """Shifts that change nothing, of one number each: x + (-0.0) is x, for zeros of either sign."""
+        return [_repeat(-0.0, shape, dtype) for shape, dtype in zip(self.shapes, self.dtypes, strict=True)]
 
 
 class _GatherTrace(Trace):
@@ -97,7 +102,7 @@ class _GatherTrace(Trace):
 
     def _move(self, prim: Any, moved: list, values: list, params: dict) -> Any:
         """Return what a result is as moved inputs, if it is nothing else."""
-        if prim not in _MOVES:
+        if prim.dependence != "moved":
             return None
         count = 1 if prim is getitem_p else len(values)
         if any(m is None for m in moved[:count]) or any(a.dtype.kind == "b" for a in values[count:]):
@@ -149,7 +154,7 @@ def find_cut(fun: Callable, in_tree: Any, xs: list, computed: bool = False, scat
     Those of computed arrays count with `computed`, and scatters with `scatters`, if one of them takes an element more
     than once.
     """
-    found = Cut([], [], [], None, computed, scatters)
+    found = Cut([], [], [], None, _number(xs), computed, scatters)
     direct: list = []  # whether each gather is of the inputs
     sources: list = []
     fed: list = []
@@ -192,7 +197,7 @@ def find_cut(fun: Callable, in_tree: Any, xs: list, computed: bool = False, scat
                 note(y, sums, places)
         return y
 
-    _run(fun, in_tree, xs, [(numbers,) for numbers in _number(xs)], computed, look, look_at_scatter)
+    _run(fun, in_tree, xs, [(numbers,) for numbers in found.numbers], computed, look, look_at_scatter)
     if computed and len(found.cut) > MANY:
         return find_cut(fun, in_tree, xs)
     if not sources or len(found.cut) > MANY:
@@ -211,7 +216,7 @@ def _repeat_any(numbers: Any) -> bool:
 
 def _number(xs: list, start: int = 0) -> list:
     """Return arrays like some others of the numbers of their elements."""
-    bounds = np.cumsum([start, *[x.size for x in xs]])
+    bounds = list(itertools.accumulate([x.size for x in xs], initial=start))
     kind = kind_of_index(bounds[-1])
     return [np.arange(a, a + x.size, dtype=kind).reshape(np.shape(x)) for a, x in zip(bounds, xs, strict=False)]
 
@@ -224,7 +229,7 @@ def cut_gathers(cut: Cut, fun: Callable, in_tree: Any, outer: list, check: bool)
     With `check` it raises `CutChanged` if it gathers other elements than the run that was cut. Where computed arrays
     count, the function returns also those of them that it gathers from.
     """
-    inputs = list(zip(outer, _number(outer), strict=True)) if check else [(x,) for x in outer]
+    inputs = list(zip(outer, cut.numbers, strict=True)) if check else [(x,) for x in outer]
     size = sum(x.size for x in outer)
 
     def shifted(leaves: list, shifts: list) -> Any:
@@ -286,11 +291,6 @@ def cut_gathers(cut: Cut, fun: Callable, in_tree: Any, outer: list, check: bool)
         return (out, operands) if cut.computed else out
 
     return shifted
-
-
-def no_shifts(cut: Cut) -> list:
-    """Return shifts that change nothing, of one number each: x + (-0.0) is x, for zeros of either sign."""
-    return [_repeat(-0.0, shape, dtype) for shape, dtype in zip(cut.shapes, cut.dtypes, strict=True)]
 
 
 def _repeat(number: float, shape: tuple, dtype: Any) -> Any:

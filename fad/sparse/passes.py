@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,9 @@ from fad.transforms.vmap import vmap
 
 _CACHED = 1 << 16  # numbers of an array that one core's cache holds, beside others
 WIDE = 1 << 11  # numbers of a vector from which on each is multiplied with by itself
+FEW = 4  # vectors up to which that is done, however short they are
 _TOGETHER = 16  # vectors whose products are computed in one run then
+_BESIDE = 6  # vectors from which on one more takes little memory beside them
 _RECORDED = 8  # vectors up to which that is done in a program of `jit`, which grows with each
 
 
@@ -39,6 +41,7 @@ class Seeds:
     count: int
     drawn: Any = None
     origins: Any = None  # which number of the drawn vector each element has, if not the one at its own place
+    cut: dict = field(default_factory=dict)  # by the shapes of leaves, what `_cut_colours` finds
 
     def __len__(self) -> int:
         return self.count + (self.drawn is not None)
@@ -55,15 +58,28 @@ class Seeds:
 
     def parts(self, start: int, stop: int, leaves: list) -> list:
         """Return for each leaf what some of the vectors have in its place, as `fad.sparse.directions` takes it."""
-        drawn, at, found = self.drawn is not None, 0, []
-        for x in leaves:
-            mine = slice(at, at + x.size)
-            colours = _shorten(self.colours[mine].reshape(x.shape))
-            parts = [_pick_members(colours, k, x.dtype) for k in range(start - drawn, stop - drawn)]
+        drawn, found = self.drawn is not None, []
+        for x, (mine, colours, present) in zip(leaves, self._cut_colours(leaves), strict=True):
+            parts = [
+                (colours == k).astype(x.dtype) if k in present else None for k in range(start - drawn, stop - drawn)
+            ]
             if drawn and start == 0:
                 parts[0] = self._draw(mine).reshape(x.shape).astype(x.dtype)
             found.append(parts)
-            at += x.size
+        return found
+
+    def _cut_colours(self, leaves: list) -> list:
+        """Return for each leaf which elements are its own, their colours, once where these repeat, and which occur."""
+        shapes = tuple([x.shape for x in leaves])
+        found = self.cut.get(shapes)
+        if found is None:
+            found, at = [], 0
+            for x in leaves:
+                mine = slice(at, at + x.size)
+                colours = _shorten(self.colours[mine].reshape(x.shape))
+                found.append((mine, colours, set(np.unique(colours).tolist())))
+                at += x.size
+            self.cut[shapes] = found
         return found
 
     def _draw(self, some: slice) -> Any:
@@ -79,20 +95,17 @@ def _shorten(x: Any) -> Any:
     return x
 
 
-def _pick_members(colours: Any, colour: int, dtype: Any) -> Any:
-    """Return ones where a colour is, and zeros elsewhere; None if it is nowhere."""
-    mine = colours == colour
-    return mine.astype(dtype) if mine.any() else None
-
-
 class VectorMap:
     """A function of a list of arrays, at these arrays, as a map from one long vector to another.
 
-    The last `own` arrays are held by nobody else. What the passes do is watched.
+    The last `own` arrays are held by nobody else. Where they are what is gathered of others, or of computed values,
+    `kind` is the dtype of what is differentiated with respect to. Passes note the dtypes of the `results`, and what
+    they do is watched.
     """
 
-    def __init__(self, fun: Callable, xs: list, name: str, own: int = 0):
-        self.fun, self.xs, self.name, self.own = fun, xs, name, own
+    def __init__(self, fun: Callable, xs: list, name: str, own: int = 0, kind: Any = None):
+        self.fun, self.xs, self.name, self.own, self.kind = fun, xs, name, own, kind
+        self.results: list = []
         self.inputs = sum(x.size for x in xs)
 
     def push(self, seeds: Seeds, chunk_size: Any, watch: Watch) -> Iterator[Any]:
@@ -123,18 +136,20 @@ class VectorMap:
     def _check_output(self, ys: list) -> None:
         refuse_integers(ys, self.name)
         check_kinds(ys, False, self.name, "output")
+        self.results = [y.dtype for y in ys]
 
     def _map_chunks(
         self, side: str, run: Callable, seeds: Seeds, leaves: list, chunk_size: Any, watch: Watch
     ) -> Iterator[Any]:
-        bounds = np.cumsum([0, *[x.size for x in leaves]])
-        if bounds[-1] != seeds.length:
+        if sum(x.size for x in leaves) != seeds.length:
             raise OtherSize
         width = max(self.inputs, seeds.length)
-        if chunk_size == "auto" and width >= WIDE and not watch.program.loops and _are_few(leaves, len(seeds)):
+        alone = width >= WIDE or seeds.count <= FEW
+        if chunk_size == "auto" and alone and not watch.program.loops and _are_few(leaves, len(seeds)):
             yield from self._map_parts(side, run, seeds, leaves, watch)
             return
         watch.miss()
+        bounds = np.cumsum([0, *[x.size for x in leaves]])
         for start, stop in _cut_into_chunks(len(seeds), width, chunk_size, leaves):
             cut = np.split(seeds.rows(start, stop), bounds[1:-1], axis=1)
             stacked = [
@@ -146,10 +161,14 @@ class VectorMap:
                 yield [y.reshape(1, -1) for y in run(tuple([x[0] for x in stacked]), stop < len(seeds))]
 
     def _map_parts(self, side: str, run: Callable, seeds: Seeds, leaves: list, watch: Watch) -> Iterator[Any]:
-        """Run the passes for each vector by itself; yield what the drawn one gives first, and alone."""
+        """Run the passes for each vector by itself; yield what the drawn one gives first, and alone.
+
+        Beside few others it would take much memory more: at a first call, which holds most, it runs alone then.
+        """
         start, count, drawn = 0, len(seeds), seeds.drawn is not None
         while start < count:
-            stop = 1 if drawn and watch.noting and not start else min(start + _TOGETHER, count)
+            alone = drawn and watch.noting and count <= _BESIDE and not start
+            stop = 1 if alone else min(start + _TOGETHER, count)
             keep = stop < count
             parts, steps = apply(lambda *xs, keep=keep: run(xs, keep), seeds.parts(start, stop, leaves), leaves)
             watch.meet(side, steps)

@@ -7,6 +7,7 @@ program of another one, which was looked at and checked, needs no check of its o
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,7 +67,7 @@ def _are_same(a: Any, b: Any) -> bool:
     if kind is not type(b) or kind is Tracer:
         return False
     if kind is tuple or kind is list:
-        return len(a) == len(b) and all(map(_are_same, a, b))
+        return len(a) == len(b) and (all(map(operator.is_, a, b)) or all(map(_are_same, a, b)))
     if kind is dict:
         return a.keys() == b.keys() and all(_are_same(a[k], b[k]) for k in a)
     if kind is np.ndarray:

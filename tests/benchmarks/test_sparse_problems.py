@@ -14,6 +14,6 @@ PASSES = {"finite_elements": 6, "graph_laplacian": 2, "bundle_adjustment": 2, "p
 @pytest.mark.parametrize("make", sparse_problems.PROBLEMS, ids=lambda make: make.__name__)
 def test_a_derivative_of_a_problem_that_gathers_is_the_matrix_by_hand_in_few_passes(make):
     problem = make(60)
-    derivative, wanted = problem.derivative(), problem.by_hand(*problem.args)
+    derivative, wanted = problem.derivative(), problem.by_hand()(*problem.args)
     assert abs(derivative(*problem.args) - wanted).max() <= 1e-12 * abs(wanted).max()
     assert int(derivative.explain(*problem.args).split("passes: ")[1].split()[0]) <= PASSES[make.__name__]

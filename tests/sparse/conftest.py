@@ -9,6 +9,7 @@ from fad.sparse import passes
 def either_way(request, monkeypatch):
     """Let vectors of any length be multiplied with by themselves, or none."""
     monkeypatch.setattr(passes, "WIDE", request.param)
+    monkeypatch.setattr(passes, "FEW", 0)
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Sets that lie in blocks are the same sets as sparse matrices, operation by operation and in whole derivatives."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
@@ -42,7 +44,24 @@ def test_operations_on_blocks_give_the_sets_that_matrices_give(seed):
         assert_same(of.over(wide, (7, 2), (1,)), of.over(of.plain(wide), (7, 2), (1,)))
         assert_same(of.over(wide, (2, 7), (0,)), of.over(of.plain(wide), (2, 7), (0,)))
         assert_same(of.everything(a, 3), of.everything(of.plain(a), 3))
+        joined = of.stack([of.plain(a), of.nothing(2, of.plain(a).shape[1]), of.plain(b)])
+        if type(a) is type(b) is type(wide) is Blocks:
+            assert_same(a.move(lambda *xs: np.concatenate(xs), [a, None, b], [(7,), (2,), (7,)]), joined)
+            turned = np.arange(14).reshape(7, 2).T[::-1].ravel()
+            assert_same(wide.move(lambda x: x.T[::-1], [wide], [(7, 2)]), of.plain(wide)[turned])
         sets.append(of.gather(found, places))
+
+
+def test_sets_of_the_same_inputs_of_each_block_are_expanded_as_others_are():
+    few, other = number_blocks([0, 14], [(7, 2), (5, 3)], 29, np.int32)
+    both = of.union([few, of.gather(few, np.arange(14) ^ 1)])
+    wanted = np.repeat(np.arange(14).reshape(7, 2), 2, axis=0)
+    assert both._expand_alike(np.int32).indices.tolist() == wanted.ravel().tolist()
+    assert other._expand_alike(np.int32) is None
+    for sets in (both, few, other):
+        with mock.patch.object(Blocks, "_expand_alike", return_value=None):
+            slow = of.plain(sets)
+        assert_same(sets, slow)
 
 
 def test_side_by_side_work_stays_in_blocks_and_what_mixes_them_does_not():

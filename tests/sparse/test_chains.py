@@ -3,10 +3,15 @@
 They take the passes of the parts alone.
 """
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
 import fad
+from fad.sparse import derivatives
+from fad.sparse.chains import bound_others
+from fad.sparse.colouring import cost
 
 N = 12
 RNG = np.random.default_rng(5)
@@ -249,3 +254,52 @@ def test_products_of_a_few_passes_are_taken_where_many_would_be_needed():
     jacobian = fad.sparse.jacobian(forces)
     assert jacobian.explain(x).endswith("passes: 3 in reverse") or jacobian.explain(x).endswith("passes: 6 forward")
     assert np.allclose(jacobian(x).toarray(), fad.jacobian(forces)(x).reshape(120, 120), rtol=1e-12, atol=1e-12)
+
+
+def test_where_parts_take_few_passes_others_are_not_looked_for():
+    x = RNG.normal(size=(2, 300))
+    i, j = RNG.integers(0, 300, (2, 1500))
+
+    def balance(x):
+        (a, b), (v, w) = x[:, i], x[:, j]
+        p, q = b * w * np.sin(a - v), b * w * np.cos(a - v)
+        return np.stack([np.bincount(i, k * b, 300) - np.bincount(j, k * w, 300) for k in (p, q)])
+
+    with mock.patch.object(derivatives, "dependences", wraps=derivatives.dependences) as looks:
+        jacobian = fad.sparse.jacobian(balance)
+        wanted = fad.jacobian(balance)(x).reshape(600, 600)
+        assert np.allclose(jacobian(x).toarray(), wanted, rtol=1e-12, atol=1e-13)
+    assert jacobian.explain(x).endswith("passes: 4 forward")
+    assert looks.call_count == 1
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_other_passes_cost_what_their_bound_says_at_least(name):
+    f, x = FUNCTIONS[name]
+    bounds = []
+
+    def refuse(*args):
+        bounds.append(bound_others(*args))
+        return -1.0
+
+    with mock.patch.object(derivatives, "bound_others", refuse), mock.patch.object(derivatives, "REVERSE", -1):
+        with mock.patch.object(derivatives, "_GAIN", 1000):
+            plan = fad.sparse.jacobian(f)._find_plans(derivatives.Point(f, (x,), {}, 0, "test"))[-1]
+    assert plan.inner is None
+    assert all(bound <= cost(plan) for bound in bounds)
+
+
+@pytest.mark.parametrize("mode", ["auto", "fwd", "rev"])
+@pytest.mark.parametrize("name", ["gathered", "added up"])
+def test_entries_have_the_dtype_of_the_dense_ones_whatever_is_computed_with_on_the_way(name, mode, either_way):
+    def gathered(x):
+        return (x.astype(np.float64) ** 2)[I].astype(np.float32) * x[J]
+
+    def added_up(x):
+        return np.bincount(I, x[J] ** 2, N).astype(np.float32) + x  # NumPy adds up in double precision
+
+    f = gathered if name == "gathered" else added_up
+    x = X.astype(np.float32)
+    found, wanted = fad.sparse.jacobian(f, mode=mode)(x), fad.jacobian(f)(x)
+    assert found.dtype == wanted.dtype == np.float32
+    assert np.allclose(found.toarray(), wanted, rtol=1e-5)

@@ -8,6 +8,7 @@ import fad
 from fad.core.primitive import REGISTRY, Primitive
 from fad.core.tracer import bind
 from fad.errors import NotSparseError
+from fad.sparse import sets as of
 from fad.sparse.dependence import dependences
 from fad.testing.cases import cases
 
@@ -179,3 +180,29 @@ def test_number_of_inputs_and_outputs_may_be_zero():
     assert fad.sparse.pattern(lambda x: x[:0])(np.ones(3)).shape == (0, 3)
     assert fad.sparse.jacobian(lambda x: x[:0])(np.ones(3)).shape == (0, 3)
     assert fad.sparse.jacobian(lambda x: np.ones(2) + np.sum(x))(np.ones(0)).shape == (2, 0)
+
+
+def test_sets_of_a_value_are_not_found_for_its_gradient(monkeypatch):
+    """They may be as large as everything: of many terms that depend on many inputs each."""
+    monkeypatch.setattr(of, "LIMIT", 400)
+    x = np.linspace(0.1, 2.0, 200)
+
+    def energy(x):
+        return np.sum(np.sin(x) * x) + 0.5 * np.sum(x**2) + np.prod(np.sum(np.cos(x)) * np.ones(3))
+
+    def alone(x):
+        return np.sum(np.sin(x) * x) + 0.5 * np.sum(x**2)
+
+    assert dependences(fad.grad(alone), (x,)).nnz == 200
+    with pytest.raises(NotSparseError, match="depend on"):
+        dependences(fad.grad(energy), (x,))
+
+
+def test_sets_of_a_sum_in_a_long_loop_are_found_on_its_way():
+    def total(x):
+        s = np.sum(x[:2])
+        for _ in range(3000):
+            s = s * 0.5 + np.sum(x[:2])
+        return s
+
+    assert dependences(total, (np.ones(4),)).toarray().tolist() == [[True, True, False, False]]

@@ -3,6 +3,7 @@
 import itertools
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,8 +20,9 @@ from fad.errors import (
     NonScalarOutputError,
     ShapeMismatchError,
 )
-from fad.sparse import dependence, derivatives
-from fad.sparse.colouring import cost, plan_passes, plan_symmetric
+from fad.sparse import colouring, dependence, derivatives
+from fad.sparse.colouring import cost, find_heavy, plan_passes, plan_symmetric
+from fad.sparse.sets import sort_by_counting
 from fad.testing.programs import SMOOTH
 from fad.testing.strategies import programs_and_points
 
@@ -411,3 +413,38 @@ def test_a_function_without_outputs_has_a_jacobian_without_rows(output):
     for run in (derivative, fad.jit(derivative)):
         for x in (np.ones(3), np.zeros(3)):
             assert run(x).shape == (0, 3)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_to_be_computed_alone_are_those_that_cost_least_so(seed):
+    rng = np.random.default_rng(seed)
+    counts, price = rng.integers(0, 12, rng.integers(0, 15)) ** 2, rng.choice([0.5, 1.0, 2.0])
+    ordered = np.append(np.sort(counts)[::-1], 0)
+    costs = ordered + price * np.arange(ordered.size)
+    found, alone = find_heavy(counts, price)
+    assert found == min(costs)
+    assert price * len(alone) + max(np.delete(counts, alone), default=0) == found
+
+
+@pytest.mark.parametrize("size", [0, 1, 50])
+def test_numbers_are_sorted_by_counting_as_a_stable_sort_does(size):
+    keys = np.random.default_rng(size).integers(0, 9, size).astype(np.int32)
+    assert np.array_equal(sort_by_counting(keys, 9), np.argsort(keys, kind="stable"))
+
+
+@pytest.mark.parametrize("size", [1, 9, 20, 51, 52])
+def test_a_grid_takes_at_most_the_passes_that_colouring_column_by_column_takes(size):
+    def on_grid(u):
+        around = np.pad(u.reshape(size, size), 1)
+        around = around[2:, 1:-1] + around[:-2, 1:-1] + around[1:-1, 2:] + around[1:-1, :-2]
+        return (around - 4 * u.reshape(size, size)).reshape(-1) + u**3
+
+    u = np.linspace(-1.0, 1.0, size * size)
+    pattern = fad.sparse.pattern(on_grid)(u)
+    plan = plan_passes(pattern, "fwd")
+    with mock.patch.object(colouring, "_colour_in_turns", return_value=None):
+        assert cost(plan) <= cost(plan_passes(pattern, "fwd"))
+    seen = np.zeros((plan.pushes, size * size), int)
+    for column, colour in enumerate(plan.pushed):
+        seen[colour] += pattern[:, [column]].toarray().ravel()
+    assert seen.max() == 1
