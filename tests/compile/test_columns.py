@@ -75,6 +75,8 @@ BY_COLUMNS = {
     "many powers, transposed": lambda t, x, y: y @ np.vander(np.tanh(t), 60),
     "one column twice": lambda t, x, y: np.stack([t, t * y, t * y, t * y * y], axis=1) @ x,
     "a column twice, transposed": lambda t, x, y: y @ np.stack([t, t * y, t * y, t * y * y], axis=1),
+    "one vector as two columns": lambda t, x, y: y @ np.stack([t, y, t], axis=1),
+    "one vector as two rows": lambda t, x, y: np.stack([y, y]) @ y,
     "many powers, least squares": fad.grad(
         lambda t, x, y: np.sum((y - np.vander(np.tanh(t), 40) @ np.tile(x, 10)) ** 2), argnums=(0, 1, 2)
     ),

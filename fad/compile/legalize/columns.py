@@ -307,7 +307,7 @@ class _Rewriter(Builder):
         """
         factors = self.chain(columns)
         found: dict[int, int] = {}
-        for column in sorted(columns):
+        for column in sorted(set(columns)):
             before, factor = factors.get(column, (column, v))
             found[column] = self.multiply(found.get(before, before), factor)
         return [found[column] for column in columns]
