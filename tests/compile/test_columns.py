@@ -92,6 +92,9 @@ BY_COLUMNS = {
     "columns that are added to, least squares": fad.grad(
         lambda t, x, y: np.sum((y - added_to(t, y) @ x[:3]) ** 2), argnums=(0, 1, 2)
     ),
+    "columns counted from the end": lambda t, x, y: (
+        lambda a: (a.__setitem__((slice(None), -1), t), a.__setitem__((slice(None), -2), y), a @ x[:3] + a[:, -3])[2]
+    )(np.ones((50, 3))),
     "one column of constants": lambda t, x, y: over_constants(t) @ x,
     "columns of one number each": lambda t, x, y: (
         lambda a: (a.__setitem__((slice(None), 1), x[0]), a.__setitem__((slice(None), 0), t), a @ x[:2])[2]

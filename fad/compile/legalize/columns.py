@@ -336,7 +336,7 @@ def _place(index: tuple, shape: tuple) -> tuple[int, int] | None:
     index = (*index, slice(None))[:2]
     for axis, n in enumerate(shape):
         part, other, whole = index[axis], index[1 - axis], range(shape[1 - axis])
-        part = slice(part, part + 1) if type(part) is int and part >= 0 else part
+        part = slice(part % n, part % n + 1) if type(part) is int and n else part
         if type(part) is slice and type(other) is slice and range(*other.indices(len(whole))) == whole:
             places = range(*part.indices(n))
             if len(places) == 1 and n > 1:
