@@ -16,6 +16,42 @@ def powers(t, x):
     return np.vander(t, len(x))
 
 
+def written(t, x):
+    a, p = np.empty((len(t), len(x))), np.ones_like(t)
+    for k in range(len(x)):
+        a[:, k] = p
+        p = p * t
+    return a
+
+
+def written_from_the_one_before(t):
+    a = np.ones((len(t), 4))
+    for k in range(1, 4):
+        a[:, k] = a[:, k - 1] * t
+    return a
+
+
+def added_to(t, y):
+    a = np.full((len(t), 3), 0.5)
+    a[:, 1] += t
+    a[:, 2:3] = y[:, None]
+    a[:, 0] = 2.0
+    a[:, 2] -= t
+    return a
+
+
+def over_constants(t):
+    a = np.arange(200.0).reshape(50, 4)
+    a[:, 2] = t
+    return a
+
+
+def rows_written(t, y):
+    a = np.zeros((3, len(t)))
+    a[0], a[2] = t, y
+    return a
+
+
 def mixed(t):
     return np.stack([t, np.sin(t), 2.0 * t, t * t], axis=1)
 
@@ -39,8 +75,36 @@ BY_COLUMNS = {
     "many powers, transposed": lambda t, x, y: y @ np.vander(np.tanh(t), 60),
     "one column twice": lambda t, x, y: np.stack([t, t * y, t * y, t * y * y], axis=1) @ x,
     "a column twice, transposed": lambda t, x, y: y @ np.stack([t, t * y, t * y, t * y * y], axis=1),
+    "one vector as two columns": lambda t, x, y: y @ np.stack([t, y, t], axis=1),
+    "one vector as two rows": lambda t, x, y: np.stack([y, y]) @ y,
     "many powers, least squares": fad.grad(
         lambda t, x, y: np.sum((y - np.vander(np.tanh(t), 40) @ np.tile(x, 10)) ** 2), argnums=(0, 1, 2)
+    ),
+    "columns that are written": lambda t, x, y: written(t, x) @ x,
+    "columns that are written, least squares": fad.grad(
+        lambda t, x, y: np.sum((y - written(t, x) @ x) ** 2), argnums=(0, 1, 2)
+    ),
+    "columns that are made of written ones": lambda t, x, y: written_from_the_one_before(t) @ x,
+    "columns that are made of written ones, least squares": fad.grad(
+        lambda t, x, y: np.sum((y - written_from_the_one_before(t) @ x) ** 2), argnums=(0, 1, 2)
+    ),
+    "columns that are added to": lambda t, x, y: added_to(t, y) @ x[:3],
+    "columns that are added to, least squares": fad.grad(
+        lambda t, x, y: np.sum((y - added_to(t, y) @ x[:3]) ** 2), argnums=(0, 1, 2)
+    ),
+    "columns counted from the end": lambda t, x, y: (
+        lambda a: (a.__setitem__((slice(None), -1), t), a.__setitem__((slice(None), -2), y), a @ x[:3] + a[:, -3])[2]
+    )(np.ones((50, 3))),
+    "one column of constants": lambda t, x, y: over_constants(t) @ x,
+    "columns of one number each": lambda t, x, y: (
+        lambda a: (a.__setitem__((slice(None), 1), x[0]), a.__setitem__((slice(None), 0), t), a @ x[:2])[2]
+    )(np.zeros((50, 2))),
+    "rows that are written": lambda t, x, y: x[:3] @ rows_written(t, y),
+    "rows that are written, their sums": lambda t, x, y: rows_written(t, y) @ t,
+    "columns that are read": lambda t, x, y: (lambda a: a @ x + a[:, 1] * a[:, 2])(powers(t, x)),
+    "columns that are read, their derivative": fad.grad(
+        lambda t, x, y: (lambda a: np.sum(y * (a[:, 0] * x[0] + a[:, 1] * x[1] + np.sin(a[:, 3]))))(powers(t, x)),
+        (0, 1),
     ),
     "single precision": lambda t, x, y: mixed(t.astype("f4")) @ x.astype("f4"),
     "least squares": fad.grad(lambda t, x, y: np.sum((y - powers(t, x) @ x) ** 2), argnums=(0, 1, 2)),
@@ -49,6 +113,11 @@ BY_COLUMNS = {
 AS_IT_IS = {
     "the matrix is read": lambda t, x, y: (lambda a: (a @ x, a))(powers(t, x)),
     "its elements are": lambda t, x, y: (lambda a: a @ x + np.sum(a * a, 1))(powers(t, x)),
+    "a written one is read": lambda t, x, y: (lambda a: (a @ x, a))(written(t, x)),
+    "a part is written": lambda t, x, y: (lambda a: (a.__setitem__((slice(3), 1), 2.0), a @ x)[1])(written(t, x)),
+    "an argument is written": lambda t, x, y: (lambda a: (a.__setitem__((slice(None), 1), t), a @ x)[1])(
+        np.outer(y, np.exp(x)) @ np.eye(4)
+    ),
     "times a matrix": lambda t, x, y: powers(t, x) @ np.outer(x, x),
     "wide parts": lambda t, x, y: np.concatenate([t.reshape(25, 2), y.reshape(25, 2)], 1) @ x,
     "short columns": lambda t, x, y: np.vander(t[:9], 4) @ x,
@@ -95,6 +164,25 @@ def test_native_programs_with_products_of_columns_have_numpys_values(name):
 def test_the_sums_of_powers_times_a_vector_need_no_power_for_themselves():
     graph = multiply_by_columns(optimise(fad.make_graph(BY_COLUMNS["the transpose"])(T, X, Y)))
     assert sum(eq.prim.name == "multiply" for eq in graph.equations) == len(X)
+
+
+def test_columns_that_are_read_need_no_matrix():
+    graph = optimise(fad.make_graph(BY_COLUMNS["columns that are read, their derivative"])(T, X, Y))
+    assert any(eq.prim.name == "join" for eq in graph.equations)
+    left = multiply_by_columns(graph)
+    assert not any(left.types[o].shape == (50, 4) for eq in left.equations for o in eq.outs)
+
+
+def test_columns_of_a_matrix_that_is_returned_are_those_of_the_matrix():
+    def f(t, x):
+        a = written(t, x)
+        return a[:, 1] + a @ x, a
+
+    g = fad.jit(f)
+    for _ in range(3):
+        found = g(T, X)
+    for a, b in zip(found, f(T, X), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
 def test_an_infinite_column_stays_infinite():

@@ -30,7 +30,7 @@ SHORT = frozenset({
 
 _CONVERTED = ("{0}", "({0})")  # what changes no number
 _SELECT = "select({0}, {1}, {2})"
-_POWERS = {2.0: "({0} * {0})", 3.0: "({0} * {0} * {0})", 0.5: "sqrt({0})", -1.0: "(1 / {0})"}
+_POWERS = {0.0: "1", 2.0: "({0} * {0})", 3.0: "({0} * {0} * {0})", 0.5: "sqrt({0})", -1.0: "(1 / {0})"}
 _QUOTIENTS = frozenset({"floor_divide({0}, {1})", "remainder({0}, {1})", "fmod({0}, {1})"})
 _OF_INTEGERS = frozenset({
     "maximum", "minimum", "fabs", "select", "floor_divide", "remainder", "fmod", "left_shift", "right_shift", "gcd",

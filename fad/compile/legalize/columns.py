@@ -1,48 +1,97 @@
 """Matrices that are put together of columns, multiplied with vectors column by column.
 
-The powers of a vector (`np.vander`), the values of some functions (`np.stack`) or the columns of a design matrix are
-computed one column after the other, each a vector. The product of such a matrix with a vector is a sum of multiples of
-the columns, that of its transpose the sums of the columns times the other vector: both are one loop with what computes
-the columns, and the matrix is never stored. So are the columns that are read of a product of a column and a row.
-Powers, each the one before times a vector, are computed again in each such loop: that costs less than to store them.
+The powers of a vector (`np.vander`), the values of some functions (`np.stack`) or the columns of a design matrix that
+a program writes (``A[:, k] = ...``) are computed one column after the other, each a vector. The product of such a
+matrix with a vector is a sum of multiples of the columns, that of its transpose the sums of the columns times the other
+vector: both are one loop with what computes the columns, and the matrix is never stored. So are the columns that are
+read of it, or of a product of a column and a row. Powers, each the one before times a vector, are computed again in
+each such loop: that costs less than to store them.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from fad.compile.ir.builder import Builder
 from fad.compile.ir.uses import find_transposed
 from fad.compile.passes.dce import drop_dead
-from fad.core.graph import Equation, Graph
+from fad.core.graph import Equation, Graph, Type
+from fad.core.primitive import Primitive
 from fad.core.rewriter import rename
 from fad.ops.contraction import matmul
 from fad.ops.elementwise import multiply
-from fad.ops.indexing import getitem_p
-from fad.ops.structural import concatenate_p, reshape_p
+from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
+from fad.ops.structural import concatenate_p, reshape_p, transpose_p
 
 _SHORTEST = 32  # elements of a column: a shorter one is no loop worth its call
 _MOST = 128  # columns
 _MOST_PRODUCTS = 4  # with one matrix: for more it is worth storing
 _REAL = (np.dtype(float), np.dtype(np.float32))
+_WRITES = (index_set_p, index_add_p)
 _UNIT_AXES = (Ellipsis, None, 0, slice(None))
 
 
+class _Columns(NamedTuple):
+    """The `n` columns of a matrix (axis 1), or its rows (axis 0): those that are vectors, and what makes the others."""
+
+    axis: int
+    n: int
+    known: dict[int, int]
+    other: Callable[[int], int] | None
+
+
 def multiply_by_columns(graph: Graph) -> Graph:
-    """Rewrite the products of vectors with matrices that are joined of columns, where nothing else reads these."""
-    if not any(eq.prim is concatenate_p and _is_of_columns(graph, eq) for eq in graph.equations):
+    """Rewrite what reads matrices that are joined or written column by column, if it is columns and products alone."""
+    if not any(_is_of_columns(graph, eq) or _written_column(graph, eq) for eq in graph.equations):
         return graph
     work = _Rewriter(graph)
     return drop_dead(work.run())
 
 
 def _is_of_columns(graph: Graph, eq: Equation) -> bool:
-    t, axis = graph.types[eq.outs[0]], eq.params["axis"]
-    if len(t.shape) != 2 or t.dtype not in _REAL or not 2 <= len(eq.ins) == t.shape[axis] <= _MOST:
+    """Whether an equation joins columns, or rows."""
+    if eq.prim is not concatenate_p:
         return False
-    return t.shape[1 - axis] >= _SHORTEST and all(graph.types[i].dtype == t.dtype for i in eq.ins)
+    t, axis = graph.types[eq.outs[0]], eq.params["axis"]
+    if not _has_columns(t, axis) or len(eq.ins) != t.shape[axis]:
+        return False
+    return all(graph.types[i].dtype == t.dtype for i in eq.ins)
+
+
+def _has_columns(t: Type, axis: int) -> bool:
+    """Whether a matrix has columns along an axis that are worth a loop, and not too many of them."""
+    if len(t.shape) != 2 or t.dtype not in _REAL:
+        return False
+    return 2 <= t.shape[axis] <= _MOST and t.shape[1 - axis] >= _SHORTEST
+
+
+def _written_column(graph: Graph, eq: Equation) -> tuple[int, int] | None:
+    """Return the axis and number of the column that an equation sets, or adds to; None if it does something else."""
+    if eq.prim not in _WRITES or len(eq.ins) != 2:
+        return None
+    t, v = graph.types[eq.outs[0]], graph.types[eq.ins[1]]
+    place = _place(eq.params["template"], t.shape)
+    if place is None or not _has_columns(t, place[0]) or v.dtype != t.dtype:
+        return None
+    return place if v.shape == () or v.size == t.shape[1 - place[0]] else None
+
+
+def _read_column(eq: Equation, shape: tuple) -> tuple[int, int] | None:
+    """Return the axis and number of the column that an equation reads of a matrix; None if it does something else."""
+    return _place(eq.params["template"], shape) if eq.prim is getitem_p and len(eq.ins) == 1 else None
+
+
+def _column(matrix: _Columns, k: int) -> int:
+    """Return a column of a matrix as a vector."""
+    if k in matrix.known:
+        return matrix.known[k]
+    assert matrix.other is not None  # or all are known
+    return matrix.other(k)
 
 
 def _is_line(shape: tuple) -> bool:
@@ -56,13 +105,17 @@ class _Rewriter(Builder):
         for eq in graph.equations:
             for i in eq.ins:
                 self.readers.setdefault(i, []).append(eq)
-        self.columns: dict[int, tuple[int, list[int]]] = {}  # matrix -> along which axis its columns lie, the columns
-        self.outer: dict[int, tuple[int, int]] = {}  # matrix -> the vectors of whose elements it has the products
+        self.products: dict[tuple[int, int], int | None] = {}  # see `count_products`
+        self.columns: dict[int, _Columns] = {}
         self.line: dict[int, int] = {}  # a matrix of one column or row -> the vector of its elements
         self.factors: dict[int, tuple[int, ...]] = {}  # a product -> what is multiplied
         self.elements: dict[tuple[int, int], int] = {}
 
     def run(self) -> Graph:
+        for eq in reversed(self.graph.equations):  # a matrix that is written column by column has many versions
+            if eq.prim in _WRITES:
+                self.count_products(eq.outs[0], 0)
+                self.count_products(eq.outs[0], 1)
         alias: dict[int, int] = {}
         for old in self.graph.equations:
             eq = rename(old, alias)
@@ -81,37 +134,114 @@ class _Rewriter(Builder):
     def rewrite(self, eq: Equation) -> int | None:
         """Return a vector that has the elements of an equation's result, if there is one."""
         prim = eq.prim
+        if prim is getitem_p and eq.ins[0] in self.columns:
+            place = _read_column(eq, self.types[eq.ins[0]].shape)
+            assert place is not None  # as `count_products` found
+            return _column(self.columns[eq.ins[0]], place[1])
         if prim in (reshape_p, getitem_p):
-            return self.column_of_outer(eq) if eq.ins[0] in self.outer else self.same_elements(eq)
-        if prim is concatenate_p and _is_of_columns(self.graph, eq) and self.is_multiplied(eq.outs[0], 0) is not None:
-            self.columns[eq.outs[0]] = eq.params["axis"], list(map(self.vector, eq.ins))
-        elif find_transposed(eq) in self.columns:
-            axis, parts = self.columns[eq.ins[0]]
-            self.columns[eq.outs[0]] = 1 - axis, parts
-        elif prim is multiply:
-            self.factors[eq.outs[0]] = eq.ins
-            self.note_outer(eq)
-        elif prim is matmul and not self.columns.keys().isdisjoint(eq.ins):
+            return self.same_elements(eq)
+        if prim is matmul and not self.columns.keys().isdisjoint(eq.ins):
             return self.product_by_columns(eq)
+        if prim is multiply:
+            self.factors[eq.outs[0]] = eq.ins
+        for axis in (1, 0) if prim in _OF_COLUMNS and len(self.shape_of(eq)) == 2 else ():
+            if _has_columns(self.types[eq.outs[0]], axis) and self.count_products(eq.outs[0], axis) is not None:
+                found = _OF_COLUMNS[prim](self, eq, axis)
+                if found is not None:
+                    self.columns[eq.outs[0]] = found
+                    break
         return None
 
-    def is_multiplied(self, i: int, depth: int) -> int | None:
-        """Return how many products with vectors read a matrix; None if something else reads it, or too many do."""
-        readers, n = self.readers.get(i, []), 0
-        if i in self.graph.outputs or depth > 2:
+    # --- what reads a matrix ------------------------------------------------------------------------------------------
+
+    def count_products(self, i: int, axis: int) -> int | None:
+        """Return how many products with vectors read a matrix, besides what reads columns along an axis.
+
+        None if something else reads it, or too many products do.
+        """
+        if (i, axis) not in self.products:
+            counts = [self.count_products_by(eq, i, axis) for eq in self.readers.get(i, [])]
+            n = sum([count for count in counts if count is not None])
+            alone = i not in self.graph.outputs and None not in counts
+            self.products[i, axis] = n if alone and n <= _MOST_PRODUCTS else None
+        return self.products[i, axis]
+
+    def count_products_by(self, eq: Equation, i: int, axis: int) -> int | None:
+        """Return how many products with vectors a reader makes of a matrix; None if it reads more of it."""
+        if find_transposed(eq) is not None:
+            return self.count_products(eq.outs[0], 1 - axis)
+        if eq.prim in _WRITES and eq.ins[1] != i:
+            place = _written_column(self.graph, eq)
+            return self.count_products(eq.outs[0], axis) if place is not None and place[0] == axis else None
+        if eq.prim is not matmul or eq.ins[0] == eq.ins[1]:
+            place = _read_column(eq, self.types[i].shape)
+            return 0 if place is not None and place[0] == axis else None
+        (other,) = [self.graph.types[k] for k in eq.ins if k != i]
+        same = self.types[i].dtype == other.dtype == self.types[eq.outs[0]].dtype
+        return 1 if same and _is_line(other.shape) and _is_line(self.shape_of(eq)) else None
+
+    # --- the columns of a matrix --------------------------------------------------------------------------------------
+
+    def columns_joined(self, eq: Equation, axis: int) -> _Columns | None:
+        if not _is_of_columns(self.graph, eq) or eq.params["axis"] != axis:
             return None
-        for eq in readers:
-            more: int | None = None
-            if find_transposed(eq) is not None:
-                more = self.is_multiplied(eq.outs[0], depth + 1)
-            elif eq.prim is matmul:
-                shapes = [self.graph.types[k].shape for k in eq.ins if k != i]
-                same = all(self.graph.types[k].dtype == self.graph.types[eq.outs[0]].dtype for k in eq.ins)
-                more = 1 if same and len(shapes) == 1 and _is_line(shapes[0]) and _is_line(self.shape_of(eq)) else None
-            if more is None:
+        return _Columns(axis, len(eq.ins), dict(enumerate(map(self.vector, eq.ins))), None)
+
+    def columns_scattered(self, eq: Equation, axis: int) -> _Columns | None:
+        """Return the columns of a matrix into which columns are scattered; the others are zero."""
+        t = self.types[eq.outs[0]]
+        places = [_place(index, t.shape) if type(index) is tuple else None for index in eq.params["indices"]]
+        known: dict[int, int] = {}
+        for place, i in zip(places, eq.ins, strict=True):
+            fits = self.types[i].size == t.shape[1 - axis] and self.types[i].dtype == t.dtype
+            if not fits or place is None or place[0] != axis or place[1] in known:
                 return None
-            n += more
-        return n if n <= _MOST_PRODUCTS else None
+            known[place[1]] = self.vector(i)
+        return self.columns_over(np.broadcast_to(t.dtype.type(0), t.shape), axis)._replace(known=known)
+
+    def columns_written(self, eq: Equation, axis: int) -> _Columns | None:
+        """Return the columns of a matrix of which one is written now, and others were before, or are constant."""
+        place, (before, v, *_) = _written_column(self.graph, eq), eq.ins
+        if place is None or place[0] != axis:
+            return None
+        if before in self.constants:
+            found = self.columns_over(self.constants[before], axis)
+        elif before in self.columns:
+            found = self.columns[before]
+        else:
+            return None
+        new = self.vector(v) if self.types[v].shape else self.broadcast_to(v, (self.shape_of(eq)[1 - axis],))
+        if eq.prim is index_add_p:
+            new = self.add(_column(found, place[1]), new)
+        return found._replace(known={**found.known, place[1]: new})
+
+    def columns_over(self, matrix: np.ndarray, axis: int) -> _Columns:
+        """Return the columns of a constant matrix."""
+
+        def make(k: int) -> int:
+            column = matrix[:, k] if axis else matrix[k]
+            return self.constant(np.ascontiguousarray(column) if any(column.strides) else column)
+
+        return _Columns(axis, matrix.shape[axis], {}, functools.cache(make))
+
+    def columns_transposed(self, eq: Equation, axis: int) -> _Columns | None:
+        found = self.columns.get(eq.ins[0]) if find_transposed(eq) is not None else None
+        return found._replace(axis=axis) if found is not None and found.axis == 1 - axis else None
+
+    def columns_of_outer(self, eq: Equation, axis: int) -> _Columns | None:
+        """Return the columns of a product of a column and a row, of which only columns are read."""
+        shape, t = self.shape_of(eq), self.types[eq.outs[0]]
+        if self.count_products(eq.outs[0], axis) or any(self.types[i].dtype != t.dtype for i in eq.ins):
+            return None
+        for column, row in (eq.ins, eq.ins[::-1]):
+            if self.types[column].shape == (shape[0], 1) and self.types[row].shape in ((shape[1],), (1, shape[1])):
+                vectors = self.vector(column), self.vector(row)
+                make = functools.partial(self.multiple, vectors[1 - axis], vectors[axis])
+                return _Columns(axis, shape[axis], {}, functools.cache(make))
+        return None
+
+    def multiple(self, v: int, numbers: int, k: int) -> int:
+        return self.multiply(v, self.element(numbers, k))
 
     def shape_of(self, eq: Equation) -> tuple:
         return self.graph.types[eq.outs[0]].shape
@@ -140,12 +270,15 @@ class _Rewriter(Builder):
             return None
         return i if len(self.types[i].shape) == 1 else self.line.get(i)
 
+    # --- products -----------------------------------------------------------------------------------------------------
+
     def product_by_columns(self, eq: Equation) -> int:
         """Return the product of a matrix of columns and a vector, as a vector."""
         k = 0 if eq.ins[0] in self.columns else 1
-        axis, columns = self.columns[eq.ins[k]]
+        matrix = self.columns[eq.ins[k]]
+        columns = [_column(matrix, j) for j in range(matrix.n)]
         v = self.vector(eq.ins[1 - k])
-        if axis == 1 - k:  # the axis along which the product adds up
+        if matrix.axis == 1 - k:  # the axis along which the product adds up
             return self.sum_of_multiples(columns, [self.element(v, j) for j in range(len(columns))])
         return self.concatenate([self.reshape(self.sum(y, (0,)), (1,)) for y in self.times(columns, v)], 0)
 
@@ -174,7 +307,7 @@ class _Rewriter(Builder):
         """
         factors = self.chain(columns)
         found: dict[int, int] = {}
-        for column in sorted(columns):
+        for column in sorted(set(columns)):
             before, factor = factors.get(column, (column, v))
             found[column] = self.multiply(found.get(before, before), factor)
         return [found[column] for column in columns]
@@ -188,40 +321,22 @@ class _Rewriter(Builder):
                 found[column] = before, ins[1] if ins[0] == before else ins[0]
         return found
 
-    def note_outer(self, eq: Equation) -> None:
-        """Note a product of a column and a row of which only columns, or only rows, are read."""
-        shape, out = self.shape_of(eq), eq.outs[0]
-        if len(shape) != 2 or self.types[out].dtype not in _REAL or out in self.graph.outputs:
-            return
-        places = [_place(reader, shape) for reader in self.readers.get(out, [])]
-        if not places or any(self.types[i].dtype != self.types[out].dtype for i in eq.ins):
-            return
-        axis = places[0][0] if places[0] is not None else -1
-        if any(place is None or place[0] != axis for place in places):
-            return
-        if shape[1 - axis] < _SHORTEST or shape[axis] > _MOST:
-            return
-        for column, row in (eq.ins, eq.ins[::-1]):
-            if self.types[column].shape == (shape[0], 1) and self.types[row].shape in ((shape[1],), (1, shape[1])):
-                self.outer[out] = self.vector(column), self.vector(row)
-                return
 
-    def column_of_outer(self, eq: Equation) -> int | None:
-        place = _place(eq, self.graph.types[eq.ins[0]].shape)
-        assert place is not None  # as `note_outer` found
-        axis, j = place
-        vectors = self.outer[eq.ins[0]]
-        return self.multiply(vectors[1 - axis], self.element(vectors[axis], j))
+_OF_COLUMNS: dict[Primitive, Callable] = {
+    concatenate_p: _Rewriter.columns_joined, scatter_p: _Rewriter.columns_scattered,
+    **dict.fromkeys(_WRITES, _Rewriter.columns_written), transpose_p: _Rewriter.columns_transposed,
+    multiply: _Rewriter.columns_of_outer,
+}  # fmt: skip
 
 
-def _place(eq: Equation, shape: tuple) -> tuple[int, int] | None:
-    """Return which column (axis 1, its number) or row (axis 0) of a matrix an equation reads; None if it reads more."""
-    index = eq.params["template"] if eq.prim is getitem_p and len(eq.ins) == 1 else ()
-    if len(index) != 2:
+def _place(index: tuple, shape: tuple) -> tuple[int, int] | None:
+    """Return which column (axis 1, its number) or row (axis 0) of a matrix an index names; None if more."""
+    if not 1 <= len(index) <= 2 or len(shape) != 2:
         return None
+    index = (*index, slice(None))[:2]
     for axis, n in enumerate(shape):
         part, other, whole = index[axis], index[1 - axis], range(shape[1 - axis])
-        part = slice(part, part + 1) if type(part) is int and part >= 0 else part
+        part = slice(part % n, part % n + 1) if type(part) is int and n else part
         if type(part) is slice and type(other) is slice and range(*other.indices(len(whole))) == whole:
             places = range(*part.indices(n))
             if len(places) == 1 and n > 1:

@@ -114,7 +114,7 @@ class Memory:
             if len(step.equations) == 1:
                 reads.update(step.equations[0].ins)
             else:
-                reads.update([i for eq in step.equations for i in eq.ins if i not in step.members])
+                reads.update([i for eq in step.equations for i in eq.ins if i not in step.members | step.again])
         for step in self.steps:
             if step.kind in ("loop", "sum"):
                 step.members &= reads

@@ -19,10 +19,14 @@ class Step:
     """One step of a program.
 
     `kind` is "loop", "sum", "matmul", "convolution", "pieces", "lookup", "row", "guard", "view", "control", "call",
-    or "lone": an elementwise operation that a device's library computes.
+    or "lone": an elementwise operation that a device's library computes. A loop is `full` once an operation found no
+    place in it for its operands; `again` are values that it computes beside the loop that stores them.
     """
 
-    __slots__ = ("kind", "level", "number", "equations", "templates", "shape", "members", "operands", "weight")
+    __slots__ = (
+        "kind", "level", "number", "equations", "templates", "shape", "members", "operands", "weight", "full",
+        "again",
+    )  # fmt: skip
 
     def __init__(self, kind: str, level: int, number: int, eq: Equation, shape: tuple = ()):
         self.kind = kind
@@ -31,6 +35,8 @@ class Step:
         self.equations = [eq]
         self.templates: list[str] = []
         self.weight = 0.0
+        self.full = False
+        self.again: set[int] = set()
         self.shape = shape
         self.members: set[int] = set(eq.outs)
         self.operands: set[int] = set(eq.ins)
@@ -39,10 +45,12 @@ class Step:
 def join(graph: Graph, eq: Equation, level: dict, group: dict, more: float, limits: Callable) -> Step | None:
     """Put an operation into the group of one of its operands if all others come from below; return the group.
 
-    `more` is what it weighs; ``limits(shape)`` are the most weight and the most operands of a group.
+    `more` is what it weighs; ``limits(shape)`` are the most weight and the most operands of a group. A group that is
+    full takes nothing more: what goes on from it, a product of ever more factors beside a sum, say, goes on in the
+    group that comes next, and is not stored for that step by step.
     """
     shape = graph.types[eq.outs[0]].shape
-    mine = [group[i] for i in eq.ins if i in group and group[i].shape == shape]
+    mine = [group[i] for i in eq.ins if i in group and group[i].shape == shape and not group[i].full]
     if not mine:
         return None
     best = mine[0] if len(mine) == 1 else max(mine, key=lambda step: step.level)
@@ -57,6 +65,7 @@ def join(graph: Graph, eq: Equation, level: dict, group: dict, more: float, limi
             return None
     many = len(best.operands) + len(eq.ins) > _MOST_NUMBERS
     if many and not are_few(graph, best.operands.union(eq.ins) - best.members, most_operands):
+        best.full = True
         return None
     best.equations.append(eq)
     best.members.update(eq.outs)

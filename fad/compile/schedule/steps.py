@@ -9,6 +9,7 @@ from typing import Any
 
 from fad.compile.ir.expressions import templates, weight, working_type
 from fad.compile.schedule.fusion import ORDERED, Step, join
+from fad.compile.schedule.recompute import recompute_cheap
 from fad.compile.schedule.siblings import fuse_siblings
 from fad.compile.schedule.sink import compute_where_used
 from fad.core.graph import Equation, Graph, has_effects
@@ -75,6 +76,7 @@ def plan_steps(graph: Graph, kind_of: Callable[[Graph, Equation], str], updates:
     steps = compute_where_used(graph, steps, group, MOST_OPERANDS, MOST_WEIGHT_LARGE, stays=stays)
     if few and not over:
         steps = fuse_siblings(graph, steps, group, _SMALL, _limits)
+    recompute_cheap(graph, steps, group, MOST_OPERANDS, MOST_WEIGHT_LARGE, stays)
     return _fuse_sums(graph, steps, group)
 
 
