@@ -10,6 +10,7 @@ Without ``jit`` the steps are run one by one, here. While a program is recorded,
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,13 +20,20 @@ import numpy as np
 from fad import tree
 from fad.control_flow import cond as branches_
 from fad.control_flow import record_loop
-from fad.control_flow.run_scan import check_choice, may_write, next_state, own_state, run_scan, stack_results
-from fad.control_flow.subgraph import is_weak
+from fad.control_flow.run_scan import (
+    check_choice,
+    check_pair,
+    check_state,
+    items_of,
+    may_write,
+    next_state,
+    own_state,
+    run_scan,
+    stack_results,
+)
 from fad.core.spec import ShapeDtypeStruct
 from fad.core.tracer import Trace, Tracer, youngest
-from fad.core.values import same_structure
 from fad.core.views import finding_writes, is_outside
-from fad.errors import DtypeMismatchError, ShapeMismatchError
 from fad.transforms.eval_shape import eval_shape
 from fad.transforms.vmap import BatchTrace, vmap
 from fad.typing import ArrayLike, PyTree
@@ -135,7 +143,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: PyTree) -> PyTree:
     >>> round(fad.grad(newton)(4.0), 9)
     np.float64(0.25)
     """
-    recorded = record_loop.while_loop(cond_fun, lambda s: _check(body_fun(s), s, "the body of while_loop"), init)
+    recorded = record_loop.while_loop(cond_fun, lambda s: check_state(body_fun(s), s, "the body of while_loop"), init)
     if recorded is not None:
         return recorded[0]
     state, writes = own_state(init), may_write(body_fun)
@@ -146,7 +154,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: PyTree) -> PyTree:
             return _run_batched_while(cond_fun, body_fun, state, go)
         if not go:
             return state
-        new = _check(body_fun(state), state, "the body of while_loop")
+        new = check_state(body_fun(state), state, "the body of while_loop")
         state = next_state(new, state) if writes else new
 
 
@@ -160,7 +168,7 @@ def _run_batched_while(cond_fun: Callable, body_fun: Callable, state: Any, go: T
             return state
         given = own_state(state)
         with finding_writes(undoable=True, since=Trace().birth) as written:
-            new = _check(body_fun(given), state, "the body of while_loop")
+            new = check_state(body_fun(given), state, "the body of while_loop")
             state = tree.map(lambda old, n, go=go: np.where(_like(go, n), n, old), state, new)
             goes_on = cond_fun(state)
         _take_back(written, go, given)
@@ -178,33 +186,6 @@ def _take_back(written: finding_writes, go: Tracer, given: Any) -> None:
 
 def _like(go: Any, x: Any) -> Any:
     return go.reshape((1,) * np.ndim(x)) if np.ndim(x) else go
-
-
-def _check(new: Any, old: Any, what: str) -> Any:
-    """Check that a loop's body gave back what it was given: structure, shapes and dtypes."""
-    x, y, kind = new, old, type(new)
-    if kind is Tracer and type(y) is Tracer and x.owner is y.owner:
-        x, y, kind = x.value, y.value, np.ndarray
-    if kind is np.ndarray and type(old) is type(new) and x.dtype is y.dtype and x.shape == y.shape:
-        return new
-    xs, structure = tree.flatten(new)
-    ys, expected = tree.flatten(old)
-    if structure != expected:
-        same_structure(expected, structure, f"what {what} returns")
-    for x, y in zip(xs, ys, strict=True):
-        if x is y:
-            continue
-        if getattr(x, "shape", ()) != getattr(y, "shape", ()):
-            raise ShapeMismatchError(
-                f"{what} was given an array of shape {np.shape(y)} and returned one of shape {np.shape(x)}: "
-                "the state must keep its shapes"
-            )
-        if hasattr(x, "dtype") and hasattr(y, "dtype") and x.dtype != y.dtype and not (is_weak(x) or is_weak(y)):
-            raise DtypeMismatchError(
-                f"{what} was given an array of dtype {y.dtype} and returned one of dtype {x.dtype}: "
-                "the state must keep its dtypes, so start with the right one"
-            )
-    return new
 
 
 def fori_loop(
@@ -239,9 +220,10 @@ def fori_loop(
     6
     """
     check_choice(checkpoint)
+    what = "the body of fori_loop"
 
     def step(state, i):
-        return _check(body_fun(start + i, state), state, "the body of fori_loop"), None
+        return check_state(body_fun(start + i, state), state, what), None
 
     bounds = record_loop.steps_between(lower, upper)
     if bounds is not None:
@@ -252,7 +234,10 @@ def fori_loop(
     start, stop = operator.index(lower), operator.index(upper)
     n = max(0, stop - start)
     recorded = record_loop.scan(step, init, None, n, False, checkpoint, index=True)
-    return recorded[0] if recorded is not None else run_scan(step, init, None, n, False, checkpoint, body_fun)[0]
+    if recorded is not None:
+        return recorded[0]
+    run = lambda state, i: (body_fun(start + i, state), None)
+    return run_scan(run, init, lambda numbers: numbers, n, False, checkpoint, what, may_write(body_fun))[0]
 
 
 def scan(
@@ -313,13 +298,12 @@ def scan(
             else "scan needs xs, or a length"
         )
 
-    def step(carry, x):
-        out = f(carry, x)
-        if type(out) is not tuple or len(out) != 2:
-            raise TypeError(f"the function of scan must return (carry, y), but it returned {type(out).__name__}")
-        return _check(out[0], carry, "the function of scan"), out[1]
+    what = "the function of scan"
 
-    counted = xs is not None
+    def step(carry, x):
+        new, y = check_pair(f(carry, x), what)
+        return check_state(new, carry, what), y
+
     n = lengths.pop()
     check_choice(checkpoint)
     if n == 0:
@@ -328,7 +312,9 @@ def scan(
     recorded = record_loop.scan(step, init, xs, n, reverse, checkpoint, index=False)
     if recorded is not None:
         return recorded
-    carry, ys = run_scan(step if counted else lambda c, i: step(c, None), init, xs, n, reverse, checkpoint, f)
+    writes = may_write(f)
+    items = (lambda numbers: itertools.repeat(None, len(numbers))) if xs is None else items_of(xs, writes)
+    carry, ys = run_scan(f, init, items, n, reverse, checkpoint, what, writes)
     return carry, stack_results(ys)
 
 

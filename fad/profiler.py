@@ -43,7 +43,7 @@ _active: ContextVar[profile | None] = ContextVar("active_profile", default=None)
 SWAPS: list[tuple[Primitive, Callable]] = []
 _lock = threading.Lock()
 _users = [0]
-_originals: list[tuple[Any, Callable]] = []
+_originals: list[tuple[Any, Callable, Callable | None]] = []
 
 
 class Event:
@@ -393,15 +393,17 @@ def _collectives() -> list:
 def _install() -> None:
     for prim in (*REGISTRY.values(), *_collectives()):
         if isinstance(prim, Primitive):
-            _originals.append((prim, prim.forward))
+            _originals.append((prim, prim.forward, prim.on_scalars))
             prim.forward = _time_call(prim.name, prim.forward)
+            if prim.on_scalars is not None:
+                prim.on_scalars = _time_call(prim.name, prim.on_scalars)
     for prim, swap in SWAPS:
         swap(prim.forward)
 
 
 def _uninstall() -> None:
-    for prim, forward in _originals:
-        prim.forward = forward
+    for prim, forward, on_scalars in _originals:
+        prim.forward, prim.on_scalars = forward, on_scalars
     _originals.clear()
     for prim, swap in SWAPS:
         swap(prim.forward)

@@ -7,24 +7,33 @@ The first steps show how much memory one takes. If all of them would take too mu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from fad import tree
 from fad.control_flow.checkpoints import KEPT, SHORT
+from fad.control_flow.subgraph import is_weak
 from fad.core.buffers import borrow
 from fad.core.overlay import spaces_of
 from fad.core.tracer import Tracer
+from fad.core.values import same_structure
 from fad.core.views import copy_layout, snapshot
+from fad.core.weak import WeakFloat
+from fad.errors import DtypeMismatchError, ShapeMismatchError
+from fad.ops.indexing import getitem_p
 from fad.transforms.checkpoint import checkpoint as _checkpoint
 from fad.transforms.tape_hooks import saved_at_most, saved_bytes
 from fad.transforms.vjp import VJPTrace
 
 _FEW = 3  # steps that may show that all take little memory
 _SAMPLE = 11  # steps after which it is known how much one takes
-_BARE = {Tracer, np.ndarray, np.float64, float, type(None)}
+_BARE = {Tracer, ndarray, np.float64, float, type(None)}
+_PLAIN = {ndarray, np.float64}
+_SCALARS = {np.float64, WeakFloat, type(None)}
+_SMALL = 1 << 10  # bytes of rows of which all are taken at once
 _CHOICES = ("sqrt", "binomial", "none")
 
 
@@ -35,26 +44,28 @@ def check_choice(checkpoint: str) -> None:
 
 
 def run_scan(
-    step: Callable, init: Any, xs: Any, n: int, reverse: bool, checkpoint: str, body: Callable
+    step: Callable, init: Any, items: Callable, n: int, reverse: bool, checkpoint: str, what: str, writes: bool
 ) -> tuple[Any, list]:
-    """Run the steps; return the last carry and the list of y in the order of the x. Without xs, x is the number.
+    """Run the steps ``carry, y = step(carry, x)``; return the last carry and the list of y in the order of the x.
 
-    `body` is the function of the user's that a step calls.
+    ``items(range)`` gives the x of some steps; `what` the step is, in words, for an error; `writes` says whether the
+    function of the user's in it may write into arrays.
     """
-    writes = may_write(body)
-    item = _item_of(xs, writes)
 
     def steps(carry: Any, start: int, stop: int) -> tuple[Any, list]:
         ys, carry = [], own_state(carry)
-        for k in range(start, stop):
-            new, y = step(carry, item(n - 1 - k if reverse else k))
+        for x in items(range(n - 1 - start, n - 1 - stop, -1) if reverse else range(start, stop)):
+            out = step(carry, x)
+            new, y = out if type(out) is tuple and len(out) == 2 else check_pair(out, what)
+            if not is_alike(new, carry):
+                check_state(new, carry, what)
             if writes or (new is carry and new is not None):
                 new, y = next_state(new, carry), as_now(y)
             ys.append(y)
             carry = new
         return carry, ys
 
-    tapes = _find_tapes(step, init, xs) if n > SHORT and checkpoint != "none" else []
+    tapes = _find_tapes(step, init, items) if n > SHORT and checkpoint != "none" else []
     if not tapes:
         carry, ys = steps(init, 0, n)
     else:
@@ -66,6 +77,53 @@ def run_scan(
             carry, more = _run_sampled(steps, carry, tapes, start, n, checkpoint)
         ys += more
     return carry, ys[::-1] if reverse else ys
+
+
+def check_pair(out: Any, what: str) -> tuple:
+    """Check that a step gave two things."""
+    if type(out) is not tuple or len(out) != 2:
+        raise TypeError(f"{what} must return (carry, y), but it returned {type(out).__name__}")
+    return out
+
+
+def is_alike(new: Any, old: Any) -> bool:
+    """Return whether a value, or a tuple of values, is beyond doubt of the type of another; that is soon found out."""
+    if type(new) is Tracer and type(old) is Tracer and new.owner is old.owner:
+        new, old = new.value, old.value
+    kind = type(new)
+    if kind is not type(old):
+        return False
+    if kind is ndarray:
+        return new.dtype is old.dtype and new.shape == old.shape
+    if kind in _SCALARS:
+        return True
+    if kind is tuple:
+        return len(new) == len(old) and all(map(is_alike, new, old))
+    return kind is Tracer and new.owner is old.owner and is_alike(new, old)
+
+
+def check_state(new: Any, old: Any, what: str) -> Any:
+    """Check that a loop's body gave back what it was given: structure, shapes and dtypes."""
+    if is_alike(new, old):
+        return new
+    xs, structure = tree.flatten(new)
+    ys, expected = tree.flatten(old)
+    if structure != expected:
+        same_structure(expected, structure, f"what {what} returns")
+    for x, y in zip(xs, ys, strict=True):
+        if x is y:
+            continue
+        if getattr(x, "shape", ()) != getattr(y, "shape", ()):
+            raise ShapeMismatchError(
+                f"{what} was given an array of shape {np.shape(y)} and returned one of shape {np.shape(x)}: "
+                "the state must keep its shapes"
+            )
+        if hasattr(x, "dtype") and hasattr(y, "dtype") and x.dtype != y.dtype and not (is_weak(x) or is_weak(y)):
+            raise DtypeMismatchError(
+                f"{what} was given an array of dtype {y.dtype} and returned one of dtype {x.dtype}: "
+                "the state must keep its dtypes, so start with the right one"
+            )
+    return new
 
 
 def may_write(body: Callable) -> bool:
@@ -80,7 +138,7 @@ def own_state(state: Any) -> Any:
 
 def _own(x: Any) -> Any:
     y = borrow(x)
-    return copy_layout(x) if y is x and type(x) is np.ndarray else y
+    return copy_layout(x) if y is x and type(x) is ndarray else y
 
 
 def next_state(new: Any, state: Any) -> Any:
@@ -94,7 +152,7 @@ def as_now(x: Any) -> Any:
 
 
 def _as_now(x: Any) -> Any:
-    return snapshot(x) if type(x) is Tracer else copy_layout(x) if type(x) is np.ndarray else x
+    return snapshot(x) if type(x) is Tracer else copy_layout(x) if type(x) is ndarray else x
 
 
 def _run_sampled(
@@ -117,16 +175,75 @@ def _saved_since(tapes: list, start: list[int]) -> int:
     return sum(saved_bytes(tape[a:]) for tape, a in zip(tapes, start, strict=True))
 
 
-def _item_of(xs: Any, writes: bool) -> Callable:
-    """Return the function from the number of a step to its x, which is the number itself where there are no xs."""
-    if xs is None:
-        return lambda i: i
+def items_of(xs: Any, writes: bool) -> Callable[[range], Iterable]:
+    """Return the function from the numbers of some steps to their x."""
     arrays, structure = tree.flatten(xs)
-    if arrays and arrays[0] is xs:
-        return (lambda i: as_now(xs[i])) if writes else lambda i: xs[i]
-    if writes:
-        return lambda i: tree.unflatten(structure, [as_now(x[i]) for x in arrays])
-    return lambda i: tree.unflatten(structure, [x[i] for x in arrays])
+
+    def items(numbers: range) -> Iterable:
+        if writes or not arrays:
+            return (tree.unflatten(structure, [as_now(x[i]) for x in arrays]) for i in numbers)
+        rows = [_rows(x, numbers) for x in arrays]
+        if arrays[0] is xs:
+            return rows[0]
+        return (tree.unflatten(structure, row) for row in zip(*rows, strict=True))
+
+    return items
+
+
+def _rows(x: Any, numbers: range) -> Iterable:
+    """Return some consecutive rows of an array, from its first to its last or in the other order."""
+    if type(x) is not ndarray:
+        if not _is_on_tape(x):
+            return (x[i] for i in numbers)
+        if x.value.nbytes > _SMALL * len(x):  # their cotangents would all be there before they lie in one array
+            return (x.owner.index(getitem_p, x, (i,)) for i in numbers)
+    first, last = sorted((numbers[0], numbers[-1]))
+    part = x if last - first + 1 == len(x) else x[first : last + 1]
+    rows = list(part) if type(part) is ndarray else _unstack(part)
+    return rows if numbers.step > 0 else rows[::-1]
+
+
+def _is_on_tape(x: Any) -> bool:
+    """Return whether a value is one of reverse mode alone, in a program that does not write into arrays."""
+    return type(x) is Tracer and type(x.owner) is VJPTrace and not x.owner.dead and type(x.value) in _PLAIN
+
+
+def _unstack(x: Tracer) -> list:
+    """Return the rows of an array on a tape: one record for all, which gives one cotangent."""
+    shape, dtype = x.value.shape, x.value.dtype
+
+    def stack(cts: list) -> list:
+        if Tracer in map(type, cts):
+            return [np.stack([np.zeros(shape[1:], dtype) if ct is None else ct for ct in cts])]
+        whole = np.zeros(shape, dtype)
+        for k, ct in enumerate(cts):
+            if ct is not None:
+                whole[k] = ct
+        return [whole]
+
+    trace: Any = x.owner
+    return trace.call([x.info], list(x.value), stack)
+
+
+def _stack(column: tuple) -> Any:
+    """Return values of one type, stacked: one record if they are on one tape."""
+    first = column[0]
+    if not _is_on_tape(first) or not all(_is_on_tape(x) and is_alike(x, first) for x in column):
+        return np.stack(column)
+    stacked = _stack_plain([x.value for x in column])
+    return first.owner.call([x.info for x in column], [stacked], lambda cts: list(cts[0]))[0]
+
+
+def _stack_plain(values: list) -> ndarray:
+    """Return what np.stack does, in a fraction of the time if the arrays have one axis or none."""
+    first = values[0]
+    if not first.ndim:
+        return np.array(values)
+    if first.ndim > 1:
+        return np.stack(values)
+    stacked = np.empty((len(values), len(first)), first.dtype)
+    np.concatenate(values, out=stacked.reshape(-1))
+    return stacked
 
 
 def _by_square_roots(steps: Callable, carry: Any, start: int, stop: int) -> tuple[Any, list]:
@@ -148,10 +265,10 @@ def _by_halves(steps: Callable, carry: Any, start: int, stop: int) -> tuple[Any,
     return carry, first + second
 
 
-def _find_tapes(step: Callable, init: Any, xs: Any) -> list:
+def _find_tapes(step: Callable, init: Any, items: Callable) -> list:
     """Return the tapes of reverse mode that trace a value of the loop, or one that its body takes from outside."""
     traces: dict = {}
-    seen = [*tree.leaves((init, xs)), *_find_closed_over(step)]
+    seen = [*tree.leaves(init), *_find_closed_over(items), *_find_closed_over(step)]
     while seen:
         x = seen.pop()
         if type(x) is Tracer:
@@ -178,4 +295,6 @@ def stack_results(ys: list) -> Any:
     """Return what the steps gave, stacked leaf by leaf."""
     if not tree.leaves(ys[0]):
         return ys[0]
-    return tree.map(lambda *column: np.stack(column), *ys)
+    if type(ys[0]) in _BARE:
+        return _stack(tuple(ys))
+    return tree.map(lambda *column: _stack(column), *ys)

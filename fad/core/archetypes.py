@@ -16,7 +16,7 @@ import numpy as np
 from fad.core.cotangent import Masked
 from fad.core.primitive import Binary, Nary, Primitive, Unary, answer, register
 from fad.core.tracer import Tracer
-from fad.core.weak import ENTRIES
+from fad.core.weak import ENTRIES, QUICK
 
 
 def one(*_: Any) -> float:
@@ -114,6 +114,7 @@ def elementwise(
     )
     reads = tuple(_reads(p, arity) for p in partials)
     prim.keep = (*reads, tuple(map(any, zip(*reads, strict=True))))
+    prim.on_scalars = QUICK.get(run, run)
     prim.jvp = lambda tangents, y, xs, params: elementwise_jvp(partials, tangents, y, xs)
     prim.vjp = tuple(_elementwise_vjp(i, p) for i, p in enumerate(partials))
     prim.batch = lambda size, batched, xs, params: prim(*align(batched, xs), **params)

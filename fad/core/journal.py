@@ -24,7 +24,6 @@ class _Journal(threading.local):
     next = 0  # how many of them this run has been given; 0 while nobody keeps them
     start = 0  # how many there were when the innermost program began
     running = False  # whether results are kept: until the outermost program, or transform, has come to its end
-    of_transform = False  # which of the two it is
 
 
 JOURNAL = _Journal()
@@ -121,7 +120,7 @@ def _own(y: Any) -> Any:
 def keep_for_transforms() -> None:
     """Keep the results of effects until the outermost transform that is running has come to its end."""
     journal = JOURNAL
-    journal.running = journal.of_transform = True
+    journal.running = RUNS.effects = True
     journal.done = journal.done or []
 
 
@@ -130,7 +129,7 @@ def forget() -> None:
     journal = JOURNAL
     journal.done = None
     journal.next = 0
-    journal.running = journal.of_transform = False
+    journal.running = RUNS.effects = False
 
 
 def with_journal(run: Callable) -> Callable:

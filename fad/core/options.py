@@ -51,7 +51,7 @@ def with_out(function: Any) -> Any:
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
         if len(args) <= place and "out" not in kwargs:
-            return function(*args, **kwargs)
+            return function(*args, **kwargs) if kwargs else function(*args)
         out = args[place] if len(args) > place else kwargs.get("out")
         if type(out) is not Tracer:
             return function(*args, **kwargs)

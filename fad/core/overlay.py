@@ -114,7 +114,7 @@ class Running:
     there are any.
     """
 
-    __slots__ = ("spaces", "function", "lent", "before", "unknown", "effects", "wide")
+    __slots__ = ("spaces", "function", "lent", "before", "unknown", "effects", "wide", "runs", "around")
     spaces: tuple
     lent: Sequence[tuple]
     before: Sequence[tuple]
@@ -130,7 +130,9 @@ class Running:
             needs[2] = False
             self.before = before or copies([function])
         self.effects = JOURNAL.next
-        RUNS.depth += 1
+        self.runs = runs = RUNS.__dict__  # what is known in this thread, found once
+        self.around = runs["depth"]
+        runs["depth"] = self.around + 1
         if found:
             self._overlay(found)
         if failed:
@@ -208,8 +210,8 @@ class Running:
         return True
 
     def __exit__(self, *_: Any) -> None:
-        RUNS.depth -= 1
-        if JOURNAL.of_transform and not RUNS.depth:
+        self.runs["depth"] = self.around
+        if not self.around and self.runs["effects"]:
             forget()
         if self.lent:
             take_back(self.lent)
@@ -270,6 +272,7 @@ def _swap_out(spaces: tuple) -> None:
 
 _MOST_KNOWN = 4096
 _known: dict[Any, tuple] = {}  # by the ids of a function's parts: what it needs, and the parts
+_LATEST = "latest"  # the key of a function that was asked for last, and what it needs
 _learned: dict[types.CodeType, tuple] = {}  # functions that were seen to need the overlay
 _need_all: set[types.CodeType] = set()  # functions that were seen to need handles from all of NumPy's functions
 
@@ -323,23 +326,23 @@ def spaces_of(function: Callable) -> list:
     And whether a write failed in it, whether it is still to run for the first time, and whether all of NumPy's
     functions are to return handles.
     """
-    if type(function) is types.FunctionType and not (
+    latest = _known.get(_LATEST)
+    if latest is not None and latest[0] is function:  # one that holds nothing, called again
+        return latest[1]
+    alone = type(function) is types.FunctionType and not (
         function.__closure__ or function.__defaults__ or function.__kwdefaults__
-    ):
-        parts: Any = function.__code__, function.__globals__
-        key: Any = id(parts[0]), id(parts[1])
-    else:
-        parts = _parts(function)
-        key = tuple(map(id, parts))  # code compares by contents, which takes time
+    )
+    parts: Any = (function.__code__, function.__globals__) if alone else _parts(function)
+    key = tuple(map(id, parts))  # code compares by contents, which takes time
     known = _known.get(key)
-    if known is not None:
-        return known[0]
-    if len(_known) > _MOST_KNOWN:
-        _known.clear()
-    found, failed, wide = _look(function)
-    needs = [found, failed, True, wide]
-    _known[key] = needs, parts
-    return needs
+    if known is None:
+        if len(_known) > _MOST_KNOWN:
+            _known.clear()
+        found, failed, wide = _look(function)
+        known = _known[key] = [found, failed, True, wide], parts
+    if alone:
+        _known[_LATEST] = function, known[0]
+    return known[0]
 
 
 def _parts(function: Any) -> list:

@@ -188,6 +188,7 @@ class Primitive(Operation):
     doc: str = ""
     # Derived once, for the hot path: which of (z, x, y) each partial reads, and behind them all together.
     keep: tuple = ()
+    on_scalars: Callable[..., Any] | None = None  # computes it of np.float64 and Python numbers; quicker than `forward`
     choice: Callable | None = None
     view: ViewRule | None = None  # of an operation whose result NumPy makes a view of its operand
     moves: bool = False

@@ -200,7 +200,7 @@ class Tracer:
         if operation is None:
             return raise_missing(func, full_name(func))
         try:
-            return operation(*args, **kwargs)
+            return operation(*args, **kwargs) if kwargs else operation(*args)
         except (ValueError, IndexError, TypeError) as error:
             add_context(error, func, args)
             raise

@@ -93,7 +93,7 @@ class Transformed(Running, Wrapping):
         self.run = run
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.run(*args, **kwargs)
+        return self.run(*args, **kwargs) if kwargs else self.run(*args)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)

@@ -22,14 +22,16 @@ import numpy as np
 
 
 class _Runs(threading.local):
-    depth = 0  # how many transforms are running in this thread, one inside the other
-    buffers = 0  # how many of them need arrays that user code makes to be handles
-    rules = False  # whether a derivative's rules are running, and no code of the user's
-    touched: Any = None  # while a function runs that may run again: a `finding_writes`
-    written = False  # whether a traced array was written
-    asked = False  # whether something is a view or a copy, as arrays lie in memory
-    aliases: Any = None  # while a program is recorded: arrays that may be known by another name, and their versions
-    laid_out = False  # whether the program itself read how an array lies in memory
+    def __init__(self) -> None:
+        self.depth = 0  # how many transforms are running in this thread, one inside the other
+        self.buffers = 0  # how many of them need arrays that user code makes to be handles
+        self.rules = False  # whether a derivative's rules are running, and no code of the user's
+        self.effects = False  # whether results of effects are kept until the outermost transform has come to its end
+        self.touched: Any = None  # while a function runs that may run again: a `finding_writes`
+        self.written = False  # whether a traced array was written
+        self.asked = False  # whether something is a view or a copy, as arrays lie in memory
+        self.aliases: Any = None  # while a program is recorded: arrays that may have another name, and their versions
+        self.laid_out = False  # whether the program itself read how an array lies in memory
 
 
 RUNS = _Runs()

@@ -266,7 +266,7 @@ def _pull(tape: Tape, ct: Any, buckets: Buckets) -> None:
         for p in parents_of(records[i]) if records[i] is not None else ():
             if p < n:
                 first[p] = i
-    tape.watch.check(records)
+    tape.check_kept()
     tape.records = None
     slots: list = [None] * end
     own = bytearray(end)

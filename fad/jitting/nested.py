@@ -43,7 +43,7 @@ def _under_vjp(
     ys, out_tree = tree.flatten(out)
     ys = [finish_output(y) for y in ys]
     earlier = Earlier(path.outer.find_unchanged())
-    values = [trace.watch.take(x) if type(x) is np.ndarray else x for x in values]
+    values = [trace.take(x) if type(x) is np.ndarray else x for x in values]
 
     def pull_again(values, cts):
         out, pullback = vjp(fill(flat, values, mine), *choose(values, mine))

@@ -41,7 +41,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
     `own` holds 1 where ``cts[i]`` is an array made here, that may be added to in place.
     With `keep` false each record is dropped as soon as it has been used.
     """
-    ndarray = np.ndarray
+    ndarray, float64 = np.ndarray, np.float64
     masked = False  # whether the cotangent at hand is masked, and so NumPy's warnings are off
     errors: Any = None
     try:
@@ -102,6 +102,8 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                     else:
                         cts[k] = p + d
                         own[k] = 1
+                elif type(p) is float64 and type(d) is float64:
+                    cts[k] = p + d
                 else:
                     accumulate(cts, own, k, d)
                 if to_x is not None:
@@ -142,6 +144,8 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                 else:
                     cts[j] = p + c
                     own[j] = 1
+            elif type(p) is float64 and type(c) is float64:
+                cts[j] = p + c
             else:
                 accumulate(cts, own, j, c)
     finally:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import numbers
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy import float64, ndarray
 
 from fad import tree
 from fad.backends import _of as backend_or_none
@@ -111,16 +111,16 @@ def _as_number(x: Any) -> Any:
     return float(x) if isinstance(x, numbers.Rational) else NotImplemented
 
 
-def as_primal(x: Any, what: str = "the argument") -> Any:
+def as_primal(x: Any, what: str = "the argument to differentiate") -> Any:
     """Return a differentiable input as an array, scalar or tracer; a Python number stays one where it meets arrays.
 
     Raises IntegerInputError for integers and booleans, UnsupportedInputError for anything that is no number.
     """
     kind = type(x)
+    if kind is float64 or (kind is ndarray and x.dtype.kind in "fc"):
+        return x
     if kind is float:
         return WeakFloat(x)
-    if kind is np.float64:
-        return x
     if kind is complex:
         return weaken(x)
     x = up_to_date(x).owner.primal(x) if kind is Tracer else as_value(x, what)
@@ -228,7 +228,7 @@ def run(
             aux = tree.map(functools.partial(_hand_out, trace), aux)
         leaves, structure = tree.flatten(out)
         if type(out) is not Tracer or out.owner is not trace or out.memory is not None:
-            leaves = list(map(_result, leaves, itertools.repeat(trace)))
+            leaves = [_result(x, trace) for x in leaves]
     except Exception as error:
         trace.clarify(error)
         raise
@@ -248,10 +248,12 @@ def plain_values(outputs: list, trace: Trace) -> list:
     values = []
     for x in outputs:
         if type(x) is Tracer:
-            x = x.value if x.owner is trace else x
-            x = take_limit(x, derivative=False) if type(x) is Tracer else x
-        if type(x) is not np.float64:
-            x = np.float64(x) if type(x) is WeakFloat else trace.hand_out(x)
+            if x.owner is trace:
+                x = x.value
+            if type(x) is Tracer:
+                x = take_limit(x, derivative=False)
+        if type(x) is not float64:
+            x = float64(x) if type(x) is WeakFloat else trace.hand_out(x)
         values.append(x)
     return values
 
@@ -294,15 +296,14 @@ def check_cotangent(ct: Any, out_tree: Any, values: list) -> list:
 def settle(cts: list, primals: list, given: list) -> list:
     """Make cotangents fit to be handed out: dense, of their primal's kind, and sharing no memory with anything."""
     out: list = []
-    taken = set()
-    for ct in given:
-        if type(ct) is np.ndarray:
-            taken.add(id(root(ct)))
+    taken = None
     for k, x in enumerate(primals):
         ct = cts[k]
-        if type(ct) is np.float64 and issubclass(type(x), np.float64):
-            out.append(ct)
+        if type(ct) is float64:
+            out.append(np.asarray(ct) if type(x) is ndarray else ct)
             continue
+        if taken is None:
+            taken = {id(root(g)) for g in given if type(g) is ndarray}
         if ct is None:
             ct = zeros_like(x)
         elif type(ct) is not np.ndarray:

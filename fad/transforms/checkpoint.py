@@ -105,7 +105,7 @@ def _run(flat: Callable, xs: list, fun: Callable, captured: list) -> list:
 
 def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     tape = trace.tape
-    start, mark = len(tape), trace.watch.mark()
+    start, mark = len(tape), 0 if trace.watch is None else trace.watch.mark()
     xs = list(map(_handle, trace.keep(xs, [-1] * len(xs))))
     found = list(reach(fun))
     earlier = Earlier(x for x in found if type(x) is np.ndarray)
@@ -119,7 +119,8 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     if len(tape) == start:
         return ys
     del tape[start:]
-    trace.watch.release(mark)
+    if trace.watch is not None:
+        trace.watch.release(mark)
     mine = [i for i, y in enumerate(ys) if type(y) is Tracer and y.owner is trace and y.info >= start]
     out = list(ys)
     before = [_sample(ys[i]) for i in mine]

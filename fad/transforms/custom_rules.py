@@ -112,7 +112,7 @@ def _reverse_rule(trace: VJPTrace, call: Call, xs: tuple) -> list:
     if call.fwd is not None:
         trace.rules = True
         ys, res = call.fwd(*values)
-        res = tree.map(lambda x: trace.watch.take(x) if type(x) is np.ndarray else x, res)
+        res = tree.map(lambda x: trace.take(x) if type(x) is np.ndarray else x, res)
         pull = functools.partial(_pull_by_bwd, call, res, ys)
     else:
         ys = call(*values)

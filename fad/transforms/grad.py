@@ -214,35 +214,38 @@ def _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames, with_val
             f, chosen, single = split_arguments(fun, args, kwargs, argnums, argnames, "grad")
         leaves, in_tree = tree.flatten(chosen)
         if allow_int:
-            value, g = _with_integers(f, in_tree, leaves, has_aux, holomorphic, single)
+            tape, values, grads = _with_integers(f, in_tree, leaves, has_aux, holomorphic)
         else:
-            for i, x in enumerate(leaves):
-                leaves[i] = as_primal(x, "the argument to differentiate")
-            value, g = _evaluate(f, in_tree, leaves, has_aux, holomorphic, single, fun)
-        if with_value:
-            return value, g
-        return (g, value[1]) if has_aux else g
+            leaves = list(map(as_primal, leaves))
+            tape, values, grads = _evaluate(f, in_tree, leaves, has_aux, holomorphic, fun)
+        g = tree.unflatten(in_tree, grads)
+        g = g[0] if single else g
+        if not with_value:
+            return (g, tape.aux) if has_aux else g
+        value = tree.unflatten(tape.out_tree, values)
+        return ((value, tape.aux) if has_aux else value), g
 
     return evaluate
 
 
-def _evaluate(f, in_tree, leaves, has_aux, holomorphic, single, user=None):
+def _evaluate(f, in_tree, leaves, has_aux, holomorphic, user=None):
+    """Return the tape of a function of one number, that number in a list, and the leaves of its gradient."""
     if holomorphic:
         _check_complex(leaves, "input")
-    tape = Tape(f, in_tree, leaves, has_aux, user=user)
+    tape = Tape(f, in_tree, leaves, has_aux, False, user)
     values = tape.values()
-    _check_scalar(values, tape.out_tree, holomorphic)
-    value = tree.unflatten(tape.out_tree, values)
-    g = tree.unflatten(in_tree, tape.pull([_ones_like(values[0])], keep=False))
-    return ((value, tape.aux) if has_aux else value), (g[0] if single else g)
+    if len(values) == 1 and type(values[0]) is np.float64 and not holomorphic:  # as it mostly is
+        seed = _ONE
+    else:
+        _check_scalar(values, tape.out_tree, holomorphic)
+        seed = _ones_like(values[0])
+    return tape, values, tape.pull([seed], keep=False)
 
 
 _ONE = np.float64(1.0)
 
 
 def _ones_like(x: Any) -> Any:
-    if type(x) is np.float64:
-        return _ONE
     return x.dtype.type(1.0) if is_numpy(x) else np.ones_like(x)
 
 
@@ -284,7 +287,7 @@ def _check_complex(values: list, what: str) -> None:
             raise ComplexGradientError(f"holomorphic=True needs a complex {what}, but its dtype is {x.dtype}")
 
 
-def _with_integers(f, in_tree, leaves, has_aux, holomorphic, single):
+def _with_integers(f, in_tree, leaves, has_aux, holomorphic):
     """Differentiate the inexact leaves; integers and booleans get zeros of their own dtype."""
     inexact = [as_value(x).dtype.kind in "fc" for x in leaves]
     leaves = [as_primal(x) if ok else x for x, ok in zip(leaves, inexact, strict=True)]
@@ -295,8 +298,6 @@ def _with_integers(f, in_tree, leaves, has_aux, holomorphic, single):
         return f(*tree.unflatten(in_tree, [next(it) if ok else x for x, ok in zip(leaves, inexact, strict=True)]))
 
     xs, xs_tree = tree.flatten(tuple(chosen))
-    value, found = _evaluate(g, xs_tree, xs, has_aux, holomorphic, False)
+    tape, values, found = _evaluate(g, xs_tree, xs, has_aux, holomorphic)
     it = iter(found)
-    grads = [next(it) if ok else zeros_like(as_value(x)) for x, ok in zip(leaves, inexact, strict=True)]
-    out = tree.unflatten(in_tree, grads)
-    return value, (out[0] if single else out)
+    return tape, values, [next(it) if ok else zeros_like(as_value(x)) for x, ok in zip(leaves, inexact, strict=True)]

@@ -268,19 +268,33 @@ class Earlier:
                 x[...] = now
 
 
+def take_fingerprints(primals: list) -> list[tuple]:
+    """Return the arrays among the inputs of a derivative, which it keeps by reference, with their fingerprints."""
+    found: list = []
+    mode = None
+    for x in primals:
+        if type(x) is np.ndarray:
+            mode = mode or config.check_mutation.get()
+            if mode != "off":
+                found.append((x, mode, fingerprint(x, mode)))
+    return found
+
+
+def check_fingerprints(inputs: list[tuple], tape: list) -> None:
+    """Raise MutationError if an input that a rule needs is no longer what it was."""
+    for x, mode, before in inputs:
+        if fingerprint(x, mode) != before and _is_kept(x, tape):
+            raise _error(x, "the call of the transform")
+
+
 class Watch:
-    """What one reverse trace keeps of plain arrays: copies of constants, and its inputs with their fingerprints."""
+    """What one reverse trace keeps of plain arrays: copies of constants."""
 
-    __slots__ = ("mode", "snapshots", "inputs")
+    __slots__ = ("mode", "snapshots")
 
-    def __init__(self, primals: Iterable):
+    def __init__(self) -> None:
         self.mode = config.check_mutation.get()
         self.snapshots: Snapshots | None = None
-        self.inputs = []
-        if self.mode != "off":
-            for x in primals:
-                if type(x) is np.ndarray:
-                    self.inputs.append((x, fingerprint(x, self.mode)))
 
     def take(self, x: np.ndarray) -> np.ndarray:
         """Return what a constant holds now as an array that nobody writes into."""
@@ -308,13 +322,10 @@ class Watch:
             store.kept.clear()
             store.own.clear()
 
-    def check(self, tape: list) -> None:
+    def check(self) -> None:
         """Raise MutationError if an array that a rule needs is no longer what it was."""
         if self.snapshots is not None:
             self.snapshots.check()
-        for x, before in self.inputs:
-            if fingerprint(x, self.mode) != before and _is_kept(x, tape):
-                raise _error(x, "the call of the transform")
 
 
 def _error(x: np.ndarray, line: str) -> MutationError:

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
-from numpy import float64, ndarray
+from numpy import float64, ndarray, ufunc
 
 from fad.core.buffers import flat_result
 from fad.core.cotangent import share_at_ties
@@ -19,8 +19,10 @@ from fad.core.journal import effect_place
 from fad.core.spec import spec_of
 from fad.core.tracer import Trace, Tracer, bind, leaked_error, stack_list, tracer
 from fad.core.views import is_array, link
+from fad.core.weak import WeakFloat, on_numbers
 from fad.errors import UnsupportedInputError
 from fad.transforms.check import as_operand
+from fad.transforms.mutation import Watch
 
 # Kinds of record.
 UNARY = 1  # (kind, i, partial, y, x)
@@ -34,6 +36,8 @@ CALL = 8  # (kind, parents, pullback, n)                    a custom rule or a c
 RERUN = 9  # (kind, trace, run, n)                          a checkpoint: run() -> tracers, again
 WRITE = 10  # [kind, i, j, place, index, old, path, whole, undone, shape, dtype]    place[index] = value j, in array i
 EFFECT = 12  # (kind, parents, prim, y, xs, params)         swept without a cotangent too, as zeros: other ranks do
+
+_NUMBERS = frozenset({float, int, float64})
 
 SEEDS: ContextVar[tuple] = ContextVar("seeds", default=())
 """The traced cotangents that the sweeps in progress began with."""
@@ -65,7 +69,7 @@ class Recorder(Trace):
     def __init__(self) -> None:
         Trace.__init__(self)
         self.tape: Any = []
-        self.watch: Any = None
+        self.watch: Watch | None = None  # what is kept of plain arrays, from the first one on
         self.rules = False  # whether a rule of the user's is on the tape, which need not be linear
 
     def finish(self) -> None:
@@ -80,7 +84,13 @@ class Recorder(Trace):
 
     def unary(self, prim: Any, x: Tracer) -> Any:
         v = x.value
-        y = prim.forward(v) if type(v) is ndarray or type(v) is float64 else prim(v)
+        kind = type(v)
+        if kind is ndarray:
+            y = prim.forward(v)
+            if type(y) is float64:
+                v = v[()]
+        else:
+            y = prim.on_scalars(v) if kind is float64 else prim(v)
         if prim.flat:
             return flat_result(prim, y, (v,))
         tape = self.tape
@@ -99,7 +109,22 @@ class Recorder(Trace):
             return self.product(prim, x.value, y.value, x.info, y.info)
         a = x.value
         b = y.value
-        z = prim.forward(a, b) if type(a) is ndarray and type(b) is ndarray else prim(a, b)
+        kind, other = type(a), type(b)
+        alike = True  # of one shape and dtype
+        if kind is ndarray and other is ndarray:
+            z = prim.forward(a, b)
+            if type(z) is float64:  # of arrays without axes, which compute more slowly than the numbers in them
+                a, b = a[()], b[()]
+                alike = type(a) is type(b)
+            else:
+                alike = a.dtype is b.dtype and a.shape == b.shape
+        elif kind is float64 and other is float64:
+            z = prim.on_scalars(a, b)
+        elif kind is WeakFloat and other is WeakFloat and type(prim.forward) is ufunc:
+            z = on_numbers(prim.forward, a, b, 2)
+        else:
+            z = prim(a, b)
+            alike = a.dtype is b.dtype and a.shape == b.shape
         px, py = partials
         if px is None or py is None:
             return self._one_side(prim, x, y, a, b, z)
@@ -110,7 +135,7 @@ class Recorder(Trace):
         out.info = len(tape)
         out.memory = None
         keep_z, keep_a, keep_b = prim.keep[2]
-        if a.dtype is b.dtype and a.shape == b.shape:
+        if alike:
             to_x = to_y = None
         else:
             shape, same = z.shape, a.dtype is b.dtype  # beside another dtype a scalar's partial may widen the cotangent
@@ -134,10 +159,24 @@ class Recorder(Trace):
         if prim.partials is None:
             return self.product(prim, x.value, b, x.info, -1)
         a = x.value
-        z = prim.forward(a, b) if type(a) is ndarray and kind is not Tracer else prim(a, b)
+        of = type(a)
+        if of is ndarray and kind is not Tracer:
+            z = prim.forward(a, b)
+            same = z.dtype is a.dtype
+            if type(z) is float64:
+                a = a[()]
+        elif of is float64 and kind in _NUMBERS:
+            z = prim.on_scalars(a, b)
+            same = type(z) is float64
+        elif of is WeakFloat and kind in _NUMBERS and type(prim.forward) is ufunc:
+            z = on_numbers(prim.forward, a, b, 2)
+            same = z.dtype is a.dtype
+        else:
+            z = prim(a, b)
+            same = z.dtype is a.dtype
         partial = prim.partials[0]
         # A Python number changes neither shape nor dtype, but for some ufuncs of SciPy that widen beside one.
-        if kind is float and partial is not None and z.dtype is a.dtype and prim.choice is None:
+        if kind is float and same and partial is not None and prim.choice is None:
             keep_z, keep_a, _ = prim.keep[0]
             tape = self.tape
             out = Tracer()
@@ -161,7 +200,17 @@ class Recorder(Trace):
         if prim.partials is None:
             return self.product(prim, a, y.value, -1, y.info)
         b = y.value
-        z = prim.forward(a, b) if type(b) is ndarray and kind is not Tracer else prim(a, b)
+        of = type(b)
+        if of is ndarray and kind is not Tracer:
+            z = prim.forward(a, b)
+            if type(z) is float64:
+                b = b[()]
+        elif of is float64 and kind in _NUMBERS:
+            z = prim.on_scalars(a, b)
+        elif of is WeakFloat and kind in _NUMBERS and type(prim.forward) is ufunc:
+            z = on_numbers(prim.forward, a, b, 2)
+        else:
+            z = prim(a, b)
         return self._record_one(prim, 1, y.info, b, z, a, b)
 
     def _record_one(self, prim: Any, k: int, parent: int, operand: Any, z: Any, a: Any, b: Any) -> Any:
@@ -175,9 +224,9 @@ class Recorder(Trace):
         keep_z, keep_a, keep_b = prim.keep[k]
         if type(constant) is np.ndarray and (keep_a if k else keep_b):
             if k:
-                a = self.watch.take(constant)
+                a = self.take(constant)
             else:
-                b = self.watch.take(constant)
+                b = self.take(constant)
         tape = self.tape
         out = Tracer()
         out.value = z
@@ -208,11 +257,10 @@ class Recorder(Trace):
     def product(self, prim: Any, a: Any, b: Any, i: int, j: int) -> Any:
         """Run an operation of two operands that has VJPs instead of partials: matmul. A constant's position is -1."""
         z = prim.forward(a, b) if type(a) is ndarray and type(b) is ndarray else prim(a, b)
-        watch = self.watch
         if i < 0 and type(a) is np.ndarray:
-            a = watch.take(a)
+            a = self.take(a)
         elif j < 0 and type(b) is np.ndarray:
-            b = watch.take(b)
+            b = self.take(b)
         tape = self.tape
         out = Tracer()
         out.value = z
@@ -293,14 +341,20 @@ class Recorder(Trace):
                 return tracer(y, self, earlier)
         kept = y if kind == EFFECT or prim.saves == "all" else None
         if prim.saves == "none":
-            tape.append((kind, parents, prim, kept, tuple([spec_of(v) for v in values]), params))
+            tape.append((kind, parents, prim, kept, tuple(map(spec_of, values)), params))
         else:
             tape.append((kind, parents, prim, kept, tuple(self.keep(values, parents)), params))
         return tracer(y, self, position)
 
+    def take(self, x: np.ndarray) -> np.ndarray:
+        """Return what a plain array holds now as an array that nobody writes into."""
+        if self.watch is None:
+            self.watch = Watch()
+        return self.watch.take(x)
+
     def keep(self, values: list, parents: list) -> list:
         """Return operands as saved for the backward pass: copies of those that the user could still overwrite."""
-        take = self.watch.take
+        take = self.take
         return [
             take(x) if parent < 0 and type(x) is np.ndarray else x for x, parent in zip(values, parents, strict=True)
         ]
@@ -310,7 +364,7 @@ class Recorder(Trace):
         position = len(self.tape)
         self.tape.append((CALL, parents, pullback, len(outs)))
         self.tape.extend([None] * (len(outs) - 1))
-        return [tracer(y, self, position + i) if is_inexact(y) else y for i, y in enumerate(outs)]
+        return [tracer(y, self, position + i) if type(y) is float64 or is_inexact(y) else y for i, y in enumerate(outs)]
 
     def rerun(self, run: Callable, values: list) -> list:
         """Record a checkpoint: `values` are its results, and ``run()`` gives them as tracers once more."""

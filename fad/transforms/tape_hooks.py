@@ -27,7 +27,7 @@ from fad.transforms.vjp import WritingVJPTrace, make_trace
 
 _ARRAY = sys.getsizeof(np.ndarray(0))  # bytes of an array besides its numbers
 _RECORD = 512  # bytes that a record takes at most, with the numbers in it
-_SMALL = (int, float, np.float64, type(None), FunctionType)
+_SMALL = frozenset({int, float, np.float64, type(None), FunctionType})
 _SAVES_NOTHING = (CALL, RERUN, INDEX, VIEW)
 
 
@@ -217,7 +217,9 @@ def saved_at_most(records: list) -> float:
     total: float = _RECORD * len(records)
     for record in records:
         if record is not None and record[0] not in _SAVES_NOTHING:
-            total += sum(map(_bound, record))
+            for x in record:
+                if type(x) not in _SMALL:
+                    total += _bound(x)
     return total
 
 

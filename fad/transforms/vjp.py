@@ -18,11 +18,11 @@ from fad import tree
 from fad.backends.counterparts import explain
 from fad.core.tracer import Tracer, strong, tracer
 from fad.core.transformed import LinearMap
-from fad.core.views import RUNS, follow, fresh, is_array, path_of, refresh, root_of, version_of
+from fad.core.views import RUNS, follow, fresh, is_array, path_of, refresh, root_of, running_rules, version_of
 from fad.errors import PullbackConsumedError
 from fad.transforms.backward_sweep import sweep
 from fad.transforms.check import as_primal, check_cotangent, plain_values, run, settle
-from fad.transforms.mutation import Watch, check_own, copy_result, own
+from fad.transforms.mutation import check_fingerprints, check_own, copy_result, own, take_fingerprints
 from fad.transforms.operand_cotangents import PULL_BACK
 from fad.transforms.overwrites import detach, may_view, overwrite, record_view, redo, store
 from fad.transforms.tape import INDEX, SEEDS, Recorder
@@ -47,9 +47,7 @@ class VJPTrace(Recorder):
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
         return overwrite(self, root, path, template, v, arrays)
 
-    def sweep(self, tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
-        """Run the backward sweep; a trace that is watched does it record by record."""
-        sweep(tape, cts, own, stop, keep)
+    sweep = staticmethod(sweep)  # the backward sweep, which a trace that is watched does record by record
 
 
 class WritingVJPTrace(VJPTrace):
@@ -131,7 +129,7 @@ class WritingVJPTrace(VJPTrace):
 class Tape:
     """The record of one run: what `vjp`, `grad` and `linearize` share."""
 
-    __slots__ = ("trace", "records", "leaves", "outputs", "out_tree", "in_tree", "watch", "aux")
+    __slots__ = ("trace", "records", "leaves", "outputs", "out_tree", "in_tree", "inputs", "aux")
 
     def __init__(
         self,
@@ -145,14 +143,14 @@ class Tape:
         make = make_trace.get()
         trace: Any = VJPTrace() if make is None else make()
         self.trace = trace
-        trace.watch = self.watch = Watch(() if own else leaves)
-        self.records = trace.tape
-        self.records += [None] * len(leaves)
+        self.inputs = take_fingerprints(leaves) if not own else []
+        self.records: Any = [None] * len(leaves)
+        trace.tape = self.records
         self.in_tree = in_tree
         self.leaves = leaves
         self.outputs, self.out_tree, self.aux = run(fun, trace, self._arguments, has_aux, user)
-        if self.watch.snapshots is not None:
-            self.watch.finish()
+        if trace.watch is not None:
+            trace.watch.finish()
 
     def _arguments(self) -> Any:
         trace = self.trace
@@ -164,40 +162,54 @@ class Tape:
     def values(self) -> list:
         return plain_values(self.outputs, self.trace)
 
+    def check_kept(self) -> None:
+        """Raise MutationError if an array that a rule needs is no longer what it was."""
+        check_fingerprints(self.inputs, self.records)
+        if self.trace.watch is not None:
+            self.trace.watch.check()
+
     def pull(self, cts: list, keep: bool) -> list:
         """Return the cotangents of the inputs, given one cotangent per output leaf (None is zero)."""
-        if self.records is None:
+        records, trace = self.records, self.trace
+        if records is None:
             raise PullbackConsumedError("this tape was swept before and not kept")
-        records = self.records
-        self.watch.check(records)
+        if self.inputs or trace.watch is not None:
+            self.check_kept()
         if not keep:
             self.records = None
         slots: list = [None] * len(records)
-        trace = self.trace
+        others = trace.writes or RUNS.buffers
         for k, x in enumerate(self.outputs):
             ct = cts[k]
+            others = others or type(ct) is Tracer
             if type(x) is Tracer and x.owner is trace and ct is not None:
                 p = slots[x.info]
                 slots[x.info] = ct if p is None else p + ct
-        n = len(self.leaves)
-        written = trace.writes
-        if written and any(_may_be_kept(ct) for ct in cts):
-            detach(records)
-        before, RUNS.rules = RUNS.rules, True
-        seeds = [ct for ct in cts if type(ct) is Tracer]
-        token = SEEDS.set((*SEEDS.get(), *seeds)) if seeds else None
         try:
-            trace.sweep(records, slots, bytearray(len(records)), n, keep)
+            if others:
+                self._sweep_beside_others(records, slots, cts, keep)
+            else:
+                trace.sweep(records, slots, bytearray(len(records)), len(self.leaves), keep)
         except (TypeError, ValueError) as error:
             explain(error)
             raise
+        return settle(slots, self.leaves, cts)
+
+    def _sweep_beside_others(self, records: list, slots: list, cts: list, keep: bool) -> None:
+        """Run the backward sweep where arrays were written, or while other transforms run."""
+        trace = self.trace
+        if trace.writes and any(_may_be_kept(ct) for ct in cts):
+            detach(records)
+        seeds = [ct for ct in cts if type(ct) is Tracer]
+        token = SEEDS.set((*SEEDS.get(), *seeds)) if seeds else None
+        try:
+            with running_rules():
+                trace.sweep(records, slots, bytearray(len(records)), len(self.leaves), keep)
         finally:
-            RUNS.rules = before
             if token is not None:
                 SEEDS.reset(token)
-            if written and keep:
+            if trace.writes and keep:
                 redo(records)
-        return settle(slots[:n], self.leaves, cts)
 
 
 def _may_be_kept(ct: Any) -> bool:

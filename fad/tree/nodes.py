@@ -47,10 +47,12 @@ def flatten(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, Any]:
     >>> flatten({"b": 2.0, "a": (1.0, None)})[0]
     [1.0, 2.0]
     """
-    if type(tree) in _BARE and is_leaf is None:
-        return [tree], _LEAF
-    if type(tree) is tuple and len(tree) == 1 and type(tree[0]) in _BARE and is_leaf is None:
-        return [tree[0]], _ONE
+    if is_leaf is None:
+        kind = type(tree)
+        if kind in _BARE:
+            return [tree], _LEAF
+        if kind is tuple and len(tree) == 1 and type(tree[0]) in _BARE:
+            return [*tree], _ONE
     leaves, treedef = optree.tree_flatten(tree, is_leaf, namespace=_NAMESPACE)
     return leaves, treedef
 

@@ -52,6 +52,13 @@ def test_a_checkpoint_and_a_loop_of_slices_are_profiled_too():
     assert calls(prof)["checkpoint (backward)"] == 1
 
 
+def test_operators_on_numbers_are_profiled():
+    with profile() as prof:
+        fad.grad(lambda x: -x * x / (x + 2.0))(np.float64(3.0))
+    forward = {"negative": 1, "multiply": 1, "add": 1, "divide": 1}
+    assert {name: n for name, n in calls(prof).items() if "backward" not in name} == forward
+
+
 def test_the_eager_api_is_profiled():
     x = torch.ones(3, requires_grad=True)
     with torch.autograd.profiler.profile() as prof:
