@@ -326,13 +326,13 @@ def spaces_of(function: Callable) -> list:
     And whether a write failed in it, whether it is still to run for the first time, and whether all of NumPy's
     functions are to return handles.
     """
-    latest = _known.get(_LATEST)
-    if latest is not None and latest[0] is function:  # one that holds nothing, called again
-        return latest[1]
     alone = type(function) is types.FunctionType and not (
         function.__closure__ or function.__defaults__ or function.__kwdefaults__
     )
     parts: Any = (function.__code__, function.__globals__) if alone else _parts(function)
+    latest = _known.get(_LATEST)
+    if alone and latest is not None and latest[1][0] is parts[0] and latest[1][1] is parts[1]:  # called again
+        return latest[0]
     key = tuple(map(id, parts))  # code compares by contents, which takes time
     known = _known.get(key)
     if known is None:
@@ -341,7 +341,7 @@ def spaces_of(function: Callable) -> list:
         found, failed, wide = _look(function)
         known = _known[key] = [found, failed, True, wide], parts
     if alone:
-        _known[_LATEST] = function, known[0]
+        _known[_LATEST] = known
     return known[0]
 
 
