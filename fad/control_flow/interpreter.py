@@ -59,9 +59,17 @@ def run_steps(operands: Any, params: dict, body: Callable | None = None) -> tupl
 
 
 def example_step(*operands: Any, **params: Any) -> tuple:
-    """Return values of the right types after one step: for the recording of a body, where values stand for others."""
+    """Return values of the right types after one step: for the recording of a body, where values stand for others.
+
+    A first step may refuse them, as a loop does from ``i + 1`` on that no step of the last ``i`` runs: zeros do then.
+    """
+    body = params["body"]
     shown = first_step(Operands.split(operands, params), params)
-    carry, ys = Outputs.split(params["body"](*shown.join()), params)
+    try:
+        found = body(*shown.join())
+    except Exception:
+        found = [body.types[o].zeros() for o in body.outputs]
+    carry, ys = Outputs.split(found, params)
     stacks = [np.broadcast_to(y, (params["length"], *np.shape(y))) for y in ys]
     return (*carry, *stacks, *((np.int64(1),) if has_condition(params) else ()))
 

@@ -48,7 +48,7 @@ class ReverseCall(JittedCall):
         n = len(tree.leaves(out))
         graph = whole.graph
         forward = graph.replace(equations=graph.equations[: sweep.start], outputs=graph.outputs[:n])
-        recording = Recording(forward, tree.structure(out), out, whole.outer, whole.by_layout)
+        recording = Recording(forward, tree.structure(out), out, whole.outer, whole.by_layout, whole.remembers)
         if sweep.is_complete:
             _freeze(graph.constants.values(), sweep.copies)
             recording.pull = type(self.jitted)(_pull(graph, sweep, n), None, None, None)

@@ -24,6 +24,7 @@ from fad.sparse.entries import compute_entries
 from fad.sparse.gathers import Cut, CutChanged, cut_gathers, find_cut
 from fad.sparse.passes import VectorMap
 from fad.sparse.runs import Runs
+from fad.staging.record import recorder
 from fad.transforms.check import as_primal
 from fad.transforms.grad import grad, split_arguments
 from fad.transforms.jacobian import check_kinds
@@ -228,6 +229,8 @@ class Sparse(Wrapping):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the matrix at these arguments."""
+        if (trace := recorder.get()) is not None:
+            trace.remembers = True
         point = Point(self._fun, args, kwargs, self._argnums, self._name, self._scalar)
         found = self._given is None and point.key not in self._plans
         for plan in self._find_plans(point):

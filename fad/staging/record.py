@@ -61,7 +61,7 @@ class RecordTrace(Trace):
 
     __slots__ = (
         "types", "equations", "constants", "seen", "snapshots", "sources", "weak", "asked", "places", "integers",
-        "strict",
+        "strict", "remembers",
     )  # fmt: skip
     kind = "jit"
     compiled = True
@@ -81,6 +81,7 @@ class RecordTrace(Trace):
         self.sources: dict[int, list] = {}  # by id: an array that was copied, and the numbers of its copies
         self.weak: dict[int, Any] = {}  # values that are Python numbers
         self.asked: set = set()
+        self.remembers = False  # whether what it asks depends on what earlier calls found out, as in `fad.sparse`
         self.integers: Any = None  # what is known of its integers: `fad.control_flow.intervals`
 
     def new(self, x: Any) -> Tracer:
@@ -307,14 +308,17 @@ def on_numbers(prim: Primitive) -> Primitive:
 class Recording:
     """What one recorded call gave: the graph, the structure of the output, the output itself, what it depends on."""
 
-    __slots__ = ("graph", "out_tree", "result", "outer", "by_layout", "pull")
+    __slots__ = ("graph", "out_tree", "result", "outer", "by_layout", "remembers", "pull")
 
-    def __init__(self, graph: Graph, out_tree: Any, result: Any, outer: OuterState, by_layout: bool):
+    def __init__(
+        self, graph: Graph, out_tree: Any, result: Any, outer: OuterState, by_layout: bool, remembers: bool
+    ):  # fmt: skip
         self.graph = graph
         self.out_tree = out_tree
         self.result = result
         self.outer = outer
         self.by_layout = by_layout  # whether it is right for arguments alone that lie in memory as these do
+        self.remembers = remembers  # as the trace's
         self.pull: Any = None  # of a call under reverse mode: what gives the cotangents of its arguments
 
 
@@ -409,7 +413,7 @@ def _record(
     result = tree.unflatten(out_tree, [_own(y, shared) for y in lowered])
     trace.seen.clear()
     outer.settle(find_live_constants(trace, outs, outer))
-    return Recording(graph, out_tree, result, outer, layouts.found)
+    return Recording(graph, out_tree, result, outer, layouts.found, trace.remembers)
 
 
 def _as_plain(y: Any) -> Any:

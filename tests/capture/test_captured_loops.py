@@ -468,3 +468,24 @@ def arrays_of_seven_lengths(x):
 def test_the_order_of_what_a_loop_carries_does_not_depend_on_the_run():
     # kernels are found on disk by their text, and the order of a set of names differs from process to process
     assert re.findall(r"shape \((\d),", report_of(arrays_of_seven_lengths, X)[1]) == list("2345678")
+
+
+def inner_loops_without_steps_in_branches(x, n=6):
+    u, w = x.copy(), np.zeros(n)
+    for i in range(n):
+        if i != 1:
+            for j in range(i + 1, n):
+                w[j] += u[j] if u[j] > 0 and i < 4 else 0.5
+        if x[i] > 0:
+            for j in range(i + 1, n):
+                if j == 2:
+                    break
+                u[:] = u * 0.5
+    return np.concatenate([u, w])
+
+
+@pytest.mark.parametrize("order", [lambda f: fad.jit(fad.vmap(f)), lambda f: fad.vmap(fad.jit(f))])
+def test_a_step_that_only_some_loops_take_is_no_error_of_a_batch(order):
+    xs = np.random.default_rng(0).normal(size=(2, 6))
+    want = [inner_loops_without_steps_in_branches(x) for x in xs]
+    np.testing.assert_allclose(order(inner_loops_without_steps_in_branches)(xs), want, rtol=1e-14)
