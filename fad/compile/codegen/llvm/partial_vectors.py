@@ -66,8 +66,8 @@ def _store_half(name: str, value: str, t: str, n: int, place: str, tag: str, how
     whole, v = vector(t, n), vector(t, half)
     low, high, bit, has, after = (f"%{name}_{what}{half}" for what in ("low", "high", "bit", "has", "after"))
     return [
-        f"  {low} = shufflevector {whole} {value}, {whole} poison, {_lanes(0, half)}",
-        f"  {high} = shufflevector {whole} {value}, {whole} poison, {_lanes(half, n)}",
+        f"  {low} = shufflevector {whole} {value}, {whole} poison, {_choose(0, half)}",
+        f"  {high} = shufflevector {whole} {value}, {whole} poison, {_choose(half, n)}",
         f"  {bit} = and i64 %rest{tag}, {half}", f"  {has} = icmp ne i64 {bit}, 0",
         f"  br i1 {has}, label %{name}_take{half}, label %{name}_{half}", f"{name}_take{half}:",
         f"  store {v} {low}, ptr {place}, {how}", f"  {after} = getelementptr {t}, ptr {place}, i64 {half}",
@@ -110,6 +110,6 @@ def _next_apart(name: str, k: int, n: int, stride: str) -> list[str]:
     return [f"  {name}_p{k + 1} = getelementptr i8, ptr {name}_p{k}, i64 {stride}"] if k + 1 < n else []
 
 
-def _lanes(start: int, stop: int) -> str:
+def _choose(start: int, stop: int) -> str:
     """Return a shuffle's mask that takes the lanes from one to another."""
     return f"<{stop - start} x i32> <{', '.join(f'i32 {k}' for k in range(start, stop))}>"
