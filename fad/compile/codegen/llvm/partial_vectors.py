@@ -111,5 +111,5 @@ def _next_apart(name: str, k: int, n: int, stride: str) -> list[str]:
 
 
 def _choose(start: int, stop: int) -> str:
-    """Return a shuffle's mask that takes the lanes from one to another."""
+    """Return a shuffle's mask that takes the elements from one to another."""
     return f"<{stop - start} x i32> <{', '.join(f'i32 {k}' for k in range(start, stop))}>"
