@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fad import tree
-from fad.backends import host
+from fad.backends import DEVICE_ARRAYS, host
 from fad.backends.counterparts import explain
 from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
 from fad.core.lengths import Length
@@ -68,8 +68,13 @@ class Tracer:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """The class of the value that the tracer stands for: what isinstance sees. ``type(x)`` is Tracer itself."""
+        """The class of the value that the tracer stands for: what isinstance sees. ``type(x)`` is Tracer itself.
+
+        For an array of a device it is Tracer, too: its library reads the memory of what isinstance calls its array.
+        """
         kind = self.owner.class_of(self)
+        if kind in DEVICE_ARRAYS:
+            return Tracer
         return np.ndarray if self.memory is not None and issubclass(kind, np.generic) and is_array(self) else kind
 
     @property
