@@ -14,6 +14,7 @@ from typing import Any
 
 import cupy
 
+from fad.backends import cublas, cuda_graphs
 from fad.backends.counterparts import definite
 from fad.errors import BackendNotFoundError
 
@@ -27,6 +28,8 @@ except cupy.cuda.runtime.CUDARuntimeError as error:
 
 name = "cupy"
 array_type: type = cupy.ndarray
+matmul = cublas.matmul
+Replay = cuda_graphs.Replay  # of the launches of a program
 # Functions that are computed by fad's own formulas although NumPy's protocols lead to CuPy. Most of CuPy's copy numbers
 # to the host to look at them; `cond`, `lstsq` and `eig` give complex numbers for real ones; `zeros_like`
 # takes an empty shape for none; `cholesky` leaves numbers where there is no factor; transforms over an axis that
@@ -71,6 +74,11 @@ def scatter_add(target: Any, index: Any, values: Any) -> None:
         cupy.add.at(target.view("uint64"), index, values.view("uint64"))
     else:
         cupy.add.at(target, index, values)
+
+
+def scatter_max(target: Any, index: Any, values: Any) -> None:
+    """Put the largest of `target` and the `values` for each place at `index`, in place."""
+    cupy.maximum.at(target, index, values)
 
 
 def empty(shape: tuple, dtype: Any) -> Any:

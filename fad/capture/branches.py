@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends import is_on_device
 from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
 from fad.capture.context import body_trace, current, is_staged, recording_body, refuse
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
@@ -345,6 +346,8 @@ class _Shown:
 
 def _common(a: Any, b: Any) -> Any:
     """Return an example of the type to which two values are converted; raises where there is none."""
+    if is_on_device(a) or is_on_device(b):
+        raise ValueError("arrays of a device, which is asked which way the program goes")
     x, y = np.asarray(a), np.asarray(b)
     if x.shape != y.shape:
         raise ValueError(f"arrays of shapes {x.shape} and {y.shape}")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import is_on_device
 from fad.control_flow.intervals import interval
 from fad.control_flow.loop_layout import Inputs, Operands
 from fad.control_flow.subgraph import example, to_number_p
@@ -73,7 +74,9 @@ def integers_fit(params: dict, first: list[Interval], most: int | None) -> bool:
 
 def state_interval(x: Any) -> Interval:
     """Return the bounds of what a state begins with."""
-    return interval(x) if np.ndim(x) == 0 and np.asarray(example(x)).dtype.kind in "iu" else UNKNOWN
+    y = example(x)
+    known = np.ndim(x) == 0 and not is_on_device(y) and np.asarray(y).dtype.kind in "iu"
+    return interval(x) if known else UNKNOWN
 
 
 def _after(params: dict, first: list[Interval], consts: list[Interval], most: int | None) -> list[Interval] | None:
@@ -140,7 +143,7 @@ def bounds_through(graph: Graph, ins: list[Interval]) -> list[Interval] | None:
     """Return the bounds of a graph's outputs from those of its inputs; None if a Python integer may leave 64 bits."""
     known: dict[int, Interval] = dict(zip(graph.inputs, ins, strict=True))
     for number, c in graph.constants.items():
-        if np.ndim(c) == 0 and np.asarray(c).dtype.kind in "biu":
+        if np.ndim(c) == 0 and not is_on_device(c) and np.asarray(c).dtype.kind in "biu":
             known[number] = (int(c), int(c))
     for eq in graph.equations:
         given = [known.get(i, UNKNOWN) for i in eq.ins]

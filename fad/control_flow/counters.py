@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fad.backends import is_on_device
 from fad.control_flow.subgraph import to_number_p
 from fad.core.graph import Equation, Graph
 from fad.ops.elementwise import logical_and
@@ -76,7 +77,9 @@ class Counters:
 
     def _constant(self, i: int) -> tuple[int, int] | None:
         c = self.body.constants.get(i)
-        return (int(c), 0) if c is not None and not np.ndim(c) and np.asarray(c).dtype.kind == "i" else None
+        if c is None or np.ndim(c) or is_on_device(c):
+            return None
+        return (int(c), 0) if np.asarray(c).dtype.kind == "i" else None
 
     def place(self, eq: Equation, first: int) -> Place | None:
         """Return where an index with a counter in it points, in all steps into the array.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import is_numpy
+from fad.backends import is_numpy, like
 from fad.core.archetypes import cast, flat, linear
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
@@ -121,9 +121,22 @@ def _order(y: Any, x: Any, order: str) -> Any:
 # --- bits --------------------------------------------------------------------------------------------------------
 
 
+_BIT = {"big": np.arange(7, -1, -1, dtype=np.uint8), "little": np.arange(8, dtype=np.uint8)}  # where each one stands
+
+
+def _pack_bits(x, *, axis, bitorder):
+    if is_numpy(x):
+        return np.packbits(x, axis, bitorder)
+    x = np.moveaxis(x != 0, axis, -1)  # a device packs flat arrays alone
+    missing = -x.shape[-1] % 8
+    x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)]) if missing else x
+    bits = x.reshape(*x.shape[:-1], -1, 8).astype(np.uint8) << like(x, _BIT[bitorder])
+    return np.moveaxis(np.add.reduce(bits, axis=-1, dtype=np.uint8), -1, axis)
+
+
 packbits_p: Any = flat(
     "pack_bits",
-    lambda x, *, axis, bitorder: np.packbits(x, axis, bitorder),
+    _pack_bits,
     batch=lambda size, batched, xs, params: bind(packbits_p, *xs, **{**params, "axis": params["axis"] + 1}),
     samples=lambda s: [call(s.ints(0, 2, (3, 10)), axis=1, bitorder="big")],
     doc="Eight whole numbers, which are zero or not, as the bits of one byte.",
@@ -131,9 +144,12 @@ packbits_p: Any = flat(
 
 
 def _unpack_bits(x, *, axis, count, bitorder):
-    if is_numpy(x) or count is None:
+    if is_numpy(x):
         return np.unpackbits(x, axis=axis, bitorder=bitorder, **({} if count is None else {"count": count}))
-    bits = np.unpackbits(x, axis=axis, bitorder=bitorder)
+    spread = np.moveaxis(x, axis, -1)[..., None] >> like(x, _BIT[bitorder]) & np.uint8(1)
+    bits = np.moveaxis(spread.reshape(*spread.shape[:-2], -1), -1, axis)
+    if count is None:
+        return bits
     missing = count - bits.shape[axis]
     if missing > 0:
         widths = [(0, missing if d == axis % bits.ndim else 0) for d in range(bits.ndim)]

@@ -356,9 +356,22 @@ def _update(x, v, arrays, template, how):
     index = join_index(template, arrays)
     if how == "add":
         add_at(out, index, v)
+    elif type(out) is not np.ndarray and any(np.size(a) > 1 and a.dtype.kind != "b" for a in arrays):
+        _write_last(out, index, v)
     else:
         out[index] = v
     return out
+
+
+def _write_last(target, index, values):
+    """Write into an array of a device, of several values for one place the last, as NumPy does.
+
+    The device writes them at once, and any of them may stay: so the last is looked up, and all write that.
+    """
+    order = like(target, np.arange(values.size, dtype=np.int32 if values.size < 2**31 else np.uint64))
+    last = np.zeros_like(target, dtype=order.dtype)
+    backend_of(target).scatter_max(last, index, order.reshape(values.shape))
+    target[index] = values.reshape(-1)[last[index]]
 
 
 def updated_dtype(own, v):

@@ -15,13 +15,14 @@ import numpy as np
 
 MODULES = ["", "linalg", "fft", "lib.stride_tricks"]
 SCIPY = ["special", "linalg"]
+OF_OTHERS = set("E")  # a dtype of a package beside NumPy (ml_dtypes), for which CuPy has loops where it is installed
 LIBRARIES = ["cublas", "cusolver", "cusparse", "cufft", "curand"]
 
 
 def described(function):
     """Return how a function of CuPy may be called, as the rest of its line."""
     if hasattr(function, "types"):
-        return " ufunc " + " ".join(function.types)
+        return " ufunc " + " ".join(loop for loop in function.types if not set(loop) & OF_OTHERS)
     try:
         return f" {plain(inspect.signature(function))}"
     except (TypeError, ValueError):

@@ -53,6 +53,8 @@ _REFUSED = {
     "histogram": lambda given: given["x"].dtype.kind == "c",
     "linalg.solve": lambda given: given["b"].ndim > 1 and given["a"].shape[:-1] != given["b"].shape[:-1],
     "scipy.special.spherical_yn": lambda given: np.iscomplexobj(given["z"]),
+    "packbits": lambda given: given.get("axis") is not None,
+    "unpackbits": lambda given: given.get("axis") is not None,
     "sort": lambda given: given.get("kind") not in (None, "stable"),
     "argsort": lambda given: given.get("kind") not in (None, "stable"),
 }
@@ -143,6 +145,7 @@ class DeviceArray:
     nbytes = property(lambda self: self._a.nbytes)
     itemsize = property(lambda self: self._a.itemsize)
     strides = property(lambda self: self._a.strides)
+    data = property(lambda self: SimpleNamespace(ptr=self._a.ctypes.data))
     T = property(lambda self: DeviceArray(self._a.T))
     mT = property(lambda self: DeviceArray(self._a.mT))
     real = property(lambda self: DeviceArray(self._a.real), lambda self, v: self.real.__setitem__(..., v))
@@ -386,6 +389,8 @@ def _wrap(x):
 
 def _install(symbol, function, reflected=True, changing=True):
     def forwards(self, other):
+        if isinstance(other, DeviceArray) and type(other) is not DeviceArray:
+            raise TypeError(f"Cannot convert {type(other).__name__} to DeviceArray")  # CuPy reads what isinstance says
         if not _is_handled(other):
             return NotImplemented
         return _elementwise(function.__name__, function, (self, other), {})
@@ -448,6 +453,14 @@ def to_host(x):
 def scatter_add(target, index, values):
     _wait_for_masks(target, index)
     np.add.at(target._a, _unwrap_index(index, target.shape), _unwrap(values))
+
+
+def scatter_max(target, index, values):
+    _wait_for_masks(target, index)
+    np.maximum.at(target._a, _unwrap_index(index, target.shape), _unwrap(values))
+
+
+matmul = np.matmul
 
 
 def synchronize():
