@@ -1,134 +1,150 @@
 """fad on a GPU, with and without jit, beside fad on the CPU, and PyTorch and JAX on the same GPU, where they are there.
 
-    python benchmarks/gpu.py            # --small for a first try; names of gradients for those alone
+    python benchmarks/gpu.py            # --small for a first try; names of programs for those alone
 
-Gradients of an elementwise chain, an MLP, attention and a CNN, in float32, without TensorFloat-32 on any side. Each
-library computes each gradient in a process of its own, so that one that fails leaves the others their figures. The
-columns are milliseconds per gradient, after a warm-up, the GPU waited for at the end only; the number of kernels as
-NVIDIA's profiler counts them (through PyTorch, which sees those of CuPy and JAX too); and, read after the first
-gradient, the peak of the library's memory pool, and by how much the memory in use that nvidia-smi shows has grown,
-libraries included. Without CuPy or a GPU it says so, and counts, on the stand-in of the tests, which needs neither, the
-array operations and kernels that fad runs on a device, and the most memory that it holds, operands left out.
+Gradients of the programs in `gpu_programs.py` and steps of training three of them, with momentum, in float32, without
+TensorFloat-32 on any side. Each library computes each of them in a process of its own, so that one that fails leaves
+the others their figures. The columns are milliseconds per gradient or step, after a warm-up, the GPU waited for at the
+end only; the number of kernels as NVIDIA's profiler counts them (through PyTorch, which sees those of CuPy and JAX
+too); and, read before the warm-up, the peak of the library's memory pool, and by how much the memory in use that
+nvidia-smi shows has grown, libraries included. Without CuPy or a GPU it says so, and counts, on the stand-in of the
+tests, which needs neither, the array operations and kernels that fad runs on a device, and the most memory that it
+holds, operands left out.
 """
 
 from __future__ import annotations
 
 import datetime
 import functools
+import gc
 import importlib
 import importlib.metadata
 import importlib.util
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+from gpu_programs import MOMENTUM, PROGRAMS, RATE, STEPS, draw
 
 import fad
 from fad import backends
 from fad.ops.conv import conv
 
 BOUND = 1.2  # of PyTorch's memory for the gradient of an MLP
+COMPARED = [
+    ("fad, GPU", "PyTorch"),
+    ("fad, GPU, jit", "PyTorch"),
+    ("fad, GPU, jit", "PyTorch, compiled"),
+    ("fad, GPU, jit", "JAX, jit"),
+]
+LIMITS = {COMPARED[1]: 1.0, COMPARED[2]: 1.3}  # of the time of a step of training
 
 
-def chain(x, xp, sigmoid=None):
-    for _ in range(20):
-        x = xp.tanh(x) * x + 0.5
-    return x.sum()
-
-
-def mlp(params, x, xp):
-    for w in params[:-1]:
-        x = (x @ w).relu() if xp.__name__ == "torch" else xp.maximum(x @ w, 0.0)
-    return ((x @ params[-1]) ** 2).mean()
-
-
-def attention(params, x, xp):
-    q, k, v = (x @ w for w in params)
-    scores = xp.exp((q @ k.swapaxes(-1, -2)) * (q.shape[-1] ** -0.5) - 4.0)
-    return ((scores / scores.sum(-1)[..., None]) @ v).sum()
-
-
-def cnn(params, x, convolve):
-    for w in params:
-        y = convolve(x, w)
-        x = y * (y > 0)
-    return (x * x).mean()
-
-
-def draw(small=False):
-    """Return the programs' operands by name."""
-    rng = np.random.default_rng(0)
-    wide, batch = (16, 4) if small else (512, 128)
-
-    def normal(*shape):
-        return (0.05 * rng.standard_normal(shape)).astype(np.float32)
-
-    return {
-        "chain": (normal(1000 if small else 1_000_000),),
-        "mlp": ([normal(784, wide), normal(wide, wide), normal(wide, 10)], normal(batch, 784)),
-        "attention": ([normal(64, 64) for _ in range(3)], normal(8, batch * 2, 64)),
-        "cnn": ([normal(16, 3, 3, 3), normal(32, 16, 3, 3)], normal(batch // 4, 3, 32, 32)),
-    }
+# --- the programs with each library: what computes a gradient, or a step of training ----------------------------------
 
 
 def of_fad(name):
-    program = {"chain": chain, "mlp": mlp, "attention": attention}.get(name)
-    if program is None:
-        return fad.grad(lambda params, x: cnn(params, x, lambda x, w: conv(x, w, padding=1)))
-    return fad.grad(lambda *args: program(*args, np))
+    """Return a function of a program's operands: its gradient, or for ``"... step"`` a step of its training."""
+    from scipy.special import erf
+
+    xp = SimpleNamespace(tanh=np.tanh, exp=np.exp, log=np.log, sqrt=np.sqrt, erf=erf)
+    xp.relu = lambda x: np.maximum(x, 0.0)
+    xp.conv = lambda x, w: conv(x, w, padding=1)
+    return of_functions(name, xp, fad)
 
 
-def of_torch(torch, name, args):
-    """Return a function that computes the gradient with PyTorch on the GPU."""
+def of_functions(name, xp, library):
+    """Return the gradient of a program, or a step of its training, by a library of transformations of functions."""
+    program = PROGRAMS[name.removesuffix(" step")]
+    if not name.endswith(" step"):
+        return library.grad(lambda *args: program(*args, xp))
+    value_and_grad = library.value_and_grad(lambda *args: program(*args, xp))
+
+    def step(params, speeds, *rest):
+        loss, grads = value_and_grad(params, *rest)
+        speeds = [MOMENTUM * v + g for v, g in zip(speeds, grads, strict=True)]
+        return [p - RATE * v for p, v in zip(params, speeds, strict=True)], speeds, loss
+
+    return step
+
+
+def repeat(compute, name, args):
+    """Return what computes a gradient again, or takes one step after the other."""
+    if not name.endswith(" step"):
+        return lambda: compute(*args)
+    params, *rest = args
+    state = [params, [0.0 * p for p in params]]
+
+    def run():
+        *state[:], loss = compute(*state, *rest)
+        return loss
+
+    return run
+
+
+def of_torch(torch, name, args, mode):
+    """Return a function that computes a gradient with PyTorch on the GPU, or takes a step."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    xp = SimpleNamespace(tanh=torch.tanh, exp=torch.exp, log=torch.log, sqrt=torch.sqrt, erf=torch.erf, relu=torch.relu)
+    xp.conv = lambda x, w: torch.nn.functional.conv2d(x, w, padding=1)
+    program = PROGRAMS[name.removesuffix(" step")]
+    loss = lambda *args: program(*args, xp)
+    loss = loss if mode is None else torch.compile(loss, mode=mode)
     args = fad.tree.map(lambda x: torch.tensor(x, device="cuda"), args)
     leaves = args[0] if isinstance(args[0], list) else [args[0]]
     for x in leaves:
         x.requires_grad_()
-    if name == "cnn":
-        loss = lambda: cnn(*args, lambda x, w: torch.nn.functional.conv2d(x, w, padding=1))
-    else:
-        loss = lambda: {"chain": chain, "mlp": mlp, "attention": attention}[name](*args, torch)
-    return lambda: torch.autograd.grad(loss(), leaves)
+    if not name.endswith(" step"):
+        return lambda: torch.autograd.grad(loss(*args), leaves)
+    optimiser = torch.optim.SGD(leaves, lr=RATE, momentum=MOMENTUM)
+
+    def step():
+        optimiser.zero_grad()
+        value = loss(*args)
+        value.backward()
+        optimiser.step()
+        return value
+
+    return step
 
 
 def of_jax(jax, name, args):
-    """Return a function that computes the gradient with JAX, compiled, on the GPU."""
+    """Return a function that computes a gradient with JAX, compiled, on the GPU, or takes a step."""
     jax.config.update("jax_default_matmul_precision", "highest")
-    args = jax.device_put(args)
-    if name == "cnn":
-        convolve = lambda x, w: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME")
-        compiled = jax.jit(jax.grad(lambda params, x: cnn(params, x, convolve)))
-    else:
-        program = {"chain": chain, "mlp": mlp, "attention": attention}[name]
-        compiled = jax.jit(jax.grad(lambda *xs: program(*xs, jax.numpy)))
-    return lambda: compiled(*args)
+    jnp = jax.numpy
+    xp = SimpleNamespace(tanh=jnp.tanh, exp=jnp.exp, log=jnp.log, sqrt=jnp.sqrt, erf=jax.scipy.special.erf)
+    xp.relu = lambda x: jnp.maximum(x, 0.0)
+    xp.conv = lambda x, w: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME")
+    return repeat(jax.jit(of_functions(name, xp, jax)), name, jax.device_put(args))
 
 
 # --- the libraries, each with what waits for its results --------------------------------------------------------------
 
 
 def fad_side(name, args):
-    run = functools.partial(of_fad(name), *fad.device_put(args, "cupy"))
+    run = repeat(of_fad(name), name, fad.device_put(args, "cupy"))
     return run, lambda out: backends.get("cupy").synchronize()
 
 
 def fad_jit_side(name, args):
-    run = functools.partial(fad.jit(of_fad(name)), *fad.device_put(args, "cupy"))
-    run()  # recorded; the next call compiles
+    run = repeat(fad.jit(of_fad(name)), name, fad.device_put(args, "cupy"))
+    for _ in range(4):  # recorded, compiled, and its launches recorded
+        run()
     return run, lambda out: backends.get("cupy").synchronize()
 
 
-def torch_side(name, args):
+def torch_side(name, args, mode=None):
     torch = found("torch")
     if not torch.cuda.is_available():
         absent("PyTorch finds no GPU")
-    return of_torch(torch, name, args), lambda out: torch.cuda.synchronize()
+    return of_torch(torch, name, args, mode), lambda out: torch.cuda.synchronize()
 
 
 def jax_side(name, args):
@@ -138,7 +154,13 @@ def jax_side(name, args):
     return of_jax(jax, name, args), jax.block_until_ready
 
 
-SIDES = {"fad, GPU": fad_side, "fad, GPU, jit": fad_jit_side, "PyTorch": torch_side, "JAX, jit": jax_side}
+SIDES = {
+    "fad, GPU": fad_side,
+    "fad, GPU, jit": fad_jit_side,
+    "PyTorch": torch_side,
+    "PyTorch, compiled": functools.partial(torch_side, mode="default"),
+    "JAX, jit": jax_side,
+}
 ABSENT = 3  # the status of a process whose library is not installed, or finds no GPU
 
 
@@ -154,15 +176,19 @@ def absent(why):
 # --- one library and one gradient, in a process of its own ------------------------------------------------------------
 
 
-def milliseconds(run, wait, turns=20):
-    for _ in range(3):
-        out = run()
-    wait(out)
-    start = time.perf_counter()
-    for _ in range(turns):
-        out = run()
-    wait(out)
-    return 1e3 * (time.perf_counter() - start) / turns
+def milliseconds(run, wait, turns=50, rounds=3):
+    """Return the time of one run, the median of some rounds."""
+    found = []
+    for _ in range(rounds):
+        for _ in range(3):
+            out = run()
+        wait(out)
+        start = time.perf_counter()
+        for _ in range(turns):
+            out = run()
+        wait(out)
+        found.append(1e3 * (time.perf_counter() - start) / turns)
+    return statistics.median(found)
 
 
 def kernels(run, wait):
@@ -181,8 +207,9 @@ def kernels(run, wait):
 def pool_peak(library):
     """Return how many MiB a library's pool of device memory has held at most in this process."""
     if library.startswith("fad"):
-        return importlib.import_module("cupy").get_default_memory_pool().total_bytes() / 2**20
-    if library == "PyTorch":
+        recordings = [x.nbytes() for x in gc.get_objects() if type(x).__name__ == "Replay"]  # in pools of their own
+        return (importlib.import_module("cupy").get_default_memory_pool().total_bytes() + sum(recordings)) / 2**20
+    if library.startswith("PyTorch"):
         return found("torch").cuda.max_memory_reserved() / 2**20
     stats = found("jax").local_devices()[0].memory_stats()
     return stats.get("peak_pool_bytes", stats["peak_bytes_in_use"]) / 2**20
@@ -206,7 +233,7 @@ def in_use():
 def measure(library, name, small):
     """Print figures, each as soon as it is known: what comes after may end this process."""
     before = in_use()
-    run, wait = SIDES[library](name, draw(small)[name])
+    run, wait = SIDES[library](name, draw(small)[name.removesuffix(" step")])
     wait(run())
     after = in_use()
     report("pool", lambda: pool_peak(library))
@@ -292,10 +319,12 @@ def on_gpu(cupy, small):
     wanted = [word for word in sys.argv[1:] if not word.startswith("-")]
     there = sorted(SIDES, key=lambda library: library != "PyTorch")  # first, for it counts the others' kernels
     counted, failed, verdicts = True, [], []
-    for name, args in draw(small).items():
+    operands = draw(small)
+    for name in [*operands, *(f"{name} step" for name in STEPS)]:
+        args = operands[name.removesuffix(" step")]
         if wanted and name not in wanted:
             continue
-        on_cpu = milliseconds(functools.partial(of_fad(name), *args), lambda out: None, 3)
+        on_cpu = milliseconds(repeat(of_fad(name), name, args), lambda out: None, 1, 1)
         row(name, "fad, CPU", on_cpu, "", "", "")
         measured = {}
         for library in list(there):
@@ -320,7 +349,7 @@ def print_lines(name, on_cpu, measured):
     if "fad, GPU" in measured:
         row(name, "GPU : CPU", ratio(measured["fad, GPU"][0], on_cpu), "", "", "")
     verdicts = []
-    for ours, theirs in (("fad, GPU", "PyTorch"), ("fad, GPU, jit", "PyTorch"), ("fad, GPU, jit", "JAX, jit")):
+    for ours, theirs in COMPARED:
         if ours not in measured or theirs not in measured:
             continue
         ratios = [ratio(*pair) for pair in zip(measured[ours], measured[theirs], strict=True)]
@@ -329,6 +358,10 @@ def print_lines(name, on_cpu, measured):
             kept = {True: "held", False: "missed", None: "not known"}
             verdict = kept[None if "?" in ratios[2:] else max(ratios[2:]) <= BOUND]
             verdicts.append(f"Memory of an MLP's gradient within {BOUND} of PyTorch's, {ours}: {verdict}.")
+        bound = LIMITS.get((ours, theirs))
+        if name.endswith(" step") and bound and ratios[0] != "?":
+            held = "held" if ratios[0] <= bound else "missed"
+            verdicts.append(f"Time of the {name} within {bound} of {theirs}'s, {ours}: {held}.")
     return verdicts
 
 

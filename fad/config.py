@@ -20,6 +20,10 @@ change), ``"full"`` (every byte), ``"off"`` (not at all; then derivatives keep r
 default_dtype: ContextVar[str] = ContextVar("default_dtype", default="float64")
 """The dtype of ``fad.random`` and of new parameters of ``fad.nn``, where none is given."""
 
+device_graphs: ContextVar[bool] = ContextVar("device_graphs", default=True)
+"""Whether the launches of a jitted program on a GPU are recorded (as a CUDA graph) and replayed as one from the third
+call on. A recording keeps the memory that the program's run takes, and its results."""
+
 error_links: ContextVar[bool] = ContextVar("error_links", default=True)
 """Whether the message of an error ends with the address of its page. ``fad.config.error_links.set(False)`` turns that
 off for the rest of the program."""
@@ -65,6 +69,7 @@ def _is_amount(x: Any) -> bool:
 _CHOICES: dict[ContextVar, Any] = {
     check_mutation: ("sample", "full", "off"),
     default_dtype: ("float32", "float64"),
+    device_graphs: (True, False),
     error_links: (True, False),
     loops: ("auto", "capture", "record"),
     memory_limit: (_is_amount, "a positive number of bytes, such as 10**9, '200MB' or '2GiB', or None"),

@@ -38,7 +38,8 @@ def _windows(x: Any, kernel: tuple, stride: tuple, dilation: tuple, out: tuple) 
 
 def _product(a: Any, b: Any) -> Any:
     """Multiply matrices by group; a stack of one is no stack, which the device would copy to transpose."""
-    return np.matmul(a, b) if len(a) > 1 else np.matmul(a[0], b[0])[None]
+    multiply = backend_of(a).matmul
+    return multiply(a, b) if len(a) > 1 else multiply(a[0], b[0])[None]
 
 
 def conv(x, w, *, stride, padding, dilation, groups):
@@ -69,12 +70,12 @@ def conv_kernel(x, c, *, kernel, stride, padding, dilation, groups):
     found = []
     if groups == 1:
         for piece in _pieces(channels, windows.nbytes, x.nbytes + c.nbytes):
-            found.append(np.matmul(c[0], windows[piece].reshape(-1, c.shape[2]).T))
+            found.append(backend_of(c).matmul(c[0], windows[piece].reshape(-1, c.shape[2]).T))
         return _join(found, 1).reshape(outputs, channels, *kernel)
     for piece in _pieces(groups, windows.nbytes, x.nbytes + c.nbytes):
         part = c[piece].swapaxes(1, 2)  # a stack is copied to be transposed: the cotangent, not the windows
         lines = windows[piece.start * channels : piece.stop * channels]
-        found.append(np.matmul(lines.reshape(len(part), -1, c.shape[2]), part))
+        found.append(backend_of(c).matmul(lines.reshape(len(part), -1, c.shape[2]), part))
     return _join(found, 0).swapaxes(1, 2).reshape(groups * outputs, channels, *kernel)
 
 

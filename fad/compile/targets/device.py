@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from fad.compile.passes.constants import as_uniform
 from fad.compile.schedule.fusion import Step, join
 from fad.compile.schedule.numpy_buffers import Plan
 from fad.compile.schedule.sink import compute_where_used
+from fad.compile.targets.device_replay import Replays, count_launches
 from fad.compile.targets.numpy_program import NumPyProgram, Writer
 from fad.core.graph import ARRAY, Equation, Graph, Type, place_constant
 
@@ -38,6 +40,14 @@ class DeviceProgram(NumPyProgram):
         self.backend = backend
         self.writer = _Writer(backend, kernels)
         super().__init__(graph, self.writer)
+        self.replays = None
+        if hasattr(backend, "Replay"):
+            run = lambda xs: self.function(xs, [])
+            self.replays = Replays(graph, run, backend, self.writer.launches, self.writer.called_with)
+
+    def __call__(self, xs: list) -> list:
+        found = None if self.replays is None else self.replays(xs)
+        return super().__call__(xs) if found is None else found
 
     def notes(self) -> list[str]:
         kernels, calls = self.writer.kernels, self.writer.calls
@@ -45,7 +55,8 @@ class DeviceProgram(NumPyProgram):
         found = [f"kernels: {len(kernels)}, which compute {fused} operations"]
         found += [f"  {k.describe()}" for k in kernels]
         called = ", ".join(f"{n} {name}" for name, n in sorted(calls.items()))
-        return [*found, f"calls of the array library: {called or 'none'}"]
+        found.append(f"calls of the array library: {called or 'none'}")
+        return found if self.replays is None else [*found, self.replays.note()]
 
 
 class _Writer(Writer):
@@ -57,6 +68,8 @@ class _Writer(Writer):
         self.fuse = fuse
         self.kernels: list[Kernel] = []
         self.calls: Counter[str] = Counter()
+        self.launches = 0
+        self.called_with: set[tuple[int, int]] = set()  # by graph: what is given to calls, and not to kernels alone
         self.space.update(device_empty=backend.empty, device_zeros=backend.zeros)
 
     def plan(self, graph: Graph) -> Plan:
@@ -82,8 +95,11 @@ class _Writer(Writer):
             if step.kind == "loop":
                 found.append(self.launch(graph, step, names))
                 made = step.members
+                self.launches += 1
             else:
                 (eq,) = step.equations
+                self.called_with.update((id(graph), i) for i in eq.ins)
+                self.launches += count_launches(eq)
                 if not eq.is_guard:
                     self.calls[eq.prim.name] += 1
                 found += self.step(step.number, eq, graph, names, plan)
@@ -94,6 +110,9 @@ class _Writer(Writer):
             if dead - inside:
                 found.append(f"del {', '.join(sorted(dead - inside))}")
         return found
+
+    def call(self, eq: Equation, forward: Callable, names: dict[int, str], plan: Plan) -> str:
+        return super().call(eq, self.backend.matmul if forward is np.matmul else forward, names, plan)
 
     def launch(self, graph: Graph, step: Step, names: dict[int, str]) -> str:
         kernel = Kernel(self.backend, graph, step.equations, sorted(step.members))

@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <recording.h>
 #include <ucontext.h>
 
 #include <chrono>
@@ -25,9 +26,11 @@ char* emu_dynamic_shared;
 namespace {
 
 using Entry = void (*)(void**);
+using Sizes = const size_t* (*)();
 struct Kernel {
     Entry entry;
-    bool meets; // its threads wait for each other
+    bool meets;  // its threads wait for each other
+    Sizes sizes; // of its arguments, and 0
 };
 
 constexpr size_t STACK = 1 << 16;
@@ -121,6 +124,8 @@ unsigned emu_lane() { return current; }
 // --- asked by Python ---
 
 long emu_launches() { return launches; }
+int emu_is_recording() { return recorded != nullptr; }
+void emu_record(void (*step)()) { recorded->push_back(step); }
 
 // --- the driver ---
 
@@ -158,7 +163,8 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
         SAY(name);
         return CUDA_ERROR_NOT_FOUND;
     }
-    *function = (CUfunction) new Kernel{found, dlsym(module, "emu_threads_meet") != nullptr};
+    Sizes sizes = (Sizes)dlsym(module, (std::string("emu_sizes_") + name).c_str());
+    *function = (CUfunction) new Kernel{found, dlsym(module, "emu_threads_meet") != nullptr, sizes};
     return CUDA_SUCCESS;
 }
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute which, CUfunction) {
@@ -176,8 +182,19 @@ CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction, CUo
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                        unsigned bz, unsigned shared, CUstream, void** parameters, void**) {
+                        unsigned bz, unsigned shared, CUstream stream, void** parameters, void**) {
     if (bx * by * bz > 1024 || shared > 48 << 10 || gy > 65535 || gz > 65535) return CUDA_ERROR_INVALID_VALUE;
+    if (recorded) {
+        std::vector<std::string> bytes;
+        for (const size_t* size = ((Kernel*)function)->sizes(); *size; ++size)
+            bytes.emplace_back((char*)parameters[bytes.size()], *size);
+        recorded->push_back([=]() mutable {
+            std::vector<void*> given;
+            for (std::string& b : bytes) given.push_back(b.data());
+            cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, given.data(), nullptr);
+        });
+        return CUDA_SUCCESS;
+    }
     std::lock_guard<std::mutex> lock(one_launch);
     const Kernel& kernel = *(Kernel*)function;
     ++launches;
@@ -296,7 +313,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind) 
     return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind, cudaStream_t) {
-    memmove(to, from, size);
+    now_or_in_replay([=] { memmove(to, from, size); });
     return cudaSuccess;
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t size, cudaStream_t) {
@@ -308,7 +325,7 @@ cudaError_t cudaMemset(void* memory, int value, size_t size) {
     return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t size, cudaStream_t) {
-    memset(memory, value, size);
+    now_or_in_replay([=] { memset(memory, value, size); });
     return cudaSuccess;
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* found, const void* p) {
@@ -328,9 +345,33 @@ cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-    *status = cudaStreamCaptureStatusNone;
+    *status = recorded ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
     return cudaSuccess;
 }
+
+// A graph is what a stream was given between the begin and the end of its capture, and its own instance.
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
+    recorded = new Recorded;
+    return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
+    *graph = (cudaGraph_t)recorded;
+    recorded = nullptr;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* instance, cudaGraph_t graph, unsigned long long) {
+    *instance = (cudaGraphExec_t)graph;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t) {
+    for (auto& step : *(Recorded*)graph) step();
+    return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+    delete (Recorded*)graph;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaSuccess; }
 cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) {
     function(data);
     return cudaSuccess;

@@ -112,6 +112,7 @@ class CompileError(Exception):
 # --- the driver -------------------------------------------------------------------------------------------------------
 
 
+@functools.cache
 def load_driver() -> ctypes.CDLL:
     """Load the driver under the name by which CuPy looks for it, and the libraries of mathematics with it."""
     flags = ["-O2", "-w", "-shared", "-fPIC", f"-I{HERE}/include", f"-I{headers()}"]
@@ -219,12 +220,26 @@ def memory(address: int, shape: tuple, dtype) -> np.ndarray:
     return np.frombuffer((ctypes.c_char * size).from_address(address), dtype).reshape(shape)
 
 
+_recorded: list = []  # what graphs call, for as long as the process lives
+
+
+def now_or_in_replay(step) -> None:
+    """Do a step of the device now, or, where its launches are recorded, in each replay."""
+    driver = load_driver()
+    if not driver.emu_is_recording():
+        step()
+        return
+    _recorded.append(ctypes.CFUNCTYPE(None)(lambda: step() and None))
+    driver.emu_record(_recorded[-1])
+
+
 def sort(dtype, data, keys, shape):
-    memory(data, shape, dtype).sort(axis=-1)
+    now_or_in_replay(lambda: memory(data, shape, dtype).sort(axis=-1))
 
 
 def argsort(dtype, index, data, keys, shape):
-    memory(index, shape, np.intp)[...] = memory(data, shape, dtype).argsort(axis=-1, kind="stable")
+    places, numbers = memory(index, shape, np.intp), memory(data, shape, dtype)
+    now_or_in_replay(lambda: np.copyto(places, numbers.argsort(axis=-1, kind="stable")))
 
 
 def lexsort(dtype, index, keys, k, n):
@@ -243,10 +258,10 @@ def device_reduce(x, op, reduce_axis, out_axis, out=None, keepdims=False):
     x = cupy.ascontiguousarray(x)
     if x.size == 0 and kind not in ("SUM", "PROD"):
         raise ValueError(f"zero-size array to reduction operation {op.name} which has no identity")
+    reduced = REDUCED.get(kind) or {"ARGMIN": np.argmin, "ARGMAX": np.argmax}[kind]
     numbers = memory(x.data.ptr, (x.size,), x.dtype)
-    found = REDUCED[kind](numbers) if kind in REDUCED else {"ARGMIN": np.argmin, "ARGMAX": np.argmax}[kind](numbers)
     y = cupy.ndarray(shape, x.dtype if kind in REDUCED else np.int64)
-    memory(y.data.ptr, (1,), y.dtype)[0] = found
+    now_or_in_replay(lambda: memory(y.data.ptr, (1,), y.dtype).fill(reduced(numbers)))
     return given(y, out)
 
 
@@ -260,7 +275,8 @@ def device_segmented_reduce(x, op, reduce_axis, out_axis, out=None, keepdims=Fal
     y = cupy.ndarray(shape, x.dtype, order="C" if x.flags.c_contiguous else "F")
     if x.size:
         lines = memory(x.data.ptr, (y.size, contiguous_size), x.dtype)
-        memory(y.data.ptr, (y.size,), y.dtype)[...] = REDUCED[kind](lines, axis=1)
+        sums = memory(y.data.ptr, (y.size,), y.dtype)
+        now_or_in_replay(lambda: np.copyto(sums, REDUCED[kind](lines, axis=1)))
     else:
         y.fill(0 if kind == "SUM" else 1)
     return given(y, out)
@@ -278,7 +294,8 @@ def given(y, out):
 
 def device_scan(x, op):
     numbers = memory(x.data.ptr, (x.size,), x.dtype)
-    (np.cumsum if op.name == "CUPY_CUB_CUMSUM" else np.cumprod)(numbers, out=numbers)
+    add_up = np.cumsum if op.name == "CUPY_CUB_CUMSUM" else np.cumprod
+    now_or_in_replay(lambda: add_up(numbers, out=numbers))
     return x
 
 
@@ -301,11 +318,13 @@ def install() -> ctypes.CDLL:
     driver = load_driver()
     from cuda import pathfinder
 
-    load, ours = pathfinder.load_nvidia_dynamic_lib, types.SimpleNamespace(_handle_uint=driver._handle)
+    load = pathfinder.load_nvidia_dynamic_lib
+    ours = types.SimpleNamespace(_handle_uint=driver._handle, abs_path=driver._name)
 
     def find(name):
         theirs = load(name) if name not in ("cudart", "nvrtc") else None
-        return ours if name in ("cudart", "nvrtc", "cusolver") else theirs  # where functions are looked up by name
+        by_name = ("cudart", "nvrtc", "cusolver", "cublas")  # where functions are looked up by name
+        return ours if name in by_name else theirs
 
     pathfinder.load_nvidia_dynamic_lib = find
     from cupy_backends.cuda.api import runtime

@@ -2,6 +2,8 @@
 // LAPACK, which gpu.py hands over by name. Matrices lie by columns in both. Sizes and strides that CUDA's libraries refuse
 // are refused; and where the mathematics leaves a choice (signs and phases of vectors, bases of null spaces, the order of
 // eigenvalues), it is another one than that of the host's LAPACK, so that nobody leans on that.
+#include <recording.h>
+
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -272,6 +274,7 @@ int cublasGetPointerMode_v2(H, int* mode) {
     *mode = 0;
     return 0;
 }
+int cublasSetWorkspace_v2(H, void*, size_t) { return 0; }
 int cublasSetMathMode(H, int) { return 0; }
 int cublasGetMathMode(H, int* mode) {
     *mode = 0;
@@ -345,6 +348,13 @@ int cublasGemmStridedBatchedEx(H, int ta, int tb, int m, int n, int k, void* alp
     if (a_type != b_type || a_type != c_type) return NOT_SUPPORTED;
     return by_type(a_type, [&](auto zero) {
         using T = decltype(zero);
+        if (recorded) {
+            now_or_in_replay([=, one = *(T*)alpha, none = *(T*)beta]() mutable {
+                cublasGemmStridedBatchedEx(0, ta, tb, m, n, k, &one, a, a_type, lda, sa, b, b_type, ldb, sb, &none, c,
+                                           c_type, ldc, sc, batch, 0, 0);
+            });
+            return 0;
+        }
         int wrong = 0;
         for (int i = 0; i < batch; ++i)
             wrong |= gemm<T>(ta, tb, m, n, k, (T*)alpha, (T*)a + i * sa, lda, (T*)b + i * sb, ldb, (T*)beta,

@@ -240,5 +240,10 @@ template <class... A, size_t... I> void emu_call(void (*kernel)(A...), void** p,
 template <class... A> void emu_call(void (*kernel)(A...), void** p) {
     emu_call(kernel, p, std::index_sequence_for<A...>());
 }
+template <class... A> const size_t* emu_sizes(void (*)(A...)) {
+    static const size_t sizes[] = {sizeof(A)..., 0};
+    return sizes;
+}
 #define EMU_KERNEL(name, ...) \
-    extern "C" void emu_kernel_##name(void** p) { emu_call(&__VA_ARGS__, p); }
+    extern "C" void emu_kernel_##name(void** p) { emu_call(&__VA_ARGS__, p); } \
+    extern "C" const size_t* emu_sizes_##name() { return emu_sizes(&__VA_ARGS__); }
