@@ -18,11 +18,13 @@ import numpy as np
 from fad import tree
 from fad.backends import numpy as _numpy
 from fad.errors import BackendMismatchError, BackendNotFoundError
+from fad.introspect.frames import note_machinery
 from fad.typing import PyTree
 
 _BY_NAME: dict[str, Any] = {"numpy": _numpy}
 _BY_TYPE: dict[type, Any] = {}
 DEVICE_ARRAYS: set[type] = set()  # the types of arrays that live elsewhere than on the host
+ARRAYS: set[type] = {np.ndarray}  # and those with NumPy's
 AVOIDED: set[str] = set()  # functions that some device in use has, but that fad's own formulas do better
 _INSTALL = {"cupy": "pip install 'cupy-cuda12x[ctk]' (or cupy-cuda13x, for CUDA 13)"}
 _default: ContextVar[str] = ContextVar("default_backend", default="numpy")
@@ -30,10 +32,12 @@ _default: ContextVar[str] = ContextVar("default_backend", default="numpy")
 
 def register(backend: Any) -> None:
     """Add a backend; its arrays are recognised by `backend.array_type`."""
+    note_machinery(backend)
     _BY_NAME[backend.name] = backend
     _BY_TYPE[backend.array_type] = backend
     if backend is not _numpy:
         DEVICE_ARRAYS.add(backend.array_type)
+        ARRAYS.add(backend.array_type)
     AVOIDED.update(backend.avoided)
 
 
@@ -164,6 +168,9 @@ class _Use(contextlib.AbstractContextManager):
 
 def use(name: str) -> Any:
     """Set the default backend, for good or for a ``with`` block.
+
+    New parameters, random numbers and what `device_put` places are made there, and, inside a transform, the arrays that
+    a function makes by ``np.zeros`` and its like.
 
     >>> with use("numpy"):
     ...     default().name

@@ -94,6 +94,15 @@ _MIXED = (
 _LACKING = re.compile(r"all returned NotImplemented from __array_ufunc__\(<ufunc '(\w+)'>|found for 'numpy\.([\w.]+)'")
 
 
+def is_mixture(error: BaseException) -> bool:
+    """Return whether an array library refused arrays of another one."""
+    said = str(error)
+    return isinstance(error, BackendMismatchError) or (
+        any(words in said for words in _MIXED)
+        and any(words in said for words in ("numpy.ndarray", "NumPy array", "cupy", "Tracer"))
+    )
+
+
 def explain(error: BaseException) -> None:
     """Raise fad's error for what an array library says of arrays of another, or of a function that it lacks.
 
@@ -104,11 +113,12 @@ def explain(error: BaseException) -> None:
         return
     said = str(error)
     named = [b for b in others if f"'{b.array_type.__name__}'" in said or f"{b.array_type.__name__}'>" in said]
-    if any(words in said for words in _MIXED) and ("numpy.ndarray" in said or "NumPy array" in said or "cupy" in said):
+    if is_mixture(error):
         names = " or ".join(b.name for b in others)
         raise BackendMismatchError(
             f"arrays of two backends were mixed, {names} and numpy; "
-            f"move one with fad.device_put(x, {others[0].name!r}) or fad.device_get(x)"
+            f"move one with fad.device_put(x, {others[0].name!r}) or fad.device_get(x). Arrays that the function makes "
+            f"are made there where it runs in a block of fad.backends.use({others[0].name!r})"
         ) from error
     lacking = _LACKING.search(said)
     if lacking and named:

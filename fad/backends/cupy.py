@@ -56,6 +56,11 @@ def to_host(x: Any) -> Any:
     return cupy.asnumpy(x)
 
 
+def memory_of(x: Any) -> Any:
+    """Return what stands for the memory that an array lies in: one object for all views of it."""
+    return x.data.mem
+
+
 def scatter_add(target: Any, index: Any, values: Any) -> None:
     """Add `values` into `target` at `index`, in place, counting repeated positions as often as they occur.
 

@@ -2,7 +2,8 @@
 
 NumPy's arrays cannot carry a derivative. While a transform runs, arrays that user code makes (``np.zeros(n)``) are
 tracers of `PLAIN`, the trace older than every other: they compute as NumPy does, are written in place, and
-become values of a younger trace when one of its values is written into them.
+become values of a younger trace when one of its values is written into them. Arrays of a device have handles, too,
+and are never overwritten: a write makes a new one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import ARRAYS, is_on_device
 from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
 from fad.core.views import (
     RUNS,
@@ -21,6 +23,7 @@ from fad.core.views import (
     contents_of,
     copy_layout,
     fresh,
+    may_be_view,
     refresh,
     root_of,
     snapshot,
@@ -77,7 +80,7 @@ class PlainTrace(Trace):
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
         y = x.value[index]
-        if type(y) is not np.ndarray:
+        if not may_be_view(y):
             return y
         out = tracer(y, self, None)
         out.memory = x, prim, {"template": index}, version_of(x)
@@ -91,6 +94,8 @@ class PlainTrace(Trace):
                 return False
             v = v.value
         elif type(v) not in _PLAIN:
+            return False
+        if type(x.value) is not np.ndarray:
             return False
         root = root_of(x)
         if root.memory is None:
@@ -106,16 +111,18 @@ class PlainTrace(Trace):
         y = bind(prim, *values, **params)
         if prim.multi:
             return tuple([self._own(v, values) for v in y])
-        return tracer(y, self, None) if prim.view is not None and type(y) is np.ndarray else self._own(y, values)
+        return tracer(y, self, None) if prim.view is not None and type(y) in ARRAYS else self._own(y, values)
 
     def _own(self, y: Any, operands: Any) -> Any:
         """Return a result in memory of its own, behind a handle where a transform runs."""
-        if type(y) is not np.ndarray:
+        if type(y) not in ARRAYS:
             return y
         y = fresh(y, operands)
         return tracer(y, self, None) if RUNS.depth else y
 
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
+        if type(root.value) is not np.ndarray:
+            return False
         memory = root.memory
         if memory is None:
             memory = root.memory = Memory()
@@ -134,6 +141,8 @@ class PlainTrace(Trace):
     def freeze(self, x: Tracer) -> Any:
         """Return a read-only copy of the array as it is now: the same one until it is written."""
         memory = root_of(x).memory
+        if is_on_device(x.value):
+            return x.value
         if memory is not None and (memory.borrowed or memory.outside):
             return x.value
         contents = contents_of(x)
@@ -174,7 +183,7 @@ PLAIN = Trace.of_plain = PlainTrace()
 
 def flat_result(prim: Any, y: Any, operands: Any) -> Any:
     """Return what a flat operation gives, which has no derivative; behind a handle where the user may write into it."""
-    if not RUNS.buffers or RUNS.rules or type(y) is not np.ndarray or y.dtype.kind not in "fc" or prim.shape_only:
+    if not RUNS.buffers or RUNS.rules or type(y) not in ARRAYS or y.dtype.kind not in "fc" or prim.shape_only:
         return y
     return buffer(fresh(y, operands))
 
@@ -262,7 +271,7 @@ def borrow(x: Any) -> Any:
     """Return a handle on an array that a function was given, if arrays may be written in it: it is a value there."""
     if type(x) is Tracer:
         return snapshot(x)
-    if type(x) is not np.ndarray or not RUNS.buffers or x.dtype.kind not in "fcbiu":
+    if type(x) not in ARRAYS or not RUNS.buffers or x.dtype.kind not in "fcbiu":
         return x
     handle = buffer(x)
     handle.memory = Memory()

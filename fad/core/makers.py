@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import DEVICE_ARRAYS, default, is_numpy_default
 from fad.core.buffers import buffer
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.primitive import has_tracer
@@ -46,10 +47,27 @@ def _is_numeric(args: tuple, kwargs: dict) -> bool:
 def wrap_made(y: Any) -> Any:
     """Return an array that user code made behind a handle, if the transform that runs needs that."""
     if type(y) is np.ndarray and RUNS.buffers and y.dtype.kind in "fcbiu":
+        if not is_numpy_default():
+            return buffer(default().from_host(y))
         return buffer(y if y.base is None and is_writeable(y) else y.copy("K"))
+    if type(y) in DEVICE_ARRAYS and RUNS.buffers:
+        return buffer(y if y.base is None else y.copy())
     if type(y) is Tracer and not y.shape and y.memory is None:
         y.memory = Memory()  # an array without axes, and no NumPy scalar
     return y
+
+
+class Grid:
+    """``np.mgrid`` and ``np.ogrid``, whose arrays are made where new arrays are."""
+
+    def __init__(self, grid: Any):
+        self.grid = grid
+
+    def __getitem__(self, key: Any) -> Any:
+        y = self.grid[key]
+        if is_numpy_default():
+            return y
+        return wrap_made(y) if type(y) is np.ndarray else tuple(map(wrap_made, y))
 
 
 def converter(convert: Callable) -> Callable:

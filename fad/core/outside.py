@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import DEVICE_ARRAYS
 from fad.core.buffers import buffer
 from fad.core.tracer import Tracer
 from fad.core.views import Memory, is_writeable
@@ -36,6 +37,11 @@ def copies(roots: Iterable[Any], most: int = _MOST, left: int = _MOST_BYTES) -> 
             left -= x.nbytes
             found.append((x, x.copy()))
     return found
+
+
+def reaches_device(function: Any) -> bool:
+    """Return whether a function finds arrays of a device, or was given some."""
+    return bool(DEVICE_ARRAYS) and any(type(x) in DEVICE_ARRAYS for x in Walk([function], MANY))
 
 
 def restore(copied: Iterable[tuple]) -> None:

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import is_numpy_default
 from fad.core import results_as_handles
-from fad.core.buffers import buffer
 from fad.core.callees import (
     CONVERTERS,
     DATA,
@@ -32,9 +32,9 @@ from fad.core.callees import (
     writes_arrays,
 )
 from fad.core.journal import JOURNAL, forget
-from fad.core.makers import MAKERS, converter, maker, of_lists, wrap_made
+from fad.core.makers import MAKERS, Grid, converter, maker, of_lists, wrap_made
 from fad.core.numpy_dispatch import FUNCTIONS
-from fad.core.outside import MANY, copies, lend, restore, take_back
+from fad.core.outside import MANY, copies, lend, reaches_device, restore, take_back
 from fad.core.random_sources import own_generator, random_module
 from fad.core.transformed import LinearMap, Transformed, Wrapping
 from fad.core.views import RUNS
@@ -53,7 +53,7 @@ class _Array(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         y = np.ndarray(*args, **kwargs)
-        return buffer(y) if RUNS.buffers and y.base is None and y.dtype.kind in "fcbiu" else y
+        return wrap_made(y) if y.base is None else y
 
 
 def _import(name: str, globals: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -86,6 +86,7 @@ def _build() -> None:
     named: dict[str, Any] = {name: of_lists(f) for name, f in functions.items() if f in FUNCTIONS}
     named |= {name: maker(getattr(np, name)) for name in MAKERS if hasattr(np, name)}
     named |= {name: converter(getattr(np, name)) for name in CONVERTERS}
+    named |= {name: Grid(getattr(np, name)) for name in ("mgrid", "ogrid")}
     named |= _OTHERS
     vars(module).update(named, random=random_module())
     REPLACED.update({id(getattr(np, name)): f for name, f in named.items()})
@@ -159,6 +160,8 @@ class Running:
             raise own
         if not isinstance(own, (TracerConversionError, BatchedValueError)) and not _is_refused_by_cython(own):
             return False
+        if reaches_device(self.function):
+            return False  # what the run wrote into arrays of a device is not undone
         found, writes = _learn(error)
         if found or writes:
             saved = {id(x) for x, _ in self.before}
@@ -330,17 +333,18 @@ def spaces_of(function: Callable) -> list:
         function.__closure__ or function.__defaults__ or function.__kwdefaults__
     )
     parts: Any = (function.__code__, function.__globals__) if alone else _parts(function)
+    on_host = is_numpy_default()
     latest = _known.get(_LATEST)
-    if alone and latest is not None and latest[1][0] is parts[0] and latest[1][1] is parts[1]:  # called again
-        return latest[0]
-    key = tuple(map(id, parts))  # code compares by contents, which takes time
+    if alone and on_host and latest is not None and latest[1][0] is parts[0] and latest[1][1] is parts[1]:
+        return latest[0]  # called again
+    key = (on_host, *map(id, parts))  # code compares by contents, which takes time
     known = _known.get(key)
     if known is None:
         if len(_known) > _MOST_KNOWN:
             _known.clear()
-        found, failed, wide = _look(function)
+        found, failed, wide = _look(function, not on_host)
         known = _known[key] = [found, failed, True, wide], parts
-    if alone:
+    if alone and on_host:
         _known[_LATEST] = known
     return known[0]
 
@@ -374,9 +378,11 @@ def _parts(function: Any) -> list:
     return parts
 
 
-def _look(function: Callable) -> tuple[tuple, bool, bool]:
+def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool]:
+    """Return what `spaces_of` does; where new arrays are those of a device, all that a function makes has a handle."""
     spaces: dict[int, dict] = {}
-    writes = imports = failed = wide = False
+    imports = failed = wide = False
+    writes = on_device
     for f in called_functions(function):
         code = f.__code__
         if is_machinery(code.co_filename):

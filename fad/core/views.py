@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fad.backends import ARRAYS, DEVICE_ARRAYS, behind
+
 
 class _Runs(threading.local):
     def __init__(self) -> None:
@@ -316,8 +318,10 @@ def is_writeable(x: np.ndarray) -> bool:
     return bool(x.flags.num & _WRITEABLE)
 
 
-def copy_layout(x: np.ndarray) -> np.ndarray:
+def copy_layout(x: Any) -> Any:
     """Return a copy in which the same axes lie side by side as in the array, for on that depends what is a view."""
+    if type(x) is not np.ndarray:
+        return x.copy("K")  # of a device
     if x.flags.forc or not x.size:
         return np.array(x, order="K")
     if any(s == 0 and n > 1 for s, n in zip(x.strides, x.shape, strict=True)):
@@ -364,7 +368,7 @@ def pick(place: np.ndarray, index: Any) -> Any:
 
 def fresh(y: Any, operands: Any) -> Any:
     """Return a result in memory of its own: some operations hand an operand through."""
-    if type(y) is not np.ndarray:
+    if type(y) not in ARRAYS:
         return y
     for x in operands:
         if y is x or (y.base is not None and shares(y, x)):
@@ -394,7 +398,7 @@ def layout(x: Any) -> Any:
     while type(x).__name__ == "Tracer":
         batches += x.owner.batched
         x = x.value
-    if not batches or type(x) is not np.ndarray:
+    if not batches or type(x) not in ARRAYS:
         return x
     return x[(0,) * batches] if x.size else np.empty(x.shape[batches:], x.dtype)
 
@@ -409,7 +413,9 @@ def _view_of_plain(x: Any) -> Any:
 
 
 def owner(x: Any) -> Any:
-    """Return the array that owns the memory of a plain array."""
+    """Return the array that owns the memory of a plain array, or what stands for the memory of a device's."""
+    if type(x) is not np.ndarray:
+        return behind(x).memory_of(x)
     while type(x.base) is np.ndarray:
         x = x.base
     return x
@@ -417,7 +423,12 @@ def owner(x: Any) -> Any:
 
 def shares(x: Any, y: Any) -> bool:
     """Return whether two plain arrays lie in the same memory."""
-    return type(x) is np.ndarray and type(y) is np.ndarray and owner(x) is owner(y)
+    return type(x) in ARRAYS and type(y) in ARRAYS and owner(x) is owner(y)
+
+
+def may_be_view(y: Any) -> bool:
+    """Return whether what stands at a basic index of a plain array is an array: a number is a copy, on a device too."""
+    return type(y) is np.ndarray or (type(y) in DEVICE_ARRAYS and y.ndim > 0)
 
 
 def is_array(x: Any) -> bool:

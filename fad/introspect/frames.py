@@ -23,11 +23,17 @@ _FILES = (
     contextlib.__file__, functools.__file__,  # decorators of ours and of the user's pass through these
 )  # fmt: skip
 _PACKAGES = (
-    "importlib", "numpy", "scipy", "optree", "matplotlib", "mpl_toolkits", "pandas", "sklearn", "seaborn", "skimage",
+    "importlib", "numpy", "scipy", "cupy", "cupyx", "optree", "matplotlib", "mpl_toolkits", "pandas", "sklearn",
+    "seaborn", "skimage",
 )  # fmt: skip
 
 
 _is_machinery: dict[str, bool] = {}
+
+
+def note_machinery(module: types.ModuleType) -> None:
+    """Note that a module is one of those between fad and the user."""
+    _is_machinery[str(getattr(module, "__file__", None))] = True
 
 
 def is_machinery(file: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import is_numpy, like
+from fad.backends.counterparts import with_notes
 from fad.core.archetypes import cast, flat, linear
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
@@ -134,6 +135,7 @@ def _pack_bits(x, *, axis, bitorder):
     return np.moveaxis(np.add.reduce(bits, axis=-1, dtype=np.uint8), -1, axis)
 
 
+with_notes(_pack_bits, host=np.packbits)  # for `fad.source`
 packbits_p: Any = flat(
     "pack_bits",
     _pack_bits,
@@ -157,6 +159,7 @@ def _unpack_bits(x, *, axis, count, bitorder):
     return bits[(slice(None),) * (axis % bits.ndim) + (slice(count),)]
 
 
+with_notes(_unpack_bits, host=np.unpackbits)
 unpackbits_p: Any = flat(
     "unpack_bits",
     _unpack_bits,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import is_numpy_scalar, like
+from fad.backends import ARRAYS, is_numpy_scalar, like
 from fad.core.archetypes import cast, fit, linear
 from fad.core.cotangent import Masked
 from fad.core.options import refuse_out
@@ -29,7 +29,7 @@ def _reshapes_memory(x: Any, y: Any, params: dict) -> bool:
         return is_array(x)  # an example of a batch of such arrays is a number, which lies nowhere
     RUNS.asked = True
     a = layout(x)
-    return type(a) is np.ndarray and shares(np.reshape(a, params["shape"]), a)
+    return type(a) in ARRAYS and shares(np.reshape(a, params["shape"]), a)
 
 
 def inverse(axes: tuple) -> tuple:

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy import float64, ndarray, ufunc
 
+from fad.backends import ARRAYS
 from fad.core.buffers import flat_result
 from fad.core.cotangent import share_at_ties
 from fad.core.journal import effect_place
 from fad.core.spec import spec_of
 from fad.core.tracer import Trace, Tracer, bind, leaked_error, stack_list, tracer
-from fad.core.views import is_array, link
+from fad.core.views import is_array, link, may_be_view
 from fad.core.weak import WeakFloat, on_numbers
 from fad.errors import UnsupportedInputError
 from fad.transforms.check import as_operand
@@ -293,7 +294,7 @@ class Recorder(Trace):
         out.value = y
         out.owner = self
         out.info = len(tape)
-        view = type(y) is np.ndarray and (type(v) is np.ndarray or is_array(x))  # one without axes may have a number
+        view = may_be_view(y) and (type(v) in ARRAYS or is_array(x))  # one without axes may have a number
         out.memory = (x, prim, {"template": index}, 0) if view else None
         tape.append((INDEX, x.info, prim, index, v.shape, v.dtype))
         return out

@@ -15,10 +15,22 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends import ARRAYS
 from fad.backends.counterparts import explain
 from fad.core.tracer import Tracer, strong, tracer
 from fad.core.transformed import LinearMap
-from fad.core.views import RUNS, follow, fresh, is_array, path_of, refresh, root_of, running_rules, version_of
+from fad.core.views import (
+    RUNS,
+    follow,
+    fresh,
+    is_array,
+    may_be_view,
+    path_of,
+    refresh,
+    root_of,
+    running_rules,
+    version_of,
+)
 from fad.errors import PullbackConsumedError
 from fad.transforms.backward_sweep import sweep
 from fad.transforms.check import as_primal, check_cotangent, plain_values, run, settle
@@ -94,7 +106,7 @@ class WritingVJPTrace(VJPTrace):
             return VJPTrace.index(self, prim, x, index)
         if type(x.memory) is tuple and may_view(root := root_of(x), path := path_of(x)):
             out = tracer(y, self, record_view(self, root, path, index))
-            if type(y) is np.ndarray:
+            if may_be_view(y):
                 out.memory = x, prim, {"template": index}, root.memory.version
             return out
         tape = self.tape
@@ -102,7 +114,7 @@ class WritingVJPTrace(VJPTrace):
         out.value = y
         out.owner = self
         out.info = len(tape)
-        view = type(y) is np.ndarray and (type(v) is np.ndarray or is_array(x))
+        view = may_be_view(y) and (type(v) in ARRAYS or is_array(x))
         out.memory = (x, prim, {"template": index}, version_of(x)) if view else None
         tape.append((INDEX, x.info, prim, index, v.shape, v.dtype))
         return out

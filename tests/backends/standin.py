@@ -145,7 +145,8 @@ class DeviceArray:
     nbytes = property(lambda self: self._a.nbytes)
     itemsize = property(lambda self: self._a.itemsize)
     strides = property(lambda self: self._a.strides)
-    data = property(lambda self: SimpleNamespace(ptr=self._a.ctypes.data))
+    base = property(lambda self: None if self._a.base is None else DeviceArray(self._a.base))
+    data = property(lambda self: SimpleNamespace(ptr=self._a.ctypes.data, mem=_owner(self._a)))
     T = property(lambda self: DeviceArray(self._a.T))
     mT = property(lambda self: DeviceArray(self._a.mT))
     real = property(lambda self: DeviceArray(self._a.real), lambda self, v: self.real.__setitem__(..., v))
@@ -448,6 +449,10 @@ def from_host(x):
 
 def to_host(x):
     return _wait(x)
+
+
+def memory_of(x):
+    return _owner(x._a)
 
 
 def scatter_add(target, index, values):
