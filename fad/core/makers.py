@@ -11,7 +11,7 @@ import numpy as np
 from fad.backends import DEVICE_ARRAYS, default, is_numpy_default
 from fad.core.buffers import buffer
 from fad.core.numpy_dispatch import FUNCTIONS
-from fad.core.primitive import has_tracer
+from fad.core.primitive import has_tracer, on_device
 from fad.core.tracer import Tracer
 from fad.core.views import RUNS, Memory, is_array, is_writeable, snapshot
 
@@ -31,7 +31,8 @@ def maker(make: Callable) -> Callable:
             return make(*args, **kwargs)
         traced = FUNCTIONS.get(make)
         values = (*args, *kwargs.values())
-        if traced is None or not has_tracer(values) or (make is np.array and not _is_numeric(args[1:], kwargs)):
+        of_others = has_tracer(values) or (bool(DEVICE_ARRAYS) and on_device(args))
+        if traced is None or not of_others or (make is np.array and not _is_numeric(args[1:], kwargs)):
             traced = make
         return wrap_made(traced(*args, **kwargs))
 

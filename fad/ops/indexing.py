@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import backend_of, like, made_like
+from fad.backends import backend_of, host, like, made_like
 from fad.core.archetypes import cast
 from fad.core.cotangent import FEW, Indexed, is_basic, zero_absorbing
 from fad.core.primitive import Primitive, has_tracer, register
@@ -383,7 +383,7 @@ def updated_dtype(own, v):
 def as_full_value(x, v, arrays, template):
     """Broadcast an update to the shape of what it replaces."""
     # NumPy looks at the shapes before it looks whether places exist, so other places stand in for integers.
-    stand_ins = [a if a.dtype.kind == "b" else np.zeros(a.shape, np.intp) for a in arrays]
+    stand_ins = [host(a) if a.dtype.kind == "b" else np.zeros(a.shape, np.intp) for a in arrays]
     shape = np.broadcast_to(False, with_elements(np.shape(x), template, arrays))[join_index(template, stand_ins)].shape
     if np.shape(v) == shape:
         return v
@@ -406,8 +406,9 @@ def _update_batch(prim):
         if not any(flags):
             rank, _, separated = index_layout(template, arrays, x.ndim - 1)
             v = np.moveaxis(v, 0, rank) if separated else v
-            return bind(prim, x, v, *arrays, template=(slice(None), *template))
+            return bind(prim, x, v, *[like(x, a) for a in arrays], template=(slice(None), *template))
         template, arrays, rank, position = _index_in_batch(trace, template, arrays, flags, x.ndim - 1)
+        arrays = [like(x, a) for a in arrays]
         return bind(prim, x, _move_axes(v, rank, 1 + position, 1), *arrays, template=template)
 
     return batch

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy._core._exceptions import _UFuncOutputCastingError
 
-from fad.backends import like
+from fad.backends import is_on_device, like
 from fad.core.conversions import error_of_written_outside
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer, add_methods, bind, up_to_date, youngest
@@ -66,7 +66,8 @@ def write(x: Tracer, index: Any, v: Any) -> None:
     if trace is not root.owner and is_outside(root):
         raise error_of_written_outside()
     if not trace.overwrite(root, path, template, v, tuple(arrays)):
-        v = v if type(v) is Tracer else like(x, np.array(v, x.dtype))  # the user may refill an array of his own
+        if type(v) is not Tracer and not is_on_device(v):
+            v = like(x, np.array(v, x.dtype))  # the user may refill an array of his own
         replace_root(root, write_through(root, path, template, v, arrays))
 
 

@@ -141,7 +141,23 @@ def grid(a):
     return np.sum(i * j * np.outer(a, a))
 
 
+def masked(a):
+    y = a * 1.0
+    y[np.array([True, False, True, False, False])] *= 2.0
+    y[y > 1] = 0.5
+    return np.sum(y * a)
+
+
+def elements(a):
+    y = np.array([a[1], 0.0, a[0] * 2])
+    z = np.ones(3)
+    z[1] = y[0]
+    z[0] = np.sum(z)
+    return np.sum(y * z)
+
+
 PROGRAMS = [
+    masked, elements,
     view_of_argument, reshaped_view, reversed_view, transposed_view, flattened_view, zeros, zeros_like, ones, out, rows,
     names, diagonal, view_of_made, results, mask, constructor, grid,
 ]  # fmt: skip
