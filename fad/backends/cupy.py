@@ -94,6 +94,10 @@ def zeros(shape: tuple, dtype: Any) -> Any:
     return cupy.zeros(shape, dtype)
 
 
+def arange(n: int, dtype: Any) -> Any:
+    return cupy.arange(n, dtype=dtype)
+
+
 def as_strided(x: Any, shape: tuple, strides: tuple) -> Any:
     """Return a view of the memory from the beginning of `x` on."""
     return cupy.lib.stride_tricks.as_strided(x, shape, strides)

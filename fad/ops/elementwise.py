@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import backend_of
+from fad.backends import backend_of, is_numpy_scalar
 from fad.backends.counterparts import with_notes
 from fad.core.archetypes import elementwise, minus_one, one
 from fad.core.cotangent import share_at_ties
@@ -60,12 +60,14 @@ def _power_base(_z, x, y):
         if y == 0:
             return np.zeros_like(x)
         return 2.0 * x if y == 2 else y * x ** (y - 1)
+    if type(y) is bool or is_numpy_scalar(y):
+        return y * x ** (y - 1 if y else 1 - y)  # a number beside an array of a device, too
     return y * x ** np.where(y == 0, np.ones_like(y), y - 1)
 
 
 def _power_exponent(z, x, y):
     # x**y log x, where x == 0 gives 0 for y > 0 (the limit) instead of 0 * -inf.
-    if type(x) is int or type(x) is float:
+    if type(x) is int or type(x) is float or type(x) is bool:
         return z * _log_of_number(x, z.dtype.kind) if x else np.where(y == 0, -np.inf, np.zeros_like(z))
     x = _promote(x, z)
     safe = np.where(x == 0, np.ones_like(x), x)

@@ -368,7 +368,7 @@ def _write_last(target, index, values):
 
     The device writes them at once, and any of them may stay: so the last is looked up, and all write that.
     """
-    order = like(target, np.arange(values.size, dtype=np.int32 if values.size < 2**31 else np.uint64))
+    order = backend_of(target).arange(values.size, np.int32 if values.size < 2**31 else np.uint64)
     last = np.zeros_like(target, dtype=order.dtype)
     backend_of(target).scatter_max(last, index, order.reshape(values.shape))
     target[index] = values.reshape(-1)[last[index]]

@@ -468,6 +468,10 @@ def scatter_max(target, index, values):
 matmul = np.matmul
 
 
+def arange(n, dtype):
+    return DeviceArray(np.arange(n, dtype=dtype))
+
+
 def synchronize():
     """Wait for the device: nothing to wait for."""
 

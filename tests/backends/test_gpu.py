@@ -205,6 +205,24 @@ def test_results_that_are_arguments_or_the_same_are_handed_out_by_a_replay(cupy)
 
 
 @on_a_gpu
+def test_the_loss_of_a_classifier_is_replayed_and_numbers_of_numpy_may_change():
+    rng = np.random.default_rng(0)
+    w, x, labels = rng.normal(size=(4, 3)), rng.normal(size=(8, 4)), rng.integers(0, 3, 8)
+
+    def step(w, x, labels, rate):
+        loss, g = fad.value_and_grad(lambda w: nn.functional.cross_entropy(x @ w, labels) + np.sum(w[[0, 2]] ** 2))(w)
+        return w - rate * g, loss
+
+    fast, device = fad.jit(step), fad.device_put(w, "cupy")
+    for k in range(7):
+        rate = np.float64(0.5 / (k + 1))
+        w, loss = step(w, x, labels, rate)
+        device, found = fast(device, *fad.device_put((x, labels), "cupy"), rate)
+        assert_close((device, found), (w, loss), rtol=1e-10)
+    assert "replayed as one" in fast.explain()
+
+
+@on_a_gpu
 def test_a_program_that_asks_the_gpu_for_a_number_is_not_recorded():
     def f(x):
         y = np.tanh(x @ x) @ x + np.sum(np.sin(x) @ x)

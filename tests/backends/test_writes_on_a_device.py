@@ -80,3 +80,16 @@ def test_the_error_of_a_mixture_says_where_the_function_makes_arrays_of_the_devi
     with backends.use("standin"):
         found = fad.grad(f)(fad.device_put(A, "standin"))
     np.testing.assert_array_equal(fad.device_get(found), np.arange(5.0))
+
+
+@pytest.mark.parametrize("n", [np.float64(2), np.int64(3), np.float32(0), np.bool_(True), True, False])
+def test_a_power_of_a_device_by_a_scalar_has_the_derivative_of_the_host(n):
+    f = lambda x: np.sum(np.abs(x) ** n)
+    wanted = fad.value_and_grad(f)(A)
+    for y, x in zip(fad.value_and_grad(f)(fad.device_put(A, "standin")), wanted, strict=True):
+        np.testing.assert_allclose(fad.device_get(y), x)
+
+
+def test_a_power_of_a_bool_has_a_derivative():
+    assert fad.grad(lambda x: True**x)(2.0) == 0.0
+    np.testing.assert_array_equal(fad.grad(lambda x: np.sum(True**x))(A), np.zeros(5))

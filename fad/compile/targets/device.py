@@ -75,6 +75,17 @@ class _Writer(Writer):
     def plan(self, graph: Graph) -> Plan:
         return Plan()  # the device's pool gives memory to each request
 
+    def name_values(self, graph: Graph) -> tuple[dict[int, str], Plan]:
+        """Name the values of a graph; arrays of indices that only the device reads are there once and for all."""
+        names, plan = super().name_values(graph)
+        homes = _homes(graph)
+        for i, c in graph.constants.items():
+            if type(c) is np.ndarray and c.ndim and c.dtype.kind in "iu":
+                readers = [eq for eq in graph.equations if i in eq.ins]
+                if readers and all(not homes.isdisjoint(eq.ins) for eq in readers):
+                    self.space[names[i]] = self.backend.from_host(c)
+        return names, plan
+
     def constant(self, c: Any, t: Type) -> Any:
         number = as_uniform(c) if t.home is not None and t.size > 1 else None
         return (

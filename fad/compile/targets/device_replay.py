@@ -12,7 +12,7 @@ from typing import Any
 
 from fad import config
 from fad.control_flow.loop_layout import Loop
-from fad.core.graph import ARRAY, NUMBER, Equation, Graph, has_effects
+from fad.core.graph import ARRAY, Equation, Graph, has_effects
 
 FEWEST, MOST = 4, 10_000  # launches of a program that is recorded
 WORTH = 1 << 20  # bytes that are copied into a recording and out of it in less than the time of one launch
@@ -27,7 +27,7 @@ class Replays:
         self.make = backend.Replay
         self.array_type = backend.array_type
         self.launches = launches
-        self.numbers = {k: graph.types[i].dtype for k, i in enumerate(graph.inputs) if graph.types[i].kind == NUMBER}
+        self.numbers = {k: graph.types[i].dtype for k, i in enumerate(graph.inputs) if graph.types[i].kind != ARRAY}
         self.why_not = _refusal(graph, launches, called_with)
         self.seen: list | None = None  # where the arguments of the call before were
         self.moving: set[int] = set()
@@ -89,7 +89,7 @@ def _refusal(graph: Graph, launches: int, called_with: set) -> str:
         return "the program does more than compute"
     for i in graph.inputs:
         t = graph.types[i]
-        if t.kind == NUMBER and (id(graph), i) in called_with:
+        if t.kind != ARRAY and (id(graph), i) in called_with:
             return "a number is given to an operation that is no kernel"
         if t.kind == ARRAY and t.home is None:
             return "an argument is an array of the host"
