@@ -28,6 +28,10 @@ def to_host(x: Any) -> np.ndarray:
     return x
 
 
+def arange(n: int, dtype: Any) -> np.ndarray:
+    return np.arange(n, dtype=dtype)
+
+
 def scatter_add(target: np.ndarray, index: Any, values: Any) -> None:
     """Add `values` into `target` at `index`, in place, counting repeated positions as often as they occur.
 

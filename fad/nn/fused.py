@@ -145,8 +145,7 @@ _HOST = (np.ndarray, np.generic)
 
 def counting(n: int, x: Any) -> Any:
     """Return ``arange(n)`` in the memory where x lives."""
-    x = unwrap(x)
-    return np.arange(n) if type(x) is np.ndarray else backend_of(x).arange(n, np.int64)
+    return backend_of(unwrap(x)).arange(n, np.int64)
 
 
 def one_hot_rows(labels: Any, classes: int, dtype: Any) -> Any:

@@ -294,7 +294,8 @@ class Recorder(Trace):
         out.value = y
         out.owner = self
         out.info = len(tape)
-        view = may_be_view(y) and (type(v) in ARRAYS or is_array(x))  # one without axes may have a number
+        # What stands for an array without axes may be a number.
+        view = (type(y) is np.ndarray or may_be_view(y)) and (type(v) in ARRAYS or is_array(x))
         out.memory = (x, prim, {"template": index}, 0) if view else None
         tape.append((INDEX, x.info, prim, index, v.shape, v.dtype))
         return out

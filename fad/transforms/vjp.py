@@ -114,7 +114,7 @@ class WritingVJPTrace(VJPTrace):
         out.value = y
         out.owner = self
         out.info = len(tape)
-        view = may_be_view(y) and (type(v) in ARRAYS or is_array(x))
+        view = (type(y) is np.ndarray or may_be_view(y)) and (type(v) in ARRAYS or is_array(x))
         out.memory = (x, prim, {"template": index}, version_of(x)) if view else None
         tape.append((INDEX, x.info, prim, index, v.shape, v.dtype))
         return out
