@@ -57,7 +57,7 @@ class Replays:
 
     def _look(self, xs: list, arrays: list[int]) -> Any:
         """Make a recording for arguments that come from where these and those of the call before were, or None yet."""
-        places = [xs[k].data.ptr for k in arrays]
+        places = [self.make.find(xs[k]) for k in arrays]
         seen, self.seen = self.seen, places
         if seen is None:
             return None
