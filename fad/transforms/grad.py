@@ -17,6 +17,7 @@ from fad.core.views import RUNS
 from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
 from fad.transforms.check import as_primal, as_value, check_function, zeros_like
 from fad.transforms.vjp import Tape
+from fad.tree.nodes import LEAF
 
 
 def split_arguments(
@@ -234,7 +235,7 @@ def _evaluate(f, in_tree, leaves, has_aux, holomorphic, user=None):
         _check_complex(leaves, "input")
     tape = Tape(f, in_tree, leaves, has_aux, False, user)
     values = tape.values()
-    if len(values) == 1 and type(values[0]) is np.float64 and not holomorphic:  # as it mostly is
+    if tape.out_tree is LEAF and type(values[0]) is np.float64 and not holomorphic:  # as it mostly is
         seed = _ONE
     else:
         _check_scalar(values, tape.out_tree, holomorphic)
@@ -250,8 +251,9 @@ def _ones_like(x: Any) -> Any:
 
 
 def _check_scalar(values: list, out_tree: Any, holomorphic: bool) -> None:
-    if len(values) != 1 or values[0].shape != ():
-        got = f"shape {values[0].shape} and dtype {values[0].dtype}" if len(values) == 1 else f"the tree {out_tree}"
+    one = out_tree.is_leaf()
+    if not one or values[0].shape != ():
+        got = f"shape {values[0].shape} and dtype {values[0].dtype}" if one else f"the tree {out_tree}"
         raise NonScalarOutputError(
             f"grad needs a function whose output is one number, but it returned {got}. "
             "Return np.sum(...) or another scalar, or use fad.jacobian, fad.elementwise_grad or fad.vjp"

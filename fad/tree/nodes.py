@@ -18,7 +18,7 @@ from fad.errors import TreeMismatchError
 from fad.typing import PyTree
 
 _NAMESPACE = "fad"
-_LEAF = optree.tree_structure(cast(Any, 0))
+LEAF = optree.tree_structure(cast(Any, 0))
 _ONE = optree.tree_structure(cast(Any, (0,)))  # of the arguments of a function of one array
 # Types that are a leaf beyond doubt: no need to ask optree. The tracer adds itself.
 _BARE: set[type] = {np.ndarray, float, np.float64, np.float32}
@@ -50,7 +50,7 @@ def flatten(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, Any]:
     if is_leaf is None:
         kind = type(tree)
         if kind in _BARE:
-            return [tree], _LEAF
+            return [tree], LEAF
         if kind is tuple and len(tree) == 1 and type(tree[0]) in _BARE:
             return [*tree], _ONE
     leaves, treedef = optree.tree_flatten(tree, is_leaf, namespace=_NAMESPACE)
@@ -81,7 +81,7 @@ def unflatten(treedef: Any, leaves: Iterable) -> PyTree:
     >>> unflatten(structure({"a": 0, "b": (0, 0)}), [1.0, 2.0, 3.0])
     {'a': 1.0, 'b': (2.0, 3.0)}
     """
-    if treedef is _LEAF:
+    if treedef is LEAF:
         return leaves[0] if type(leaves) is list else next(iter(leaves))
     if treedef is _ONE:
         (leaf,) = leaves
@@ -170,7 +170,7 @@ def map(f: Callable, tree: PyTree, *rest: PyTree, is_leaf: Callable | None = Non
                 f"tree.map needs trees of one structure; the first is {treedef}, another does not fit it: {error}"
             ) from None
     found = [f(*row) for row in zip(*columns, strict=True)]
-    if treedef is _LEAF:
+    if treedef is LEAF:
         return found[0]
     token = mapping.set(True)
     try:

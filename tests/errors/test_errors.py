@@ -32,6 +32,14 @@ def test_grad_of_a_tree_output_names_the_tree():
         fad.grad(lambda x: None)(X)
 
 
+@pytest.mark.parametrize("pack", [lambda y: [y], lambda y: (y,), lambda y: {"loss": y}], ids=["list", "tuple", "dict"])
+def test_grad_of_one_number_in_a_tree_is_refused_too(pack):
+    with refused(errors.NonScalarOutputError, "the tree"):
+        fad.grad(lambda x: pack(np.sum(x)))(X)
+    with refused(errors.NonScalarOutputError, "the tree"):
+        fad.value_and_grad(lambda x: pack(x[0].astype(np.float32)))(X)
+
+
 def test_grad_of_a_complex_output_names_holomorphic():
     with refused(errors.ComplexGradientError, "complex", "holomorphic=True", "abs(z)**2"):
         fad.grad(lambda z: z * z)(1 + 2j)

@@ -83,7 +83,7 @@ def test_one_rule_per_argument_or_none_for_zero():
     assert fad.jvp(f, (2.0, 3.0), (1.0, 1.0)) == ({"z": 12.0}, {"z": 0.0})
     f.defjvps(None)
     with pytest.raises(CustomRuleError, match="2 differentiable arguments, but 1 rule"):
-        fad.grad(f)(2.0, 3.0)
+        fad.jvp(f, (2.0, 3.0), (1.0, 1.0))
 
 
 def test_arguments_that_are_not_differentiated_may_be_named_and_left_out():
