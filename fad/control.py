@@ -278,7 +278,10 @@ def scan(
     Raises
     ------
     ValueError
-        if lengths disagree or none is given; TreeMismatchError, ShapeMismatchError, DtypeMismatchError for the carry.
+        if lengths disagree, none is given or `length` is negative; TreeMismatchError, ShapeMismatchError,
+        DtypeMismatchError for the carry.
+    TypeError
+        if `length` is no integer.
 
     Examples
     --------
@@ -290,7 +293,7 @@ def scan(
         raise ValueError("scan and map run over the first axis of arrays, but were given a number, which has none")
     lengths = {np.shape(x)[0] for x in tree.leaves(xs)}
     if length is not None:
-        lengths.add(int(length))
+        lengths.add(_check_length(length))
     if len(lengths) != 1:
         raise ValueError(
             f"scan runs over arrays of one length, but was given {sorted(lengths)}"
@@ -316,6 +319,17 @@ def scan(
     items = (lambda numbers: itertools.repeat(None, len(numbers))) if xs is None else items_of(xs, writes)
     carry, ys = run_scan(f, init, items, n, reverse, checkpoint, what, writes)
     return carry, stack_results(ys)
+
+
+def _check_length(length: Any) -> int:
+    """Return a number of steps as an int."""
+    try:
+        n = operator.index(length)
+    except TypeError:
+        raise TypeError(f"length of scan is a number of steps, an integer, but was given {length!r}") from None
+    if n < 0:
+        raise ValueError(f"length of scan is a number of steps, at least 0, but was given {n}")
+    return n
 
 
 def _no_results(step: Callable, init: Any, xs: Any) -> Any:

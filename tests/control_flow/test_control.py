@@ -88,6 +88,14 @@ def test_scan_without_xs_needs_a_length():
         control.scan(lambda c, x: (c, None), 1.0, (np.ones(2), np.ones(3)))
 
 
+def test_the_length_of_a_scan_is_a_whole_number_of_steps():
+    assert control.scan(lambda c, _: (c + 1, None), 0.0, length=np.int64(3))[0] == 3.0
+    with pytest.raises(TypeError, match=r"an integer, but was given 2\.5"):
+        control.scan(lambda c, _: (c, None), 1.0, length=2.5)
+    with pytest.raises(ValueError, match="at least 0, but was given -1"):
+        control.scan(lambda c, _: (c, None), 1.0, length=-1)
+
+
 def test_scan_is_differentiable_to_second_order_and_batched():
     xs = np.linspace(0.1, 0.5, 5)
 
