@@ -53,7 +53,7 @@ class Capture:
         if self.branches and current() is not None:  # which say nothing of those of the next step
             limit = 0
         if type(n) is int and (not self.traced or n * self.work <= limit):
-            self.leave_to_python("unrolled", f"{n} steps")
+            self.leave_to_python("unrolled", f"{n} steps", refused=not self.traced)
         if self.site.leaves:
             return self._stopping(n, item, limit)
 
@@ -82,7 +82,7 @@ class Capture:
         """Capture a loop that stops by itself."""
         self.prepare(None, None)
         if not self.traced:
-            self.leave_to_python("unrolled", "nothing in it is traced")
+            self.leave_to_python("unrolled", "nothing in it is traced", refused=True)
         return self._stopping(None, None, limit)
 
     def _stopping(self, n: Any, item: Callable | None, limit: int) -> Outcome | None:
@@ -181,11 +181,11 @@ class Capture:
             raise NeedsFirstStep
         text = "its state does not keep its type" if why is None else str(why) or type(why).__name__
         line = getattr(why, "line", "")
-        self.leave_to_python("recorded step by step", f"{text} (at {line})" if line else text)
+        self.leave_to_python("recorded step by step", f"{text} (at {line})" if line else text, refused=True)
 
-    def leave_to_python(self, what: str, detail: str) -> NoReturn:
-        """Report that the loop is not captured."""
-        report(self.site.file, self.site.line, what, detail)
+    def leave_to_python(self, what: str, detail: str, refused: bool = False) -> NoReturn:
+        """Report that the loop is not captured, and whether it could not be, however long it is."""
+        report(self.site.file, self.site.line, what, detail, refused)
         raise NotCaptured
 
     # --- a first look ---------------------------------------------------------------------------------------------

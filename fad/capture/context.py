@@ -75,6 +75,7 @@ class Entry(NamedTuple):
     line: int
     what: str  # "captured", "unrolled" or "recorded step by step"
     detail: str
+    refusals: int = 0  # how often it could not be captured since it last was
 
     def __str__(self) -> str:
         name = self.file.replace("\\", "/").rpartition("/")[2]
@@ -104,8 +105,15 @@ def forget() -> None:
             entries[key] = entry._replace(what="recorded step by step", detail=why)
 
 
-def report(file: str, line: int, what: str, detail: str = "") -> None:
+def report(file: str, line: int, what: str, detail: str = "", refused: bool = False) -> None:
     """Note what became of a loop; the last time counts."""
     entries, body = _report.get(), _current.get()
     if entries is not None and (body is None or not body.trial):
-        entries[file, line] = Entry(file, line, what, detail)
+        refusals = 0 if what == "captured" else count_refusals(file, line) + refused
+        entries[file, line] = Entry(file, line, what, detail, refusals)
+
+
+def count_refusals(file: str, line: int) -> int:
+    """Return how often a loop could not be captured in this recording, since it last was."""
+    entry = (_report.get() or {}).get((file, line))
+    return 0 if entry is None else entry.refusals

@@ -9,7 +9,7 @@ import numpy as np
 
 from fad import config
 from fad.capture.capture import Capture, NotCaptured
-from fad.capture.context import current, report
+from fad.capture.context import count_refusals, current, report
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
 from fad.capture.sequences import Sequence, items, sequence_of
 from fad.capture.sites import Loop
@@ -20,7 +20,8 @@ from fad.staging.record import is_recording
 
 LONG = 400  # operations up to which a loop is recorded step by step
 LONG_INSIDE = 48  # the same within a captured body, whose operations run again and again
-_FEW = 4  # steps that are never worth a capture
+_REFUSALS = 8  # of a loop that is short enough to be recorded, before it is recorded without another attempt
+_BEARABLE = 4000  # operations of such a loop
 _PEELED = 2  # first steps that may be run before the others are captured
 
 
@@ -73,6 +74,8 @@ def _capture_for(site: Loop, sequence: Sequence, started: int, body: Callable) -
     if fixed and _is_short(site, n):
         report(site.file, site.line, "unrolled", f"{n} steps")
         raise NotCaptured
+    if fixed and _is_hopeless(site, n):
+        raise NotCaptured
     most = n if fixed else interval(n)[1]
     if started > _PEELED or not fixed:
         peel = False
@@ -96,6 +99,13 @@ def _is_short(site: Loop, n: int) -> bool:
     if config.loops.get() != "auto" or site.nested:
         return False
     return n <= 2 or (current() is None and n * site.operations < LONG // 4)
+
+
+def _is_hopeless(site: Loop, n: int) -> bool:
+    """Return whether a loop was refused so often that another attempt costs more than to record its n steps."""
+    if config.loops.get() != "auto" or n * site.operations >= _BEARABLE:
+        return False
+    return count_refusals(site.file, site.line) >= _REFUSALS
 
 
 def _try_for(sequence: Sequence, body: Callable, inside: Any) -> Outcome | None:
