@@ -10,6 +10,8 @@ import numpy as np
 from fad.backends import made_like
 from fad.control_flow.loop_layout import Inputs, Operands, Outputs, has_condition
 from fad.control_flow.subgraph import example
+from fad.core.graph import Graph, place_constant
+from fad.core.tracer import bind
 
 runner: list[Callable] = []
 """Compiles and runs a loop on plain values; put here by the lowerings, which stand above."""
@@ -66,12 +68,23 @@ def example_step(*operands: Any, **params: Any) -> tuple:
     body = params["body"]
     shown = first_step(Operands.split(operands, params), params)
     try:
-        found = body(*shown.join())
+        found = _compute_example(body, shown.join())
     except Exception:
         found = [body.types[o].zeros() for o in body.outputs]
     carry, ys = Outputs.split(found, params)
     stacks = [np.broadcast_to(y, (params["length"], *np.shape(y))) for y in ys]
     return (*carry, *stacks, *((np.int64(1),) if has_condition(params) else ()))
+
+
+def _compute_example(graph: Graph, values: list) -> list:
+    """Run a graph as an example, and so the loops in it: they need not run to their ends, nor be compiled for it."""
+    env = {i: place_constant(c, graph.types[i]) for i, c in graph.constants.items()}
+    env.update(zip(graph.inputs, values, strict=True))
+    for eq in graph.equations:
+        operands = [env[i] for i in eq.ins]
+        y = eq.prim.example(*operands, **eq.params) if eq.prim.example else bind(eq.prim, *operands, **eq.params)
+        env.update(zip(eq.outs, y if eq.prim.multi else [y], strict=True))
+    return [env[i] for i in graph.outputs]
 
 
 def step_by_step(args: Any, params: dict) -> tuple:

@@ -101,3 +101,23 @@ def test_an_error_outside_of_loops_names_no_step():
     with pytest.raises(IndexError) as error:
         g(X, 20)
     assert not [note for note in getattr(error.value, "__notes__", ()) if "in step" in note]
+
+
+def pairs(x):
+    total = 0.0
+    for _ in range(60):
+        d = x[:, None] - x
+        r = np.sqrt(d * d)  # with an infinite slope at the zeros of the diagonal, of which triu keeps none
+        r[r > 0] = 1.0 / r[r > 0]
+        total = total + np.sum(np.triu(r, 1))
+        x = x * 0.99
+    return total
+
+
+def test_a_derivative_in_a_captured_loop_gives_no_warning_that_it_does_not_give_in_python():
+    x = np.linspace(1.0, 2.0, 5) ** 2
+    compiled = fad.jit(fad.grad(pairs))
+    wanted = fad.grad(pairs)(x)  # a warning would be an error here, and jit would leave the function to Python
+    for _ in range(3):
+        np.testing.assert_allclose(compiled(x), wanted, rtol=1e-12)
+    assert compiled.cache_info().misses == 1

@@ -19,7 +19,7 @@ from fad.compile.passes.loop_bodies import alone, is_control
 from fad.compile.pipeline import optimise
 from fad.compile.targets.numpy_program import NumPyProgram
 from fad.control_flow.interpreter import runner
-from fad.core.graph import Graph, type_of
+from fad.core.graph import Equation, Graph, type_of
 from fad.errors import NativeFallbackWarning
 from fad.staging.record import is_recording
 
@@ -56,9 +56,28 @@ def using(lowering: str) -> Iterator[None]:
 
 
 _FEW = 20_000  # operations of a loop that NumPy has done sooner than native code is there
+_FEW_EACH = 3_000  # the same for each operation in the text of its steps, which is to be compiled
 _LIKE_ONE = 1000  # elements that NumPy computes, or copies, in the time of one call
 _KEPT = 32
 _loops: OrderedDict[Any, tuple] = OrderedDict()
+
+
+def _is_done_sooner(graph: Graph, once: bool) -> bool:
+    """Return whether NumPy has run a loop sooner than native code is there for it, which may be run again or not."""
+    limit = _FEW + (_FEW_EACH * _length_of_text(graph) if once else 0)
+    return home_of(graph) is None and _operations(graph) < limit
+
+
+def _length_of_text(graph: Graph) -> int:
+    """Return how many operations there are to compile."""
+    return sum([sum(map(_length_of_text, _bodies(eq))) or 1 for eq in graph.equations])
+
+
+def _bodies(eq: Equation) -> tuple[Graph, ...]:
+    """Return the bodies of a loop, or the branches of a choice; none of any other operation."""
+    if not is_control(eq):
+        return ()
+    return eq.params.get("branches") or (eq.params["body"],)
 
 
 def _operations(graph: Graph) -> float:
@@ -105,10 +124,11 @@ def _run_loop(operands: Any, params: dict) -> tuple:
         if once:  # it is not run again
             graph, operands = _fix_known(graph, operands)
         graph = optimise(graph)
-        few = home_of(graph) is None and _operations(graph) < _FEW
-        found = (body, NumPyProgram(graph) if few else lower(graph))
+        program = (NumPyProgram if _is_done_sooner(graph, once) else lower)(graph)
         if once:
-            return tuple(found[1](list(operands)))
+            with np.errstate(all="ignore"):  # native code gives no warnings, and the user's program has none of these
+                return tuple(program(list(operands)))
+        found = (body, program)
         _loops[key] = found
         while len(_loops) > _KEPT:
             _loops.popitem(last=False)
@@ -120,9 +140,7 @@ runner.append(_run_loop)
 
 def _is_unreadable(graph: Graph) -> bool:
     """Whether native code cannot read a value: an integer of more than 64 bits, or numbers in the other byte order."""
-    bodies = [
-        g for eq in graph.equations if is_control(eq) for g in (eq.params.get("branches") or (eq.params["body"],))
-    ]
+    bodies = [g for eq in graph.equations for g in _bodies(eq)]
     return any(t.dtype.kind == "O" or not t.dtype.isnative for t in graph.types) or any(map(_is_unreadable, bodies))
 
 
