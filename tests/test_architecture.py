@@ -53,7 +53,10 @@ LAYERS = [
         "transforms.custom_rules",
         "transforms.custom", "transforms.implicit", "transforms.jet", "transforms.eval_shape", "transforms.tape_hooks",
     ],
-    ["staging", "staging.may_raise", "staging.outer_state", "staging.live_constants", "staging.record"],
+    [
+        "staging", "staging.may_raise", "staging.outer_state", "staging.live_constants", "staging.mixed_types",
+        "staging.record",
+    ],
     [
         "control_flow", "control_flow.loop_layout", "control_flow.axis_positions", "control_flow.subgraph",
         "control_flow.intervals",

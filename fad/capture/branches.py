@@ -38,11 +38,13 @@ from fad.capture.state import (
 from fad.capture.trial import TrialTrace
 from fad.capture.values import to_boolean
 from fad.control_flow.cond import join_branches
+from fad.control_flow.intervals import fits
 from fad.control_flow.subgraph import example, record_body
 from fad.core import effects
 from fad.core.tracer import Tracer
 from fad.core.views import finding_writes, root_of, snapshot
 from fad.staging.may_raise import may_refuse
+from fad.staging.mixed_types import note_mixed
 from fad.staging.record import recorder, recording_by
 
 _NUMBERS = (bool, int, float, complex)
@@ -353,6 +355,7 @@ def _common(a: Any, b: Any) -> Any:
         raise ValueError(f"arrays of shapes {x.shape} and {y.shape}")
     if type(a) is type(b) and x.dtype == y.dtype:
         return np.zeros_like(x) if type(a) is np.ndarray else type(a)(0)
+    note_mixed()
     weak = [v for v in (a, b) if type(v) in _NUMBERS]
     strong = [v for v in (a, b) if type(v) not in _NUMBERS]
     if not strong:  # Python's numbers
@@ -380,6 +383,8 @@ def _convert_leaf(x: Any, t: Any) -> Any:
     mine = example(x)
     if type(mine) is type(t) and np.asarray(mine).dtype == np.asarray(t).dtype:
         return x
+    if not fits(x, np.asarray(t).dtype):
+        refuse("an if leaves an integer, which may be too large for a floating-point number, or such a number")
     if type(t) in (float, complex):
         return x * type(t)(1)
     dtype = np.asarray(t).dtype

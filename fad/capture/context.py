@@ -101,7 +101,7 @@ def forget() -> None:
     entries = _report.get() or {}
     for key, entry in entries.items():
         if entry.what == "captured":
-            why = "an array is written that may have another name behind the loop"
+            why = "behind it an array is written that may have another name, or the type of a number is asked for"
             entries[key] = entry._replace(what="recorded step by step", detail=why)
 
 

@@ -119,6 +119,15 @@ def interval_of(trace: RecordTrace, number: int) -> tuple[int | None, int | None
     return form.least, form.most
 
 
+def fits(x: Any, dtype: np.dtype) -> bool:
+    """Return whether a number goes into a dtype without loss: integers into floating-point numbers up to 2**53."""
+    if dtype.kind not in "fc" or not isinstance(x, (int, np.integer)):
+        return True
+    low, high = interval(x) if type(x) is Tracer else (int(x), int(x))
+    most = 2 ** (np.finfo(dtype).nmant + 1)
+    return low is not None and high is not None and -most <= low and high <= most
+
+
 def assume(x: Any, least: Any, below: Any) -> None:
     """Note of a traced integer that it is at least `least` and less than `below`, integers that may be traced.
 

@@ -19,7 +19,7 @@ from fad.backends import is_on_device
 from fad.control_flow import traced_slices  # noqa: F401  answers slices with bounds of a body
 from fad.control_flow.compose_views import compose_views, reshape_carries
 from fad.control_flow.independent_steps import run_at_once
-from fad.control_flow.intervals import assume, interval, interval_of
+from fad.control_flow.intervals import assume, fits, interval, interval_of
 from fad.control_flow.loop_layout import Inputs, Operands, Outputs, Results, select_marked
 from fad.control_flow.scan import scan_p, while_p
 from fad.control_flow.split_pullback import find_needed
@@ -42,6 +42,7 @@ from fad.core.views import finding_writes
 from fad.errors import LoopFallbackWarning
 from fad.ops.indexing import getitem_p
 from fad.staging.may_raise import find_unread_in_body, find_unread_raising
+from fad.staging.mixed_types import note_mixed
 from fad.staging.record import is_recording, to_scalar_p
 from fad.transforms.check import as_value
 from fad.transforms.undo_writes import outside
@@ -123,7 +124,7 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
         left = n if dynamic else n - peeled
         number = [at] if index else []
         shown = Inputs([], number, [*map(example, leaves)], [example(x)[at] for x in items])
-        recorded = attempt(lambda: _settle_types(flat, leaves, shown), 0 if dynamic else n, failed)  # noqa: B023
+        recorded = attempt(lambda: _settle_types(flat, leaves, shown, not dynamic), 0 if dynamic else n, failed)  # noqa: B023
         if recorded is None:
             return None
         if recorded:
@@ -269,8 +270,10 @@ def _of_row(eq: Equation, rows: dict[tuple, int], number: dict[int, int]) -> Equ
     return eq if row is None else Equation(eq.prim, (row, *eq.ins[2:]), {"template": template[1:]}, eq.outs, eq.place)
 
 
-def _settle_types(flat: Callable, leaves: list, shown: Inputs) -> tuple:
+def _settle_types(flat: Callable, leaves: list, shown: Inputs, steps: bool) -> tuple:
     """Record a step whose state keeps its types; return it and the first state, which may be of another kind now.
+
+    `steps` says whether there is any for certain: otherwise that state may be what the loop leaves.
 
     Returns nothing, ``()``, if the state does not keep its types in this step.
 
@@ -290,6 +293,10 @@ def _settle_types(flat: Callable, leaves: list, shown: Inputs) -> tuple:
     given, now = _carry_types(other, shown)
     if given != now or not _same_but_kinds(body.graph, other.graph):
         return ()
+    if any(type_of(example(x)) != t and not fits(x, t.dtype) for x, t in zip(leaves, now, strict=True)):
+        return ()
+    if not steps:
+        note_mixed()
     leaves = [x if type_of(example(x)) == t else _convert(x, t) for x, t in zip(leaves, now, strict=True)]
     return other, leaves
 
@@ -415,7 +422,7 @@ def _while(cond, go, flat, leaves, in_tree, bound, failed, accept) -> Any:
     if type(start) is not Tracer and not start:
         return [tree.unflatten(in_tree, leaves)]
     shown = Inputs([], [], [*map(example, leaves)], [])
-    recorded = attempt(lambda: _settle_types(flat, leaves, shown), failed=failed)
+    recorded = attempt(lambda: _settle_types(flat, leaves, shown, type(start) is not Tracer), failed=failed)
     if not recorded:
         written.undo()  # the caller asks once more
         arrays.undo()

@@ -38,6 +38,7 @@ from fad.ops.conversion import python_number_p
 from fad.ops.elementwise import add
 from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused, may_refuse, refuses
+from fad.staging.mixed_types import MixedTypes, note_question, noting_types, tells_types_apart
 from fad.staging.outer_state import OuterState
 from fad.transforms.check import as_operand
 from fad.transforms.mutation import Earlier, Snapshots, recording
@@ -119,6 +120,8 @@ class RecordTrace(Trace):
         return number
 
     def class_of(self, x: Tracer) -> type:
+        if not self.types[x.info].shape:
+            note_question()
         return self.weak.get(x.info, x.value).__class__
 
     def number_of_outer(self, x: Tracer) -> int:
@@ -350,10 +353,10 @@ def record(
 
 
 def _record_again(before: Earlier, *args: Any) -> Recording:
-    """Record a function, once more with its loops step by step if a captured one may have lost track of an array."""
+    """Record a function, once more with its loops step by step if a captured one lost track of an array or a type."""
     try:
         return _record(*args)
-    except Aliased:
+    except (Aliased, MixedTypes):
         before.undo()
         rewind()
         with config.use(loops="record"):
@@ -394,7 +397,7 @@ def _record(
 ) -> Recording:
     trace = RecordTrace(places)
     try:
-        with recording_by(trace), noticing_layouts() as layouts, noting_aliases():
+        with recording_by(trace), noticing_layouts() as layouts, noting_types() as notes, noting_aliases():
             given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]
             args, kwargs = tree.unflatten(in_tree, given)
             inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
@@ -408,6 +411,8 @@ def _record(
         trace.finish()
     trace.snapshots.check()
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
+    if notes.mixed and (notes.asked or tells_types_apart(graph)):
+        raise MixedTypes
     shared = {id(x) for x in (*leaves, *trace.constants.values()) if hasattr(x, "shape")} | trace.sources.keys()
     lowered = [_as_plain(trace.lower(y)) for y in outs]  # arrays that took traced values are plain ones since the end
     result = tree.unflatten(out_tree, [_own(y, shared) for y in lowered])

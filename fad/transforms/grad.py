@@ -251,7 +251,7 @@ def _ones_like(x: Any) -> Any:
 
 
 def _check_scalar(values: list, out_tree: Any, holomorphic: bool) -> None:
-    one = out_tree.is_leaf()
+    one = len(values) == 1 and not issubclass(out_tree.type or object, (list, tuple, dict))
     if not one or values[0].shape != ():
         got = f"shape {values[0].shape} and dtype {values[0].dtype}" if one else f"the tree {out_tree}"
         raise NonScalarOutputError(

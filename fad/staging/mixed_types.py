@@ -1,0 +1,93 @@
+"""Numbers whose type a captured loop does not know: ``t = 0 if x[i] < 0 else x[i]`` leaves one of Python's or NumPy's.
+
+The operation that is recorded gives one type, into which both go without loss, and so the loop stays a loop. A program
+can tell the difference all the same: by isinstance, as the sum of two bools of Python's is 2 and of two of NumPy's is
+True, and as a number of Python's widens no array. Such a program is recorded again, with its loops step by step.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import numpy as np
+
+from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
+
+
+class MixedTypes(BaseException):
+    """A program tells types of numbers apart that differ from step to step, or from one way of an ``if`` to the other.
+
+    Not an Exception: user code may catch those.
+    """
+
+
+class _Notes:
+    """What is known of a program while it is recorded."""
+
+    __slots__ = ("mixed", "asked")
+
+    def __init__(self) -> None:
+        self.mixed = False  # whether a loop or choice gives numbers that are of another type at times
+        self.asked = False  # whether the user's code asked for the type of a traced number
+
+
+_notes: ContextVar[_Notes | None] = ContextVar("notes", default=None)
+
+
+@contextmanager
+def noting_types() -> Iterator[_Notes]:
+    """Note for the length of a block where types of numbers differ, and whether the user's code asks for one."""
+    notes = _Notes()
+    token = _notes.set(notes)
+    try:
+        yield notes
+    finally:
+        _notes.reset(token)
+
+
+def note_mixed() -> None:
+    """Note that a loop or choice gives a number that is of another type at times."""
+    notes = _notes.get()
+    if notes is not None:
+        notes.mixed = True
+
+
+def note_question() -> None:
+    """Note that the type of a traced number was asked for, if the user's code did so."""
+    notes = _notes.get()
+    if notes is not None and not notes.asked:
+        frame = sys._getframe(2)
+        while frame.f_back is not None and frame.f_code.co_name in ("__class__", "class_of", "class_of_element"):
+            frame = frame.f_back
+        notes.asked = (frame.f_globals.get("__name__") or "").partition(".")[0] not in ("fad", "numpy", "optree")
+
+
+_OF_BOOLS = frozenset({"+", "-", "*", "/", "//", "%", "**", "~", "<<", ">>", "neg", "pos"})
+_WIDENING = frozenset({"elementwise", "selection", "flat", "product", "bilinear"})
+
+
+def tells_types_apart(graph: Graph) -> bool:
+    """Return whether a program has an operation that gives something else for numbers of Python's than for NumPy's."""
+    return any(_tells_apart(eq, graph.types) for eq in graph.equations)
+
+
+def _tells_apart(eq: Equation, types: list[Type]) -> bool:
+    bodies = eq.params.get("branches") or [eq.params[key] for key in ("body",) if key in eq.params]
+    if any(type(body) is Graph and tells_types_apart(body) for body in bodies):
+        return True
+    given = [types[i] for i in eq.ins]
+    if all(t.dtype == bool and t.kind != ARRAY for t in given):
+        return eq.prim.symbol in _OF_BOOLS and any(t.kind == SCALAR for t in given)
+    return eq.prim.archetype in _WIDENING and any(_widens(t, other) for t in given for other in given)
+
+
+def _widens(number: Type, other: Type) -> bool:
+    """Return whether a number gives a narrow operand another dtype that it would not give it as one of Python's."""
+    if number.kind == ARRAY or other.kind == NUMBER or other.dtype.kind not in "iuf" or other.dtype.itemsize == 8:
+        return False
+    if number.kind == SCALAR:
+        return number.dtype in (np.int64, np.float64, np.complex128)
+    return number.dtype.kind == "f" and other.dtype.kind in "iu"

@@ -1,0 +1,166 @@
+"""Numbers that are Python's in some steps and NumPy's in others, or ints in some and floats in others."""
+
+import numpy as np
+import pytest
+from capture.agreement import report_of
+
+import fad
+
+STEPS = 600
+
+
+def bools_are_added(x):
+    n = 0
+    for i in range(STEPS):
+        a = True if i < x[0] else x[1] > 0
+        n = n + (a + a)
+    return n * x[2]
+
+
+def a_bool_is_inverted(x):
+    n = 0
+    for i in range(STEPS):
+        a = i > 3 if i < x[0] else x[1] > 0
+        n = n - ~a
+    return n * x[2]
+
+
+def bools_of_a_helper_are_added(x):
+    def is_large(v):
+        if v > 1:
+            return True
+        return v > 0
+
+    n = 0
+    for i in range(STEPS):
+        n = n + (is_large(x[i % 3] * (i < x[0])) + is_large(x[i % 3 - 1]))
+    return n * x[2]
+
+
+def a_bool_stays_if_an_inner_loop_has_no_steps(x):
+    s = 0.0
+    for i in range(STEPS):
+        t = True
+        for j in range(i % 3):
+            t = x[j] > 1
+        s = s + (t + t) * x[2]
+    return s
+
+
+def a_type_is_asked_for(x):
+    s = 0.0
+    for i in range(STEPS):
+        t = i if i < x[0] else x[1]
+        s = s + (1.0 if isinstance(t, float) else 2.0) * x[1]
+    return s
+
+
+def a_type_is_asked_for_behind_the_loop(x):
+    t = 0
+    for i in range(STEPS):
+        t = i if i < x[0] else x[1]
+    return (1.0 if isinstance(t, float) else 2.0) * x[1]
+
+
+def a_type_is_asked_for_after_an_inner_loop(x):
+    s = 0.0
+    for i in range(STEPS):
+        t = 0
+        for j in range(i % 3):
+            t = x[j]
+        s = s + (2.0 if isinstance(t, int) else 1.0) * x[0]
+    return s
+
+
+def a_type_of_a_maximum_is_asked_for(x):
+    s = 0.0
+    for i in range(STEPS):
+        s = s + (2.0 if isinstance(max(i, x[0] * 2), int) else 1.0) * x[1]
+    return s
+
+
+def large_integers(x):
+    n = 0.0
+    for i in range(STEPS):
+        t = 0.5 if x[0] > i else 10**17 + i
+        if t % 2 == 1:
+            n = n + x[1]
+    return n
+
+
+def a_narrow_integer_wraps_beside_an_int_of_python(x):
+    s, k = 0.0, np.int8(100)
+    for i in range(STEPS):
+        t = 1 if i < x[0] else np.int64(1)
+        s = s + (k // 2 + t * k // 4) * x[1]
+    return s
+
+
+def a_narrow_float_stays_narrow_beside_a_float_of_python(x):
+    s, k = 0.0, np.float32(0.1)
+    for i in range(STEPS):
+        t = 1.5 if i < x[0] else np.float64(2.5)
+        s = s + (k * t) * x[1]
+    return s
+
+
+TOLD_APART = [
+    bools_are_added, a_bool_is_inverted, bools_of_a_helper_are_added, a_bool_stays_if_an_inner_loop_has_no_steps,
+    a_type_is_asked_for, a_type_is_asked_for_behind_the_loop, a_type_is_asked_for_after_an_inner_loop,
+    a_type_of_a_maximum_is_asked_for, large_integers, a_narrow_integer_wraps_beside_an_int_of_python,
+    a_narrow_float_stays_narrow_beside_a_float_of_python,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", TOLD_APART, ids=lambda f: f.__name__)
+def test_a_program_that_tells_types_of_numbers_apart_gives_what_python_gives(f):
+    compiled, slope = fad.jit(f), fad.jit(fad.grad(f))
+    for first in (300.5, 1000.5, 100.5):
+        x = np.array([first, 2.0, 1.5])
+        for _ in range(2):
+            np.testing.assert_allclose(compiled(x), f(x), rtol=1e-14)
+            np.testing.assert_allclose(slope(x), fad.grad(f)(x), rtol=1e-12)
+
+
+def the_larger_of_an_int_and_a_number(x):
+    s = 0
+    for i in range(STEPS):
+        s = s + max(0, x[i % 3] - i * 0.01)
+    return s
+
+
+def a_flag_is_pythons_or_numpys(x):
+    s, found = 0.0, False
+    for i in range(STEPS):
+        if not found:
+            s = s + x[i % 3] * 0.1
+            found = s > x[0]
+    return s
+
+
+def a_sum_from_zero_until_it_is_large(x):
+    s, k = 0, 0
+    while s < x[0]:
+        s = s + x[k % 3] * 0.01
+        k += 1
+    return s
+
+
+@pytest.mark.parametrize(
+    "f", [the_larger_of_an_int_and_a_number, a_flag_is_pythons_or_numpys, a_sum_from_zero_until_it_is_large],
+    ids=lambda f: f.__name__,
+)  # fmt: skip
+def test_a_loop_with_numbers_of_two_types_is_captured_where_nothing_tells_them_apart(f):
+    x = np.array([3.5, 2.0, 1.5])
+    assert report_of(f, x, loops="auto")[0] == ["captured"]
+    np.testing.assert_allclose(fad.jit(fad.grad(f))(x), fad.grad(f)(x), rtol=1e-12)
+
+
+def test_asking_whether_a_number_is_an_array_does_not_end_the_capture():
+    def f(x):
+        s = 0.0
+        for i in range(STEPS):
+            s = s + (x[i % 3] if isinstance(x, np.ndarray) else 0.0) * np.cos(i)
+        return s
+
+    assert report_of(f, np.arange(1.0, 4.0), loops="auto")[0] == ["captured"]
