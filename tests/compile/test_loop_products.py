@@ -77,8 +77,31 @@ def two_arrays(data):
     return np.outer(s, s)
 
 
+def columns_times_numbers(data):
+    y, w = np.zeros(data.shape[0], data.dtype), data[0] * data[1]
+    for k in range(data.shape[1]):
+        y = y + data[:, k] * w[k]
+    return y
+
+
+def rows_times_numbers_backwards(data):
+    y, w = data[0] * 0.5, data[:, 0] * data[:, 1]
+    for k in range(data.shape[0] - 1, 0, -1):
+        y = w[k] * data[k] + y
+    return y
+
+
+def columns_times_what_steps_compute(data):
+    y, s = np.zeros(data.shape[0], data.dtype), data[0, 0]
+    for k in range(1, data.shape[1]):
+        s = np.tanh(s + data[0, k])
+        y = y + s * data[:, k]
+    return y
+
+
 PROGRAMS = [
     covariance, correlation, below_the_diagonal, matrix_first, rows, backwards, element_by_element, two_arrays,
+    columns_times_numbers, rows_times_numbers_backwards, columns_times_what_steps_compute,
 ]  # fmt: skip
 
 
@@ -140,6 +163,27 @@ def test_no_product_stays_in_the_loops(program):
     outside, inside = names(optimised(fad.grad(loss_of(program)), x))
     assert outside.count("chosen_product") == 2
     assert "matmul" not in inside
+
+
+def test_nothing_is_left_of_a_loop_that_adds_up_columns_or_rows():
+    def loss(w, v, x):
+        y, z = np.zeros(x.shape[0]), np.zeros(x.shape[1])
+        for k in range(x.shape[1]):
+            y = y + x[:, k] * w[k]
+        for k in range(1, x.shape[0]):
+            z = v[k] * x[k] + z
+        return np.sum(y**2) + np.sum(z**2)
+
+    r = np.random.default_rng(0)
+    w, v, x = r.normal(size=15), r.normal(size=20), r.normal(size=(20, 15))
+    for f in (loss, fad.grad(loss, (0, 1))):
+        outside, inside = names(optimised(f, w, v, x))
+        assert outside.count("matmul") == (2 if f is loss else 4)
+        assert "scan" not in outside
+        assert not inside
+        found = compiled(f, w, v, x)(w, v, x)
+        for got, wanted in zip(fad.tree.leaves(found), fad.tree.leaves(f(w, v, x)), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-12)
 
 
 def test_large_products_are_computed_in_blocks(monkeypatch):

@@ -8,6 +8,7 @@ SMALL, SMALL_THIN = 64**3, 1 << 21  # multiplications up to which a product is d
 SMALL_FACTOR = 1 << 11  # elements of a right factor up to which it is done here, however many rows the left one has
 SMALL_GATHERED = 48**3  # of a product whose right factor has its columns, and not its rows, contiguous
 _THIN = 32  # length of the shortest side of what is thin
+SMALL_WITH_VECTOR = 1 << 16  # elements of a matrix up to which its product with a vector is done here by narrow vectors
 _THINNEST, _MOST_OF_LEFT, _MOST_OF_RIGHT = 16, 1 << 22, 1 << 20  # rows or columns, and elements of the larger factor
 
 
@@ -24,5 +25,7 @@ def register_bytes() -> int:
 
 def is_small(m: int, k: int, n: int) -> bool:
     """Return whether a product is done by own code; one with a short side pays BLAS longer for packing."""
+    if 1 in (m, n) and register_bytes() < 64:
+        return k * max(m, n) <= SMALL_WITH_VECTOR
     thin = (m <= _THINNEST and k * n <= _MOST_OF_RIGHT) or (n <= _THINNEST and m * k <= _MOST_OF_LEFT)
     return thin or m * k * n <= (SMALL_THIN if min(m, k, n) <= _THIN else SMALL) or k * n <= SMALL_FACTOR

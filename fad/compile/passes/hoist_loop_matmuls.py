@@ -8,17 +8,19 @@ costs memory for the stacks, which is bounded here.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fad.compile.ir.builder import Builder
 from fad.compile.ir.uses import find_transposed
 from fad.compile.passes.loop_stacks import LoopStacks, Matrix
-from fad.control_flow.loop_layout import select_marked
+from fad.control_flow.loop_layout import Loop, select_marked
 from fad.control_flow.split_pullback import find_needed
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type
+from fad.core.rewriter import rewrite_equations
 from fad.ops.contraction import matmul
 from fad.ops.conversion import astype_flat_p
 from fad.ops.elementwise import add, multiply
+from fad.ops.reduction import sum_p
 from fad.ops.selection import where_p
 from fad.ops.structural import transpose_p
 from fad.staging.may_raise import find_unread_in_body
@@ -37,7 +39,21 @@ def hoist_loop_matmuls(graph: Graph) -> Graph:
             _Sums(work, _Inputs(work, eq).rewrite()).rewrite()
         else:
             work.equations.append(eq)
-    return work.finish()
+    return rewrite_equations(work.finish(), _drop_empty)
+
+
+def _drop_empty(eq: Equation, alias: dict[int, int]) -> Equation | None:
+    """Drop a loop of which nothing is left: its steps only hand on what they are given."""
+    if eq.prim.archetype != "loop" or eq.params["stop"] != "length" or eq.params["body"].equations:
+        return eq
+    loop = Loop(eq)
+    state = zip(loop.carry_inputs, loop.carry_outputs, loop.carry, strict=True)
+    given = {i: x for i, o, x in state if i == o} | dict(zip(loop.x_inputs, loop.xs, strict=True))
+    outputs = (*loop.carry_outputs, *loop.ys)
+    if not given.keys() >= {*outputs}:
+        return eq
+    alias.update({o: given[i] for o, i in zip(eq.outs, outputs, strict=True)})
+    return None
 
 
 class _Inputs(LoopStacks):
@@ -54,6 +70,8 @@ class _Inputs(LoopStacks):
                     self._convert(e, self.consts[e.ins[0]], self.constant)
             if e.prim is matmul and self.body.types[e.ins[0]].dtype == self.body.types[e.ins[1]].dtype:
                 self._multiply(e)
+            if e.prim is sum_p and self.body.types[e.outs[0]].kind != NUMBER:
+                self._multiply_and_add(e)
 
     def _multiply(self, e: Equation) -> None:
         """Do a product for all steps, if one factor is known for all and the other one is fixed."""
@@ -74,10 +92,23 @@ class _Inputs(LoopStacks):
                 wanted = None if mask is None else self.known_mask(mask)
                 self.replaced[o] = self.times(self.rows(vector), self.orient(matrix, not free), wanted)
         elif ranks == [1, 1] and self.body.types[o].kind != NUMBER:
-            for vector, other in ((x, y), (y, x)):
-                if self.is_known(vector) and self.is_fixed(other) and self.takes(o):
-                    self.replaced[o] = self.times(self.rows(vector), self.find_outside(other))
-                    return
+            self._multiply_vectors(x, y, o)
+
+    def _multiply_and_add(self, e: Equation) -> None:
+        """Do the same for a product of two vectors that is written as a sum."""
+        product = self.made.get(e.ins[0])
+        if product is None or product.prim is not multiply or self.uses[e.ins[0]] != 1:
+            return
+        given = [self.body.types[i] for i in product.ins]
+        if all(len(t.shape) == 1 and t.dtype == given[0].dtype for t in given) and given[0].shape == given[1].shape:
+            x, y = product.ins
+            self._multiply_vectors(x, y, e.outs[0])
+
+    def _multiply_vectors(self, x: int, y: int, o: int) -> None:
+        for vector, other in ((x, y), (y, x)):
+            if self.is_known(vector) and self.is_fixed(other) and self.takes(o):
+                self.replaced[o] = self.times(self.rows(vector), self.find_outside(other))
+                return
 
     def _convert(self, e: Equation, source: int, into: dict) -> None:
         dtype, shape = e.params["dtype"], self.types[source].shape
@@ -118,6 +149,18 @@ class _Outer(NamedTuple):
         return self.p, self.q
 
 
+class _Scaled(NamedTuple):
+    """A sum of vectors that are known for all steps, each times a number."""
+
+    vector: int
+    number: int
+    mask: None = None
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        return self.vector, self.number
+
+
 class _Rows(NamedTuple):
     """Products of a vector with a fixed matrix, each added to an array at its own place along an axis."""
 
@@ -140,15 +183,15 @@ class _Sums(LoopStacks):
     """Parts of the state to which each step only adds a product."""
 
     def find(self) -> None:
-        self.sums: dict[int, _Outer | _Rows] = {}  # by the part of the state
+        self.sums: dict[int, _Outer | _Rows | _Scaled] = {}  # by the part of the state
         for k, (i, o) in enumerate(zip(self.loop.carry_inputs, self.loop.carry_outputs, strict=True)):
             if self.uses.get(i) != 1 or self.uses[o] != 1 or o not in self.made:
                 continue
-            found = self._outer(i, o) or self._rows(i, o)
+            found = self._outer(i, o) or self._rows(i, o) or self._find_scaled(i, o)
             if found is not None and self.takes(*self.to_stack(found)):
                 self.sums[k] = found
 
-    def to_stack(self, found: _Outer | _Rows) -> list[int]:
+    def to_stack(self, found: _Outer | _Rows | _Scaled) -> list[int]:
         """Return the values of the body that a sum needs of all steps, but for those that are known."""
         masks = [] if found.mask is None or self.known_mask(found.mask) is not None else [found.mask]
         return [v for v in found.factors if not self.is_known(v)] + masks
@@ -210,6 +253,22 @@ class _Sums(LoopStacks):
             return None
         return _Rows(vector, matrix, left, *place)
 
+    def _find_scaled(self, total: int, v: int) -> _Scaled | None:
+        e, t = self.made[v], self.body.types[v]
+        if e.prim is not add or total not in e.ins or len(t.shape) != 1:
+            return None
+        term = e.ins[1] if e.ins[0] == total else e.ins[0]
+        product = self.made.get(term)
+        if product is None or product.prim is not multiply or self.uses[term] != 1:
+            return None
+        fixed = {*self.consts, *self.body.constants}
+        for vector, number in (product.ins, product.ins[::-1]):
+            types = [self.body.types[i] for i in (vector, number)]
+            fits = types[0].shape == t.shape and not types[1].shape and all(x.dtype == t.dtype for x in types)
+            if fits and number not in fixed and self.is_known(vector):
+                return _Scaled(vector, number)
+        return None
+
     def rewrite(self) -> None:
         """Write the loop without these parts of its state, and the products that they are behind it."""
         self.find()
@@ -237,8 +296,12 @@ class _Sums(LoopStacks):
         outs = (*select_marked(loop.results.carry, kept), *outs)
         self.work.equations.append(Equation(eq.prim, tuple(operands.join()), params, outs, eq.place))
         for k, found in self.sums.items():
-            write = self._write_outer if isinstance(found, _Outer) else self._write_rows
-            write(found, stacks, loop.carry[k], eq.outs[k])  # type: ignore[arg-type]
+            write: Any = {_Outer: self._write_outer, _Rows: self._write_rows, _Scaled: self._write_scaled}[type(found)]
+            write(found, stacks, loop.carry[k], eq.outs[k])
+
+    def _write_scaled(self, found: _Scaled, stacks: dict, before: int, o: int) -> None:
+        product = self.times(stacks[found.number], stacks[found.vector])
+        self.work.define(o, self.work.add(before, product), self.eq.place)
 
     def _write_outer(self, found: _Outer, stacks: dict, before: int, o: int) -> None:
         left, right = (self.as_rows(stacks[v], found.matrix) for v in (found.p, found.q))

@@ -66,6 +66,8 @@ class LoopStacks:
             self.uses[i] = self.uses.get(i, 0) + 1
         self.xs = dict(zip(self.loop.x_inputs, self.loop.xs, strict=True))
         self.consts = dict(zip(self.loop.const_inputs, self.loop.consts, strict=True))
+        state = zip(self.loop.carry_inputs, self.loop.carry_outputs, self.loop.carry, strict=True)
+        self.consts.update({i: x for i, o, x in state if i == o})  # what no step changes
         self.budget = max(MOST, sum(self.types[i].nbytes for i in {*eq.ins, *eq.outs}))
         self.known: dict[Any, int] = {}  # what was written into the program already
 
