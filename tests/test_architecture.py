@@ -72,7 +72,8 @@ LAYERS = [
     ],
     [
         "capture", "capture.names", "capture.sites", "capture.expressions", "capture.rewrite", "capture.convert",
-        "capture.context", "capture.trial", "capture.outcomes", "capture.integer_range", "capture.state",
+        "capture.context", "capture.trial", "capture.outcomes", "capture.integer_rules", "capture.integer_range",
+        "capture.state",
         "capture.aliases", "capture.draws",
         "capture.values",
         "capture.branches", "capture.calls", "capture.sequences", "capture.step", "capture.capture", "capture.loops",
@@ -271,7 +272,7 @@ def test_an_operation_is_named_in_at_most_five_files_outside_its_module():
 # The words of programs, which rewrites match: `docs/design/vocabulary.md` says why they are named in more files.
 VOCABULARY = {
     "getitem", "permute", "reshape_to", "broadcast", "join", "scatter", "index_set", "convert", "to_number",
-    "where_select", "add", "subtract", "multiply", "matmul", "sum_over",
+    "where_select", "add", "subtract", "multiply", "matmul", "sum_over", "logical_and", "logical_not",
 }  # fmt: skip
 REWRITING = ("core", "transforms", "staging", "control_flow", "capture", "compile", "jitting", "sparse")
 IN_TWO_FILES = [{"getitem", "reshape_to"}]  # what adds or takes away axes of one place

@@ -67,6 +67,7 @@ def choose(test: Any, then: Callable, orelse: Callable) -> Any:
         return then() if test else orelse()
     body = current()
     if body.trial:  # type: ignore[union-attr]
+        body.trace.decides = True  # type: ignore[union-attr]
         return _stronger(then(), orelse())
     ways = [lambda f=f: Outcome(END, (f(),)) for f in (then, orelse)]
     choice = _Choice(_NO_BRANCH, (then, orelse), ways)
@@ -132,6 +133,7 @@ def compare(names: Sequence[str], left: Any, *operands: Callable) -> Any:
 def _try_both(site: Branch, then: Callable, orelse: Callable) -> Outcome | None:
     """Run both ways of a branch within a body that is run to see what it does."""
     current().trace.branches += 1  # type: ignore[union-attr]
+    current().trace.decides = True  # type: ignore[union-attr]
     cells = {name: cell for name, cell in cells_of(then, orelse).items() if name in site.names}
     before = {name: content(cell) for name, cell in cells.items()}
     first = then()

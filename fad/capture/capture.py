@@ -10,7 +10,7 @@ import numpy as np
 from fad import tree
 from fad.capture.context import current, recording_body, refuse, report
 from fad.capture.draws import Draws
-from fad.capture.integer_range import integers_fit, state_interval
+from fad.capture.integer_range import FIT, GROW, judge_integers, state_interval
 from fad.capture.outcomes import END, NOTHING, Outcome, kind_of, value_of
 from fad.capture.sites import Loop
 from fad.capture.state import UNBOUND, bind_name, check_replaceable, fresh, is_state, is_written, replace
@@ -22,10 +22,13 @@ from fad.control_flow.loop_layout import Operands, Outputs
 from fad.control_flow.subgraph import BodyTrace, Unrecordable, example
 from fad.core import effects
 from fad.core.tracer import Trace, Tracer
+from fad.core.values import traces_of
 from fad.core.views import finding_writes
-from fad.staging.record import recording_by
+from fad.staging.record import LARGEST, recording_by
+from fad.transforms.vmap import BatchTrace
 
 _TRIALS = 6
+_TOO_LARGE = "an integer of Python's may leave 64 bits"
 
 
 class NotCaptured(Exception):
@@ -40,6 +43,7 @@ class Capture:
         self.step = Step(site, body, test)
         self.most = most
         self.runs = runs
+        self.counted = type(most) is int and test is None and runs  # whether it is known how many steps there are
         self.peel = peel  # whether a first step may be run apart
         self.work = 0  # operations of a step
         self.branches = False  # whether values decide in it which of them are done
@@ -126,9 +130,15 @@ class Capture:
 
     def has_small_integers(self, operands: list, params: dict) -> bool:
         """Return whether Python's integers in a loop stay within 64 bits."""
-        first = [state_interval(x) for x in Operands.split(operands, params).carry]
-        if not integers_fit(params, first, self.most):
-            self.why = "an integer of Python's may leave 64 bits"
+        parts = Operands.split(operands, params)
+        first, consts = [*map(state_interval, parts.carry)], [*map(state_interval, parts.consts)]
+        found = judge_integers(params, first, consts, self.most)
+        if found == FIT:
+            return True
+        # A program finds out while it runs, and leaves such a call to Python. In a batch there is one path for all.
+        batched = any(isinstance(trace, BatchTrace) for x in operands for trace in traces_of(x))
+        if batched or (found == GROW and self.counted):
+            self.why = _TOO_LARGE
             return False
         return True
 
@@ -148,6 +158,9 @@ class Capture:
                     self.why = error
                     return False
                 steps += 1
+                if any(type(x) is int and abs(x) > LARGEST for x in state):
+                    self.why = _TOO_LARGE
+                    return False
         if state[0]:
             return True
         self.why = steps
@@ -240,7 +253,7 @@ class Capture:
         self.work = len(trace.equations) + trace.inner_work
         self.branches = trace.branches > 0
         state = [*(x for x, _ in trace.captured), *tree.leaves(step.first())]
-        self.traced = any(type(x) is Tracer and not x.owner.physical for x in state)
+        self.traced = trace.decides or any(type(x) is Tracer and not x.owner.physical for x in state)
         return changed
 
     def _look(self, trace: Any, n: Any, item: Callable | None) -> bool:

@@ -12,11 +12,12 @@ from fad.core.tracer import Tracer
 class TrialTrace(BodyTrace):
     """The trace of a body that is run to see what it does; nothing is made of what it writes down."""
 
-    __slots__ = ("branches", "inner_work")
+    __slots__ = ("branches", "decides", "inner_work")
 
     def __init__(self) -> None:
         super().__init__()
         self.branches = 0  # of which a value says which way is taken
+        self.decides = False  # whether a value says which way is taken, be it of an expression
         self.inner_work = 0  # operations of further steps of inner loops
 
     @contextlib.contextmanager

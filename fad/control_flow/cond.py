@@ -14,6 +14,7 @@ import numpy as np
 from fad import tree
 from fad.control_flow.compose_views import compose_views
 from fad.control_flow.dependence import find_chosen
+from fad.control_flow.interpreter import compute_example
 from fad.control_flow.loop_layout import has_condition, place_marked, select_marked
 from fad.control_flow.record_loop import attempt
 from fad.control_flow.split_pullback import find_needed
@@ -48,6 +49,15 @@ def clamp_index(index: Any, n: int) -> int:
 
 def _run(index: Any, *operands: Any, branches: tuple) -> tuple:
     return tuple(branches[clamp_index(index, len(branches))](*operands))
+
+
+def _run_example(index: Any, *operands: Any, branches: tuple) -> tuple:
+    """Return values of the right types: those of a branch, unless it refuses values that it may never see."""
+    graph = branches[clamp_index(index, len(branches))]
+    try:
+        return tuple(compute_example(graph, list(operands)))
+    except Exception:
+        return tuple([graph.types[o].zeros() for o in graph.outputs])
 
 
 def choose(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
@@ -293,6 +303,6 @@ def _select(at: Any, column: tuple) -> Any:
 
 cond_p = Primitive(
     "cond", _run, multi=True, batch=_batch, archetype="branch",
-    differentiated=_differentiate, needs_trace=True,
+    differentiated=_differentiate, example=_run_example, needs_trace=True,
 )  # fmt: skip
 _RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear}

@@ -68,7 +68,7 @@ def example_step(*operands: Any, **params: Any) -> tuple:
     body = params["body"]
     shown = first_step(Operands.split(operands, params), params)
     try:
-        found = _compute_example(body, shown.join())
+        found = compute_example(body, shown.join())
     except Exception:
         found = [body.types[o].zeros() for o in body.outputs]
     carry, ys = Outputs.split(found, params)
@@ -76,7 +76,7 @@ def example_step(*operands: Any, **params: Any) -> tuple:
     return (*carry, *stacks, *((np.int64(1),) if has_condition(params) else ()))
 
 
-def _compute_example(graph: Graph, values: list) -> list:
+def compute_example(graph: Graph, values: list) -> list:
     """Run a graph as an example, and so the loops in it: they need not run to their ends, nor be compiled for it."""
     env = {i: place_constant(c, graph.types[i]) for i, c in graph.constants.items()}
     env.update(zip(graph.inputs, values, strict=True))

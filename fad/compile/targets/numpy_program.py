@@ -144,12 +144,16 @@ class Writer:
             return [f"check({self.hold((eq, k))}, {names[eq.ins[0]]})"]
         return [self.call(eq, forward_of(eq, graph), names, plan)]
 
+    def mark(self, eq: Equation) -> str:
+        """Return the end of a line that may raise for the values that an operation finds."""
+        self.called.append(eq)
+        return f"{_MARK}{len(self.called) - 1}"
+
     def call(self, eq: Equation, forward: Callable, names: dict[int, str], plan: Plan) -> str:
         ins = [names[i] for i in eq.ins]
         if eq.params:
             ins.append(f"**{self.hold(eq.params)}")
-        end = f"{_MARK}{len(self.called)}"
-        self.called.append(eq)
+        end = self.mark(eq)
         if eq.outs[0] in plan.buffer:
             return f"{self.function(forward)}({', '.join(ins)}, out={names[eq.outs[0]]}){end}"
         outs = ", ".join(names[o] for o in eq.outs) + ("," if eq.prim.multi and len(eq.outs) == 1 else "")
@@ -178,7 +182,7 @@ class Writer:
             head, stored = [f"for {at} in {run}:"], f"[{at}]"
         steps = [f"{inner[i]} = {names[o]}[{at}]" for i, o in zip(loop.x_inputs, loop.xs, strict=True)]
         steps += self.lines(body, inner, plan)
-        steps += [f"{name}{stored} = {inner[v]}" for name, v in zip(stacks, loop.ys, strict=True)]
+        steps += [f"{name}{stored} = {inner[v]}{self.mark(eq)}" for name, v in zip(stacks, loop.ys, strict=True)]
         if loop.carry:
             new = ", ".join(inner[v] for v in loop.carry_outputs)
             steps.append(f"{', '.join(inner[i] for i in loop.carry_inputs)} = {new}")

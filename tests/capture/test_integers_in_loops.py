@@ -1,0 +1,303 @@
+"""Python's integers in captured loops: bounded by a condition, by the places of an array, or by nothing but the values.
+
+An integer that leaves 64 bits gives what Python gives, in every transform and in every later call.
+"""
+
+import numpy as np
+import pytest
+
+import fad
+from tests.capture.agreement import agree, report_of
+
+R = np.random.default_rng(0)
+X = R.random(30)
+
+
+def nodes_of_a_tree(x):
+    s = 0.0
+    for v in x:
+        node = 0
+        while node < 63:
+            node = 2 * node + 1 if v < 0.5 else 2 * node + 2
+        s = s + node * v
+    return s
+
+
+def sifted(x):
+    a, n = x * 1.0, len(x)
+    for start in range(n // 2 - 1, -1, -1):
+        r = start
+        while 2 * r + 1 < n:
+            c = 2 * r + 1
+            if c + 1 < n and a[c] < a[c + 1]:
+                c += 1
+            if a[r] >= a[c]:
+                break
+            a[r], a[c] = a[c], a[r]
+            r = c
+    return a @ np.cos(np.arange(n))
+
+
+def sifted_without_a_condition(x):
+    a, n = x * 1.0, len(x)
+    for start in range(n // 2 - 1, -1, -1):
+        r = start
+        while True:
+            c = 2 * r + 1
+            if c >= n:
+                break
+            if c + 1 < n and a[c] < a[c + 1]:
+                c += 1
+            if a[r] >= a[c]:
+                break
+            a[r], a[c] = a[c], a[r]
+            r = c
+    return a @ np.cos(np.arange(n))
+
+
+def sorted_by_a_heap(x):
+    a, n = x * 1.0, len(x)
+
+    def sift(a, r, e):
+        while 2 * r + 1 < e:
+            c = 2 * r + 1
+            if c + 1 < e and a[c] < a[c + 1]:
+                c += 1
+            if a[r] < a[c]:
+                a[r], a[c] = a[c], a[r]
+                r = c
+            else:
+                return
+
+    for start in range(n // 2 - 1, -1, -1):
+        sift(a, start, n)
+    for e in range(n - 1, 0, -1):
+        a[0], a[e] = a[e], a[0]
+        sift(a, 0, e)
+    return a @ np.cos(np.arange(n))
+
+
+def fenwick(x):
+    t, s = np.zeros(len(x) + 1), 0.0
+    for i in range(1, len(x) + 1):
+        j = i
+        while j <= len(x):
+            t[j] += x[i - 1]
+            j += j & -j
+    for i in range(1, len(x) + 1):
+        j = i
+        while j > 0:
+            s += t[j] * 0.01 * i
+            j -= j & -j
+    return s
+
+
+def segments(x):
+    n = len(x)
+    t, s = np.zeros(2 * n), 0.0
+    t[n:] = x
+    for i in range(n - 1, 0, -1):
+        t[i] = t[2 * i] + t[2 * i + 1]
+    for k in range(n):
+        low, top = n + k, 2 * n
+        while low < top:
+            if low & 1:
+                s += t[low]
+                low += 1
+            if top & 1:
+                top -= 1
+                s += t[top]
+            low >>= 1
+            top >>= 1
+        s = s * 0.95
+    return s
+
+
+def chosen_quickly(x):
+    x, k = x * 1.0, len(x) // 3
+    low, top = 0, len(x) - 1
+    while low < top:
+        p = x[(low + top) // 2]
+        i, j = low, top
+        while i <= j:
+            while x[i] < p:
+                i += 1
+            while x[j] > p:
+                j -= 1
+            if i <= j:
+                x[i], x[j] = x[j], x[i]
+                i += 1
+                j -= 1
+        if k <= j:
+            top = j
+        elif k >= i:
+            low = i
+        else:
+            break
+    return x[k] * 2.0
+
+
+def squares_below(x):
+    s = 0.0
+    for v in x:
+        i = 2
+        while i * i < 200:
+            s = s + v / i
+            i += 1
+    return s
+
+
+def halved_and_tripled(x):
+    total = 0
+    for i in range(1, 40):
+        c = i
+        while c != 1:
+            c = c // 2 if c % 2 == 0 else 3 * c + 1
+            total += 1
+    return x[0] * total
+
+
+def hashed(x):
+    h, s = 17, 0.0
+    for v in x:
+        h = (h * 1103515245 + 12345) & 0x7FFFFFFF
+        s = s + v * (h % 7)
+    return s
+
+
+BOUNDED = [
+    nodes_of_a_tree, sifted, sifted_without_a_condition, sorted_by_a_heap, fenwick, segments, chosen_quickly,
+    squares_below, halved_and_tripled, hashed,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", BOUNDED, ids=lambda f: f.__name__)
+def test_integers_that_a_condition_or_an_index_bounds_are_captured(f):
+    what, text = report_of(f, X)
+    assert what.count("captured") >= len(what) - (f is sorted_by_a_heap), text
+    agree(f, X)
+
+
+@pytest.mark.parametrize("f", BOUNDED, ids=lambda f: f.__name__)
+def test_other_values_of_the_same_shapes_run_the_same_program(f):
+    fast, steep = fad.jit(f), fad.jit(fad.value_and_grad(f))
+    for k in range(6):
+        y = np.random.default_rng(k).random(30)
+        np.testing.assert_allclose(fast(y), f(y), rtol=1e-12)
+        value, slope = steep(y)
+        np.testing.assert_allclose(value, f(y), rtol=1e-12)
+        np.testing.assert_allclose(slope, fad.grad(f)(y), rtol=1e-10, atol=1e-12)
+    assert fast.explain().count("recorded step by step") == 0
+
+
+# --- integers that leave 64 bits -------------------------------------------------------------------------------------
+
+
+def a_product_up_to(x, n):
+    k, i = 1, 1
+    while i <= n:
+        k = k * i
+        i += 1
+    return x * k, k % 1000003
+
+
+def doubled_below(x, n):
+    k, s = 1, 0.0
+    while k * 1.0 < x * 10.0**n:
+        k = 2 * k
+        s = s + x / k
+    return s * k, k % 1000003
+
+
+def doubled_in_each_of_many(x, n):
+    s = 0.0
+    for i in range(50):
+        k = 3
+        while k * x < 10.0**n:
+            k = k * k + i
+        s = s + x * (k % 1013)
+    return s, 0
+
+
+def squared_and_reduced(x, n):
+    k, t = 3, 0
+    while t < n:
+        k = k * k
+        if t % 3 == 0:
+            k = k % 1000003
+        t += 1
+    return x * (k % 97), k % 1013
+
+
+def shifted(x, n):
+    k, t = 1, 0
+    while t < n:
+        k = (k << 3) | 5
+        t += 1
+    return x * (k % 1013), k % 1009
+
+
+def negated(x, n):
+    k, t = -1, 0
+    while t < n:
+        k = -k * 2 - t
+        t += 1
+    return x * abs(k), k % 1013
+
+
+def grown_and_shrunk(x, n):
+    k, t = 1, 0
+    while t < 2 * n:
+        k = k * 3 if t < n else k // 3
+        t += 1
+    return x * k, k
+
+
+GROWING = [
+    a_product_up_to, doubled_below, doubled_in_each_of_many, squared_and_reduced, shifted, negated, grown_and_shrunk,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("loops", ["auto", "capture", "record"])
+@pytest.mark.parametrize("f", GROWING, ids=lambda f: f.__name__)
+def test_integers_that_leave_64_bits_give_what_python_gives(f, loops):
+    traced = lambda x, n: f(x, n)
+    with fad.config.use(loops=loops):
+        fast, steep = fad.jit(traced), fad.jit(fad.grad(lambda x, n: f(x, n)[0]))
+        for n in (3, 12, 19, 20, 21, 40, 64, 90, 5, 21, 63):
+            value, number = f(1.25, n)
+            found, counted = fast(1.25, n)
+            assert (found, counted) == (pytest.approx(value, rel=1e-12), number), n
+            assert type(counted) is type(number)
+            np.testing.assert_allclose(steep(1.25, n), fad.grad(lambda x: f(x, n)[0])(1.25), rtol=1e-12)  # noqa: B023
+
+
+@pytest.mark.parametrize("loops", ["auto", "capture"])
+@pytest.mark.parametrize("f", GROWING, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("inside", [False, True])
+def test_integers_of_a_batch_do_not_wrap(f, loops, inside):
+    xs = np.array([1.0, 0.5, 2.0])
+    for n in (10, 19, 40):
+        g = lambda x: f(x, n)[0]  # noqa: B023
+        with fad.config.use(loops=loops):
+            fast = fad.vmap(fad.jit(g)) if inside else fad.jit(fad.vmap(g))
+            for _ in range(2):
+                np.testing.assert_allclose(fast(xs), [g(x) for x in xs], rtol=1e-12)
+
+
+def test_an_index_out_of_range_raises_where_the_counter_was_to_stay_in_it():
+    def f(x, p):
+        s, i = 0.0, 0
+        while x[i] < p:
+            s = s + x[i]
+            i += 1
+        return s
+
+    fast = fad.jit(f)
+    x = np.linspace(0.0, 1.0, 50)
+    for p in (0.5, 0.9, 2.0, 0.3):
+        if p > 1:
+            with pytest.raises(IndexError):
+                fast(x, p)
+        else:
+            np.testing.assert_allclose(fast(x, p), f(x, p))
