@@ -28,6 +28,7 @@ LAYERS = [
     ["backends."],
     [
         "core", "core.spec", "core.conversions", "core.views", "core.weak", "core.numpy_dispatch", "core.lengths",
+        "core.own_attributes",
         "core.tracer", "core.values", "core.buffers", "core.outside", "core.options", "core.samples",
         "core.docstring_sections", "core.docstrings", "core.primitive", "core.transformed", "core.errstate",
         "core.liveness", "core.graph", "core.rewriter", "core.journal", "core.callees", "core.makers",
@@ -36,7 +37,7 @@ LAYERS = [
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.memory_order", "ops.selection",
-        "ops.structural", "ops.conversion", "ops.index_layout", "ops.traced_index", "ops.indexing",
+        "ops.structural", "ops.conversion", "ops.numbers", "ops.index_layout", "ops.traced_index", "ops.indexing",
         "ops.functional_updates", "ops.arranging", "ops.splitting", "ops.padding", "ops.diagonals", "ops.taking",
         "ops.creation", "ops.reduction", "ops.flat_reductions", "ops.einsum", "ops.contraction", "ops.norms",
         "ops.scans", "ops.differences", "ops.statistics", "ops.nan_statistics", "ops.predicates", "ops.mapping",

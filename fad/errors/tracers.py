@@ -73,15 +73,17 @@ class MissingRuleError(FadError, TypeError):
 
 
 class RefusedAttributeError(MissingRuleError, AttributeError):
-    """An attribute of an array's memory was read of a traced array: ``x.strides``, ``x.ctypes``, ``x.data``.
+    """An attribute was read of a traced value that its plain value lacks, too: a method that NumPy has given up.
 
-    It is an AttributeError too, so that ``hasattr`` answers False.
+    It is an AttributeError, so that ``hasattr`` answers False, as it does for the plain value.
 
     Wrong::
 
-        fad.grad(lambda x: x.data[0])(x)
+        fad.grad(lambda x: x.ptp())(np.arange(3.0))
 
-    Right: use the values, ``x[0]``, or the plain array behind them, ``fad.stop_gradient(x)``.
+    Right::
+
+        fad.grad(lambda x: np.ptp(x))(np.arange(3.0))
     """
 
 

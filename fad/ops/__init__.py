@@ -2,8 +2,8 @@
 
 # In the order of the layer: a module may import earlier ones.
 from fad.ops import asking, elementwise, activation  # noqa: I001
-from fad.ops import complexes, selection, structural, conversion, indexing, functional_updates, arranging, splitting
-from fad.ops import padding, diagonals, taking, creation
+from fad.ops import complexes, selection, structural, conversion, numbers, indexing, functional_updates
+from fad.ops import arranging, splitting, padding, diagonals, taking, creation
 from fad.ops import reduction, flat_reductions, contraction, norms, scans, differences
 from fad.ops import statistics, nan_statistics, predicates, mapping, curves
 from fad.ops import linalg, polynomials, histograms
@@ -12,7 +12,7 @@ from fad.ops import writing, in_place
 from fad.ops import refused  # the last: it names the nearest of all the others
 
 __all__ = [  # noqa: RUF022  (in the order of the layer)
-    "asking", "elementwise", "activation", "complexes", "selection", "structural", "conversion", "indexing",
+    "asking", "elementwise", "activation", "complexes", "selection", "structural", "conversion", "numbers", "indexing",
     "functional_updates", "arranging", "splitting", "padding", "diagonals", "taking", "creation", "reduction",
     "flat_reductions", "contraction", "norms", "scans", "differences", "statistics", "nan_statistics", "einsum",
     "predicates", "mapping", "curves", "polynomials", "histograms", "linalg", "sorting", "quantiles", "sets", "fft",

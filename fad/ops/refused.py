@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import numpy as np
 
 from fad.core.numpy_dispatch import FUNCTIONS, REFUSED, UFUNC_METHODS, UFUNCS, _suggest
+from fad.core.own_attributes import OwnAttribute
 from fad.core.tracer import Tracer, add_methods
-from fad.errors import MissingRuleError, RefusedAttributeError, TracerConversionError
+from fad.errors import MissingRuleError, TracerConversionError
 
 _FILE = "it writes numbers to a file; write those of fad.stop_gradient(x), or return x and save it then"
 _OBJECTS = "it works on Python objects one by one; write the function with NumPy's own operations"
@@ -43,7 +45,6 @@ METHOD_REASONS = {
     "resize": "it changes the size of memory in place; write x = np.resize(x, shape)",
     "setfield": "it writes bytes; write x[i] = v",
     "getfield": _MEMORY + "; write x.astype(dtype), x.real or x.imag",
-    "itemset": "NumPy has given it up; write x[i] = v",
     "newbyteorder": _MEMORY + "; change the byte order of the array that you differentiate by",
     "setflags": _MEMORY + "; take a copy, x.copy(), of what is not to be changed",
     "byteswap": _MEMORY + "; swap the bytes of the array that you differentiate by",
@@ -51,10 +52,17 @@ METHOD_REASONS = {
     "__dlpack__": "another library would get the numbers without their derivative; hand it fad.stop_gradient(x)",
     "__dlpack_device__": "another library would get the numbers without their derivative; hand it fad.stop_gradient(x)",
 }
-# attribute -> why; hasattr() answers False for these
+# attribute -> why what it gives cannot be used
 ATTRIBUTE_REASONS = {
     "data": _MEMORY + "; for the numbers write fad.stop_gradient(x)",
     "ctypes": _MEMORY + "; give foreign code a rule with fad.custom_vjp",
+}
+# method that NumPy's arrays had once -> what to write instead
+REMOVED_METHODS = {
+    "ptp": "write np.ptp(x)",
+    "itemset": "write x[i] = v",
+    "newbyteorder": "change the byte order of the array that you differentiate by",
+    "tostring": _BYTES,
 }
 
 
@@ -62,7 +70,6 @@ def _refuse_functions() -> None:
     for name, reason in FUNCTION_REASONS.items():
         if hasattr(np, name):
             REFUSED[getattr(np, name)] = reason
-
 
     for ufunc in {f for f in vars(np).values() if isinstance(f, np.ufunc)}:
         if (ufunc, "at") not in UFUNC_METHODS:
@@ -85,11 +92,24 @@ def _refuse_method(name: str, reason: str) -> Callable:
     return method
 
 
-def _refuse_attribute(name: str, reason: str) -> property:
-    def attribute(self: Tracer) -> Any:
-        raise RefusedAttributeError(f"a traced array has no attribute {name}: {reason}")
+class _Memory:
+    """What ``x.data`` and ``x.ctypes`` give for a traced array, which has them as any array has: any use is refused."""
 
-    return property(attribute, doc=f"Refused: {reason}.")
+    __slots__ = ("_why",)
+
+    def __init__(self, why: str):
+        self._why = why
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise MissingRuleError(self._why)
+
+    __getattr__ = __getitem__ = __setitem__ = __len__ = __iter__ = __bytes__ = __array__ = __buffer__ = _refuse
+    __eq__ = __ne__ = _refuse  # type: ignore[assignment]
+    __hash__ = _refuse  # type: ignore[assignment]
+
+
+def _refuse_attribute(name: str, reason: str) -> OwnAttribute:
+    return OwnAttribute(name, lambda _: _Memory(f"x.{name} cannot be used of a traced array: {reason}"))
 
 
 def _refuse_methods() -> None:
@@ -97,6 +117,10 @@ def _refuse_methods() -> None:
         setattr(Tracer, name, _refuse_method(name, reason))
     for name, reason in ATTRIBUTE_REASONS.items():
         setattr(Tracer, name, _refuse_attribute(name, reason))
+    for name, instead in REMOVED_METHODS.items():
+        method: Any = vars(Tracer)[name] if name in vars(Tracer) else _refuse_method(name, instead)
+        bound = lambda x, method=method: MethodType(method, x)
+        setattr(Tracer, name, OwnAttribute(name, bound, f"NumPy has given it up; {instead}"))
 
 
 def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Tracer:

@@ -15,7 +15,7 @@ from fad.core.primitive import REGISTRY
 from fad.core.tracer import Tracer
 from fad.errors import MissingRuleError
 from fad.ops.in_place import CHANGING
-from fad.ops.refused import ATTRIBUTE_REASONS, FUNCTION_REASONS, METHOD_REASONS, suggest
+from fad.ops.refused import ATTRIBUTE_REASONS, FUNCTION_REASONS, METHOD_REASONS, REMOVED_METHODS, suggest
 
 # Functions that take no array of numbers to be differentiated by, or that work on traced arrays as they are.
 PLAIN = {
@@ -153,12 +153,21 @@ def test_a_refused_method_says_why(name):
 
 
 @pytest.mark.parametrize("name", sorted(ATTRIBUTE_REASONS))
-def test_a_refused_attribute_says_why_and_hasattr_answers_no(name):
-    with pytest.raises(MissingRuleError, match=name):
-        fad.grad(lambda x: getattr(x, name))(np.ones(3))
+def test_an_attribute_of_memory_is_there_and_its_use_says_why_it_is_refused(name):
+    for use in (lambda m: m[0], lambda m: m.tobytes(), bytes, np.asarray, len):
+        with pytest.raises(MissingRuleError, match=name):
+            fad.grad(lambda x, use=use: use(getattr(x, name)))(np.ones(3))
     np.testing.assert_array_equal(
-        fad.grad(lambda x: x.sum() * (2.0 if hasattr(x, name) else 1.0))(np.ones(3)), np.ones(3)
+        fad.grad(lambda x: x.sum() * (2.0 if hasattr(x, name) else 1.0))(np.ones(3)), np.full(3, 2.0)
     )
+
+
+@pytest.mark.parametrize("name", sorted(REMOVED_METHODS))
+def test_a_method_that_numpy_has_given_up_is_missing_and_the_error_says_what_to_write(name):
+    if hasattr(np.ndarray, name):
+        pytest.skip("this NumPy has it still")
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}': NumPy has given it up"):
+        fad.grad(lambda x: getattr(x, name)())(np.ones(3))
 
 
 METHOD_CALLS = [
