@@ -10,6 +10,7 @@ import numpy as np
 
 from fad.capture.context import current, is_staged, refuse
 from fad.capture.values import getitem
+from fad.control_flow.intervals import interval
 from fad.core.tracer import Tracer
 
 
@@ -43,22 +44,28 @@ def _range(*bounds: Any) -> Any:
     if not any(map(is_staged, bounds)):
         return range(*bounds)
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-    if type(step) is not int or step == 0:
-        return refuse("it runs over a range whose step differs from step to step")
-    if any(type(x) is Tracer and (x.shape or x.dtype.kind not in "iu") for x in (start, stop)):
+    if any(type(x) is Tracer and (x.shape or x.dtype.kind not in "iu") for x in (start, stop, step)):
         return refuse("it runs over a range whose bounds are no integers")
-    distance = stop - start if step > 0 else start - stop
-    steps = distance if abs(step) == 1 else (distance + (abs(step) - 1)) // abs(step)
+    sign = _sign(step)
+    if not sign:
+        return refuse("it runs over a range whose step differs from step to step")
+    distance, width = (stop - start, step) if sign > 0 else (start - stop, -step)
     return Sequence(
-        np.maximum(steps, 0),
+        np.maximum(distance if type(width) is int and width == 1 else (distance + (width - 1)) // width, 0),
         lambda k: _number(start, step, k),
         lambda: range(*map(operator.index, (start, stop, step))),
     )
 
 
-def _number(start: Any, step: int, k: Any) -> Any:
+def _sign(step: Any) -> int:
+    """Return 1 or -1 for what a range counts by, and 0 where it may be zero or of either sign."""
+    least, most = interval(step) if type(step) is Tracer else (step, step)
+    return 1 if least is not None and least > 0 else -1 if most is not None and most < 0 else 0
+
+
+def _number(start: Any, step: Any, k: Any) -> Any:
     """Return the number at place k of a range, by no more operations than it takes."""
-    distance = k if step == 1 else k * step
+    distance = k if type(step) is int and step == 1 else k * step
     return distance if type(start) is int and start == 0 else start + distance
 
 

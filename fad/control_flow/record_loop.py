@@ -6,10 +6,10 @@ on values. The caller then runs the loop step by step.
 
 from __future__ import annotations
 
-import itertools
+import functools
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from fad.control_flow import traced_slices  # noqa: F401  answers slices with bo
 from fad.control_flow.compose_views import compose_views, reshape_carries
 from fad.control_flow.independent_steps import run_at_once
 from fad.control_flow.intervals import assume, fits, interval, interval_of
+from fad.control_flow.kinds_of_numbers import same_but_kinds
 from fad.control_flow.loop_layout import Inputs, Operands, Outputs, Results, select_marked
 from fad.control_flow.scan import scan_p, while_p
 from fad.control_flow.split_pullback import find_needed
@@ -34,7 +35,7 @@ from fad.control_flow.subgraph import (
     to_number_p,
 )
 from fad.control_flow.untouched_rows import read_from_the_start
-from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type, hashable, place_constant, type_of
+from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type, place_constant, type_of
 from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
 from fad.core.tracer import Trace, Tracer, bind
@@ -43,12 +44,13 @@ from fad.errors import LoopFallbackWarning
 from fad.ops.indexing import getitem_p
 from fad.staging.may_raise import find_unread_in_body, find_unread_raising
 from fad.staging.mixed_types import note_mixed
-from fad.staging.record import is_recording, to_scalar_p
+from fad.staging.record import is_recording
 from fad.transforms.check import as_value
 from fad.transforms.undo_writes import outside
 
 _MANY = 1000  # steps that are long to record one by one
 _PEELED = 2  # first steps that may be written out, until the state keeps its type
+_ROUNDS = 3  # a number of the state that becomes a scalar may make another one a scalar
 
 
 def attempt(record: Callable, steps: int = 0, failed: Callable | None = None) -> Any:
@@ -92,11 +94,13 @@ def scan(
     failed: Callable | None = None,
     accept: Callable | None = None,
     at_once: bool = False,
+    unread: Sequence[int] = (),
 ) -> tuple | None:
     """Record a loop over xs, or of n steps, whose function is ``step(carry, x or number) -> (carry, y)``.
 
     `bound` is the most that a traced n can be, if that is known; `peeled` how many first steps may be written out.
-    ``accept(operands, params)`` may still refuse. With `at_once`, independent steps need not be a loop.
+    ``accept(operands, params)`` may still refuse. With `at_once`, independent steps need not be a loop. `unread` are
+    parts of the carry that nobody reads behind the loop, by number.
     """
     if not is_recording():
         return None
@@ -113,10 +117,12 @@ def scan(
         assume(at, 0, n)
         return step(tree.unflatten(in_tree, carry), tree.unflatten(xs_tree, x) if items else at)
 
-    return _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, peeled, failed, accept, at_once)
+    return _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, peeled, failed, accept, at_once, unread)
 
 
-def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, failed, accept, at_once) -> tuple | None:
+def _scan(
+    flat, leaves, in_tree, items, n, reverse, save, index, bound, most, failed, accept, at_once, unread
+) -> tuple | None:
     heads: list = []
     dynamic = type(n) is Tracer
     for peeled in range(most + 1):
@@ -124,7 +130,8 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
         left = n if dynamic else n - peeled
         number = [at] if index else []
         shown = Inputs([], number, [*map(example, leaves)], [example(x)[at] for x in items])
-        recorded = attempt(lambda: _settle_types(flat, leaves, shown, not dynamic), 0 if dynamic else n, failed)  # noqa: B023
+        settle = functools.partial(_settle_types, flat, leaves, shown, not dynamic, unread)
+        recorded = attempt(settle, 0 if dynamic else n, failed)
         if recorded is None:
             return None
         if recorded:
@@ -270,7 +277,7 @@ def _of_row(eq: Equation, rows: dict[tuple, int], number: dict[int, int]) -> Equ
     return eq if row is None else Equation(eq.prim, (row, *eq.ins[2:]), {"template": template[1:]}, eq.outs, eq.place)
 
 
-def _settle_types(flat: Callable, leaves: list, shown: Inputs, steps: bool) -> tuple:
+def _settle_types(flat: Callable, leaves: list, shown: Inputs, steps: bool, unread: Sequence[int] = ()) -> tuple:
     """Record a step whose state keeps its types; return it and the first state, which may be of another kind now.
 
     `steps` says whether there is any for certain: otherwise that state may be what the loop leaves.
@@ -278,7 +285,7 @@ def _settle_types(flat: Callable, leaves: list, shown: Inputs, steps: bool) -> t
     Returns nothing, ``()``, if the state does not keep its types in this step.
 
     A Python number as the first state becomes a scalar of the dtype that the step gives it, if that changes nothing
-    in the step but the kinds of values.
+    in the step but the kinds of values. `unread` are parts of the state that nobody reads behind the loop, by number.
     """
     body = record_body(flat, shown.join())
     if shown.number:
@@ -288,16 +295,20 @@ def _settle_types(flat: Callable, leaves: list, shown: Inputs, steps: bool) -> t
         return body, leaves
     if any((a.shape, a.dtype) != (b.shape, b.dtype) and a.kind != NUMBER for a, b in zip(given, found, strict=True)):
         return ()
-    again = [_of_type(x, t) for x, t in zip(shown.carry, found, strict=True)]
-    other = record_body(flat, shown._replace(carry=again).join())
-    given, now = _carry_types(other, shown)
-    if given != now or not _same_but_kinds(body.graph, other.graph):
+    for _ in range(_ROUNDS):
+        shown = shown._replace(carry=[_of_type(x, t) for x, t in zip(shown.carry, found, strict=True)])
+        other = record_body(flat, shown.join())
+        given, found = _carry_types(other, shown)
+        if given == found:
+            break
+    read = [k for k in range(len(leaves)) if k not in unread]
+    if given != found or not same_but_kinds(body.graph, other.graph, read):
         return ()
-    if any(type_of(example(x)) != t and not fits(x, t.dtype) for x, t in zip(leaves, now, strict=True)):
+    if any(type_of(example(x)) != t and not fits(x, t.dtype) for x, t in zip(leaves, found, strict=True)):
         return ()
     if not steps:
         note_mixed()
-    leaves = [x if type_of(example(x)) == t else _convert(x, t) for x, t in zip(leaves, now, strict=True)]
+    leaves = [x if type_of(example(x)) == t else _convert(x, t) for x, t in zip(leaves, found, strict=True)]
     return other, leaves
 
 
@@ -356,28 +367,6 @@ def _convert(x: Any, t: Type) -> Any:
     return x if x.dtype == t.dtype else x.astype(t.dtype)
 
 
-def _same_but_kinds(a: Graph, b: Graph) -> bool:
-    """Return whether two programs do the same with the same dtypes, Python numbers counting as scalars."""
-    return _without_kinds(a) == _without_kinds(b)
-
-
-def _without_kinds(graph: Graph) -> tuple:
-    """Describe what the outputs of a program need: the operations, on which values, and the dtypes of the results."""
-    number = {v: k for k, v in enumerate(graph.inputs)}
-    fresh = itertools.count(len(number))
-    lines = []
-    for eq in find_needed(graph.equations, graph.outputs):
-        ins = [number.get(i, hashable(graph.constants.get(i))) for i in eq.ins]
-        if eq.prim in (to_scalar_p, to_number_p):
-            number[eq.outs[0]] = ins[0]
-            continue
-        bodies = [_without_kinds(eq.params["body"])] if eq.prim.archetype == "loop" else []
-        lines.append(((eq.prim.array_form or eq.prim).name, ins, [graph.types[o].dtype for o in eq.outs], bodies))
-        number.update(zip(eq.outs, fresh, strict=False))
-    outputs = [(number.get(o, hashable(graph.constants.get(o))), graph.types[o].dtype) for o in graph.outputs]
-    return lines, outputs
-
-
 # --- loops that stop by themselves ---------------------------------------------------------------------------------
 
 
@@ -388,10 +377,12 @@ def while_loop(
     bound: int | None = None,
     failed: Callable | None = None,
     accept: Callable | None = None,
+    unread: Sequence[int] = (),
 ) -> Any:
     """Record a loop that runs while ``cond(state)`` holds; returns a list of the state, or None.
 
     `bound` is the most steps that it can take, if that is known; ``accept(operands, params)`` may still refuse.
+    `unread` are parts of the state that nobody reads behind the loop, by number.
     """
     if not is_recording():
         return None
@@ -412,17 +403,18 @@ def while_loop(
         state = step(tree.unflatten(in_tree, given))
         return state, go(state)
 
-    return _while(cond, go, flat, leaves, in_tree, bound, failed, accept)
+    return _while(cond, go, flat, leaves, in_tree, bound, failed, accept, unread)
 
 
-def _while(cond, go, flat, leaves, in_tree, bound, failed, accept) -> Any:
+def _while(cond, go, flat, leaves, in_tree, bound, failed, accept, unread) -> Any:
     arrays = outside(cond)
     with finding_writes(undoable=True) as written:
         start = go(tree.unflatten(in_tree, leaves))
     if type(start) is not Tracer and not start:
         return [tree.unflatten(in_tree, leaves)]
     shown = Inputs([], [], [*map(example, leaves)], [])
-    recorded = attempt(lambda: _settle_types(flat, leaves, shown, type(start) is not Tracer), failed=failed)
+    sure = type(start) is not Tracer
+    recorded = attempt(lambda: _settle_types(flat, leaves, shown, sure, unread), failed=failed)
     if not recorded:
         written.undo()  # the caller asks once more
         arrays.undo()

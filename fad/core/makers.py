@@ -87,6 +87,13 @@ def converter(convert: Callable) -> Callable:
     return converted
 
 
+def ndenumerate(arr: Any) -> Any:
+    """Return an iterator over the places and elements of an array; np.ndenumerate takes plain ones alone."""
+    if type(arr) is not Tracer:
+        return np.ndenumerate(arr)
+    return ((place, arr[place]) for place in np.ndindex(arr.shape))
+
+
 def of_lists(function: Callable) -> Callable:
     """Return a function of NumPy that takes lists of traced values, too, which NumPy does not dispatch on."""
 

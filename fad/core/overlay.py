@@ -32,7 +32,7 @@ from fad.core.callees import (
     writes_arrays,
 )
 from fad.core.journal import JOURNAL, forget
-from fad.core.makers import MAKERS, Grid, converter, maker, of_lists, wrap_made
+from fad.core.makers import MAKERS, Grid, converter, maker, ndenumerate, of_lists, wrap_made
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.outside import MANY, copies, lend, reaches_device, restore, take_back
 from fad.core.random_sources import own_generator, random_module
@@ -87,7 +87,7 @@ def _build() -> None:
     named |= {name: maker(getattr(np, name)) for name in MAKERS if hasattr(np, name)}
     named |= {name: converter(getattr(np, name)) for name in CONVERTERS}
     named |= {name: Grid(getattr(np, name)) for name in ("mgrid", "ogrid")}
-    named |= _OTHERS
+    named |= _OTHERS | {"ndenumerate": ndenumerate}
     vars(module).update(named, random=random_module())
     REPLACED.update({id(getattr(np, name)): f for name, f in named.items()})
     REPLACED.update({id(np): module, id(np.random): module.random, id(_import_module): _import})

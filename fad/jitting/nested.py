@@ -51,14 +51,21 @@ def _under_vjp(
         return pullback(tree.unflatten(structure, [ct if is_inexact(y) else y for ct, y in zip(cts, ys, strict=True)]))
 
     def pullback(cts):
-        full = [zeros_like(y) if ct is None else ct for ct, y in zip(cts, ys, strict=True)]
-        full = [ct if ct.dtype.isnative else ct.astype(ct.dtype.newbyteorder("=")) for ct in full]
+        full = [_cotangent_of(y, ct) for y, ct in zip(ys, cts, strict=True)]
         earlier.check()
         with earlier.restore():
             return path.pull(values, full) if path.pull else list(cached("vjp", lambda: pull_again)(values, full))
 
     parents = [x.info for x, m in zip(leaves, mine, strict=True) if m]
     return tree.unflatten(out_tree, trace.call(parents, ys, pullback))
+
+
+def _cotangent_of(y: Any, ct: Any) -> Any:
+    """Return the cotangent of a result as the program takes it, which reads none of an integer."""
+    if not is_inexact(y):
+        return 0.0
+    ct = zeros_like(y) if ct is None else ct
+    return ct if ct.dtype.isnative else ct.astype(ct.dtype.newbyteorder("="))
 
 
 def _under_jvp(

@@ -104,6 +104,8 @@ def choose(values: Any, mine: list) -> tuple:
 
 def _one_like(y: Any) -> Any:
     """Return the cotangent that a sweep is recorded with."""
+    if not is_inexact(y):
+        return 0.0  # it is not read; an int of Python's has no dtype
     one = np.ones(y.shape, y.dtype)
     return one if one.ndim else one[()]
 

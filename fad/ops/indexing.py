@@ -20,6 +20,7 @@ from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, outcome
 from fad.core.views import Memory, ViewRule, copy_layout, is_array, layout, refresh
+from fad.introspect.frames import user_line
 from fad.ops.index_layout import ARRAY, check_masks, index_layout, join_index, last_of_each, with_elements
 from fad.ops.memory_order import axes_in_memory, lay_out_axes
 from fad.ops.traced_index import TracedIndex, link_view, slicer
@@ -252,26 +253,31 @@ def _is_view(x: Any, y: Any, template: tuple) -> bool:
 
 def getitem(x: Any, index: Any) -> Any:
     """Return ``x[index]``, as NumPy does, for every kind of index."""
-    if type(x.memory) is tuple:
-        refresh(x)
-    if type(index) is int:
-        return x.owner.index(getitem_p, x, (index,))
-    basic = as_basic(index)
-    if basic is not None:
-        y = x.owner.index(getitem_p, x, basic)
-        if index is Ellipsis and type(y) is Tracer and y.memory is None:
-            y.memory = Memory()  # of a NumPy scalar: an array without axes
+    try:
+        if type(x.memory) is tuple:
+            refresh(x)
+        if type(index) is int:
+            return x.owner.index(getitem_p, x, (index,))
+        basic = as_basic(index)
+        if basic is not None:
+            y = x.owner.index(getitem_p, x, basic)
+            if index is Ellipsis and type(y) is Tracer and y.memory is None:
+                y.memory = Memory()  # of a NumPy scalar: an array without axes
+            return y
+        by_bounds = slicer(index)
+        if by_bounds is not None:
+            return by_bounds.read(x, index)
+        template, arrays = split_index(index)
+        if not arrays:
+            return x.owner.index(getitem_p, x, template)
+        taken = TracedIndex(index, template, [like(x, a) for a in arrays], getitem_p, index_set_p)
+        y = taken(x)
+        link_view(x, y, taken)
         return y
-    by_bounds = slicer(index)
-    if by_bounds is not None:
-        return by_bounds.read(x, index)
-    template, arrays = split_index(index)
-    if not arrays:
-        return x.owner.index(getitem_p, x, template)
-    taken = TracedIndex(index, template, [like(x, a) for a in arrays], getitem_p, index_set_p)
-    y = taken(x)
-    link_view(x, y, taken)
-    return y
+    except IndexError as error:
+        if not hasattr(error, "__notes__"):
+            error.add_note(f"  in getitem of shape {x.shape}, at {user_line()}")
+        raise
 
 
 add_methods(__getitem__=getitem)

@@ -32,7 +32,10 @@ class Unmapped:
 
 
 def is_mapped(y: Any) -> Any:
-    return np.broadcast_to(y.value, (y.size, *y.value.shape)) if type(y) is Unmapped else y
+    if type(y) is not Unmapped:
+        return y
+    value = y.value if hasattr(y.value, "shape") else np.asarray(y.value)  # an int beyond 64 bits
+    return np.broadcast_to(value, (y.size, *value.shape))
 
 
 def place_batch_axes(outs: list, out_tree: Any, out_axes: Any) -> Any:

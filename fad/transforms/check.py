@@ -21,7 +21,7 @@ from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, up_to_date
 from fad.core.transformed import as_run
 from fad.core.values import same_structure
-from fad.core.views import is_writeable, unwrap
+from fad.core.views import is_array, is_writeable, unwrap
 from fad.core.weak import WeakFloat, weaken
 from fad.errors import (
     ArgnumsError,
@@ -172,9 +172,7 @@ def check_function(fun: Any, what: str, argnums: Any = 0) -> None:
     """Raise at once if a transform was given the value of a function, or the function's argument too."""
     if not callable(fun):
         kind = type(fun).__name__
-        raise TypeError(
-            f"{what} takes a function, and was given a {kind}: write fad.{what}(f)(x) for fad.{what}(f(x))"
-        )
+        raise TypeError(f"{what} takes a function, and was given a {kind}: write fad.{what}(f)(x) for fad.{what}(f(x))")
     if getattr(argnums, "ndim", 0):
         raise ArgnumsError(
             f"argnums of {what} says which arguments to differentiate, as 0 or (0, 1), and was given a "
@@ -271,6 +269,9 @@ def check_like(given: list, expected: list, what: str) -> list:
     """
     out = []
     for t, x in zip(given, expected, strict=True):
+        if type(x) is int:  # beyond 64 bits: NumPy has no number for it, and there is no derivative
+            out.append(t)
+            continue
         weak = type(t) in _NUMBERS
         t = as_value(t, what)
         if t.shape != x.shape:
@@ -300,7 +301,7 @@ def settle(cts: list, primals: list, given: list) -> list:
     for k, x in enumerate(primals):
         ct = cts[k]
         if type(ct) is float64:
-            out.append(np.asarray(ct) if type(x) is ndarray else ct)
+            out.append(np.asarray(ct) if stands_for_array(x) else ct)
             continue
         if taken is None:
             taken = {id(root(g)) for g in given if type(g) is ndarray}
@@ -311,7 +312,7 @@ def settle(cts: list, primals: list, given: list) -> list:
         if not ct.dtype.isnative:
             ct = ct.astype(ct.dtype.newbyteorder("="))
         if type(ct) is np.ndarray:
-            if type(x) is not np.ndarray and type(x) is not Tracer and ct.ndim == 0:
+            if ct.ndim == 0 and not stands_for_array(x):
                 ct = ct[()]
             else:
                 base = root(ct)
@@ -319,10 +320,24 @@ def settle(cts: list, primals: list, given: list) -> list:
                     ct = ct.copy()
                     base = ct
                 taken.add(id(base))
-        elif type(x) is np.ndarray and type(ct) is not Tracer and isinstance(ct, np.generic):
+        elif type(ct) is Tracer:
+            ct = kind_of_traced(ct, x)
+        elif isinstance(ct, np.generic) and stands_for_array(x):
             ct = np.asarray(ct)
         out.append(ct)
     return out
+
+
+def stands_for_array(x: Any) -> bool:
+    """Return whether a value is an array, and no number: a traced one, whether it stands for an array."""
+    return is_array(x) if type(x) is Tracer else type(x) is ndarray
+
+
+def kind_of_traced(ct: Any, x: Any) -> Any:
+    """Return a traced derivative without axes as an array or as a scalar, as the value that it belongs to is."""
+    if ct.shape or is_array(ct) == stands_for_array(x):
+        return ct
+    return ct[()] if is_array(ct) else ct[...]
 
 
 def root(x: Any) -> Any:

@@ -33,7 +33,15 @@ from fad.core.views import (
     version_of,
 )
 from fad.ops.indexing import join_index
-from fad.transforms.check import as_operand, as_primal, check_like, run, zeros_like
+from fad.transforms.check import (
+    as_operand,
+    as_primal,
+    check_like,
+    kind_of_traced,
+    run,
+    stands_for_array,
+    zeros_like,
+)
 from fad.transforms.operand_cotangents import operand_cotangents
 from fad.transforms.vjp import vjp
 from fad.typing import PyTree
@@ -299,8 +307,10 @@ def jvp(fun: Callable, primals: PyTree, tangents: PyTree, has_aux: bool = False)
 
 def _like(y: Any, t: Any) -> Any:
     """Return a tangent of the kind of its value: an array for an array, writable and its own."""
+    if type(t) is Tracer:
+        return kind_of_traced(t, y)
     if type(t) is np.ndarray:
-        if is_numpy_scalar(y):
+        if not t.ndim and not stands_for_array(y):
             return t[()]
         return t if is_writeable(t) else t.copy()
-    return np.asarray(t) if type(y) is np.ndarray and is_numpy_scalar(t) else t
+    return np.asarray(t) if is_numpy_scalar(t) and stands_for_array(y) else t

@@ -489,3 +489,64 @@ def test_a_step_that_only_some_loops_take_is_no_error_of_a_batch(order):
     xs = np.random.default_rng(0).normal(size=(2, 6))
     want = [inner_loops_without_steps_in_branches(x) for x in xs]
     np.testing.assert_allclose(order(inner_loops_without_steps_in_branches)(xs), want, rtol=1e-14)
+
+
+def _sieve(x):
+    n = 2000
+    p = np.ones(n)
+    for i in range(2, 45):
+        for j in range(i * i, n, i):
+            p[j] = 0.0 * x
+    return x * p.sum()
+
+
+def _downwards(x):
+    s = 0.0
+    for i in range(1, 60):
+        for j in range(100, -3, -i):
+            s = s + np.sin(x * j)
+    return s
+
+
+def _levels(x):
+    y = x.copy()
+    n = len(y)
+    for q in range(1, 9):
+        w = 3 * q
+        for k in range(0, n - w, 2 * w):
+            y[k] = np.tanh(y[k] + y[k + w])
+    return np.sum(y)
+
+
+def _sometimes_empty(x):
+    s = 0.0
+    for i in range(1, 60):
+        for j in range(50, i, i):
+            s = s + x * j
+    return s
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [(_sieve, 2.0), (_downwards, 0.3), (_levels, np.linspace(0.0, 1.0, 300)), (_sometimes_empty, 2.0)],
+)
+def test_a_range_that_counts_by_a_number_of_known_sign_is_captured(f, x):
+    with fad.config.use(loops="capture"):
+        for transform in (lambda f: f, fad.grad):
+            J = fad.jit(transform(f))
+            for _ in range(2):
+                np.testing.assert_allclose(J(x), transform(f)(x), rtol=1e-12)
+            assert "recorded step by step" not in J.explain()
+            assert ": captured: as many steps as it takes" in J.explain()
+
+
+def test_a_range_that_may_count_by_zero_is_left_to_python():
+    def f(x):
+        s = 0.0
+        for i in range(-20, 30):
+            for j in range(50, 70, i):
+                s = s + x * j
+        return s
+
+    with pytest.raises(ValueError, match="must not be zero"):
+        fad.jit(f)(1.0)

@@ -121,3 +121,29 @@ def test_a_derivative_in_a_captured_loop_gives_no_warning_that_it_does_not_give_
     for _ in range(3):
         np.testing.assert_allclose(compiled(x), wanted, rtol=1e-12)
     assert compiled.cache_info().misses == 1
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: fad.grad(f),
+        lambda f: fad.jit(fad.grad(f)),
+        lambda f: lambda x, k: fad.jvp(lambda x: f(x, k), (x,), (x,)),
+        lambda f: lambda x, k: fad.vmap(lambda x: f(x, k))(np.stack([x, x])),
+    ],
+    ids=["grad", "jit of grad", "jvp", "vmap"],
+)
+def test_an_index_out_of_range_in_a_derivative_names_the_line_of_the_user(transform):
+    def f(x, k):
+        s = 0.0
+        for i in range(400):
+            s = s + x[i * k % 19]  # the line
+        return s
+
+    g, x = transform(f), np.arange(17.0)
+    g(x, 0), g(x, 0)
+    with pytest.raises(IndexError, match="index 17 is out of bounds") as caught:
+        g(x, 1)
+    notes = "\n".join(caught.value.__notes__)
+    assert "# the line" in notes
+    assert "call the function without jit" not in notes
