@@ -24,7 +24,7 @@ from fad.core import effects
 from fad.core.tracer import Trace, Tracer
 from fad.core.values import traces_of
 from fad.core.views import finding_writes
-from fad.staging.record import LARGEST, recording_by
+from fad.staging.record import LARGEST, recorder, recording_by
 from fad.transforms.vmap import BatchTrace
 
 _TRIALS = 6
@@ -47,6 +47,7 @@ class Capture:
         self.peel = peel  # whether a first step may be run apart
         self.work = 0  # operations of a step
         self.branches = False  # whether values decide in it which of them are done
+        self.leaves = False  # whether a step may end by break, return or raise
         self.traced = False  # whether anything in it is traced
         self.entry: dict[str, Any] = {}
         self.why: Any = None
@@ -58,11 +59,13 @@ class Capture:
             limit = 0
         if type(n) is int and (not self.traced or n * self.work <= limit):
             self.leave_to_python("unrolled", f"{n} steps", refused=not self.traced)
-        if self.site.leaves:
+        if self.leaves:
             return self._stopping(n, item, limit)
 
         def step(state: tuple, k: Any) -> tuple:
-            return self.step.run(state, (item, k))[0], None
+            state, outcome = self.step.run(state, (item, k))
+            self._check_stays(outcome)
+            return state, None
 
         first = self.step.first()
         found = record_loop.scan(
@@ -92,7 +95,7 @@ class Capture:
 
     def _stopping(self, n: Any, item: Callable | None, limit: int) -> Outcome | None:
         """Record a loop that stops by its condition, or by break or return."""
-        leaves = self.site.leaves
+        leaves = self.leaves
 
         def goes_on(state: tuple) -> Any:
             k, kind, _, inner = state
@@ -105,9 +108,11 @@ class Capture:
                 assume(k, 0, n)
             inner, outcome = self.step.run(inner, None if item is None else (item, k))
             new = value_of(outcome)
+            if not leaves:
+                self._check_stays(outcome)
             if new and not value:  # no way of the first look returned
                 self.step.value = type_example(new)
-                refuse("its first look saw no return")
+                raise Unrecordable(recorder.get(), "its first look saw no return")  # type: ignore[arg-type]
             kind = np.int64(0) + kind_of(outcome) if leaves else kind
             return (k + 1 if n is not None else k), kind, new or value, inner
 
@@ -130,6 +135,10 @@ class Capture:
         value = fresh(value)
         self.finish(inner, n, value)
         return Outcome(kind, value) if leaves else None
+
+    def _check_stays(self, outcome: Outcome | None) -> None:
+        if outcome is not None:
+            raise Unrecordable(recorder.get(), "its first look saw no break, return or raise")  # type: ignore[arg-type]
 
     def has_small_integers(self, operands: list, params: dict) -> bool:
         """Return whether Python's integers in a loop stay within 64 bits."""
@@ -195,7 +204,9 @@ class Capture:
             self.leave_to_python("unrolled", f"{why} steps")
         if why is None and self.peel:
             raise NeedsFirstStep
-        text = "its state does not keep its type" if why is None else str(why) or type(why).__name__
+        text = "its state does not keep its type" if why is None else str(why)
+        if isinstance(why, Exception):
+            text = f"its body raises {type(why).__name__}" + (f": {text}" if text else "")
         line = getattr(why, "line", "")
         self.leave_to_python("recorded step by step", f"{text} (at {line})" if line else text, refused=True)
 
@@ -272,6 +283,8 @@ class Capture:
             outcome = step.body(*([] if item is None else [item(number)]))
             roots = [x for x in step.roots if is_written(x)]
             changed = self._compare(given)
+            # Of inner loops one step is run, which does not show all.
+            self.leaves = self.site.leaves and (outcome is not None or self.site.nested)
             step.value = NOTHING if outcome is None else type_example(value_of(outcome))
             if not changed:
                 step.check_aliases(given, value_of(outcome))

@@ -1,4 +1,8 @@
-"""How code ends that is captured: at its end, or by break or return, which may differ from step to step."""
+"""How code ends that is captured: at its end, or by break, return or raise, which may differ from step to step.
+
+A program cannot make the user's error, with its message. So a loop that is to raise stops, and behind it stands the
+question whether it has: where it has, the call is left to Python.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import Tracer
+from fad.staging.may_raise import Refused
+from fad.transforms.vmap import BatchTrace
 
-END, BROKEN, RETURNED = 0, 1, 2
+END, BROKEN, RETURNED, RAISED = 0, 1, 2, 3
 NOTHING = ()  # in place of (value,), where nothing is returned
 
 
@@ -23,6 +29,7 @@ class Outcome:
 
 
 BREAK = Outcome(BROKEN)
+RAISE = Outcome(RAISED)
 
 
 def kind_of(outcome: Outcome | None) -> Any:
@@ -48,6 +55,20 @@ def is_finished(outcome: Outcome | None) -> Any:
 def is_return(outcome: Outcome | None) -> Any:
     """Return whether code returned."""
     return _is(outcome, RETURNED)
+
+
+def is_raise(outcome: Outcome | None) -> Any:
+    """Return whether code is to raise an error."""
+    return _is(outcome, RAISED)
+
+
+def leave_if_raised(outcome: Outcome | None) -> None:
+    """Let Python run the whole call if a captured loop is to raise an error, in whichever element of a batch."""
+    found = is_raise(outcome)
+    while type(found) is Tracer and isinstance(found.owner, BatchTrace):
+        found = found.value
+    if type(found) is Tracer and np.any(found):
+        raise Refused(found.owner, RuntimeError("a loop raises an error for these values"))
 
 
 def again(outcome: Outcome | None) -> Outcome:

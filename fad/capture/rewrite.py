@@ -2,7 +2,8 @@
 
 The functions share their variables with the function around them (``nonlocal``), so a body is the user's own code, and
 the helper finds the state of a loop in the body's cells. Jumps are returns: a body returns None at its end and at
-``continue``, and an outcome at ``break`` and ``return``. An ``if`` that jumps takes the statements behind it along.
+``continue``, and an outcome at ``break``, ``return`` and ``raise``. An ``if`` that jumps takes the
+statements behind it along.
 """
 
 from __future__ import annotations
@@ -22,6 +23,34 @@ _REASONS: tuple = (
     ((ast.Global, ast.Nonlocal), "it declares global or nonlocal names"),
 )  # fmt: skip
 _FRAME = frozenset({"super", "locals", "vars", "eval", "exec", "dir", "__class__"})
+
+
+class Raising(ast.Return):
+    """A ``raise`` in a loop of a function whose own statements run as they are; `value` is what it reads."""
+
+    @classmethod
+    def of(cls, s: ast.Raise) -> ast.stmt:
+        read = [x for x in (s.exc, s.cause) if x is not None]
+        made = cls(ast.Tuple(read, ast.Load()))
+        made.plain = s  # type: ignore[attr-defined]
+        return _at(made, s)
+
+
+def _mark_raises(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Return the statements of a loop's body with what raises, an ``assert`` too, as a way in which a step ends."""
+    return [_mark_raise(s) for s in body]
+
+
+def _mark_raise(s: ast.stmt) -> ast.stmt:
+    if isinstance(s, ast.Raise):
+        return Raising.of(s)
+    if isinstance(s, ast.Assert):
+        message = [] if s.msg is None else [s.msg]
+        error = ast.Raise(ast.Call(ast.Name("AssertionError", ast.Load()), message, []), None)
+        return _at(ast.If(ast.UnaryOp(ast.Not(), s.test), [Raising.of(_at(error, s))], []), s)  # type: ignore[arg-type]
+    if isinstance(s, (ast.If, ast.For, ast.While)):
+        s.body, s.orelse = _mark_raises(s.body), _mark_raises(s.orelse)
+    return s
 
 
 class NotConvertible(Exception):
@@ -104,7 +133,10 @@ class Rewriter:
             number = self._note_loop(s, why)
             s.body, s.orelse = self._plain_block(s.body), self._plain_block(s.orelse)
             return [_at(ast.Expr(helper("note", ast.Constant(number))), s), self._with_calls(s)]
+        s.body = _mark_raises(s.body)
         out, result = self._loop(s, False)
+        if _raises(s):
+            out.append(_at(ast.Expr(helper("leave_if_raised", _load(result))), s))
         if s.orelse:
             out.append(_at(ast.If(helper("finished", _load(result)), self._plain_block(s.orelse), []), s))
         if _returns(s):
@@ -129,6 +161,9 @@ class Rewriter:
                 after = self._after_loop(s, result)
                 if after:
                     return [*out, *self._staged_block([*after, *rest], end)]
+            elif isinstance(s, Raising):
+                outcome = ast.If(helper("captures"), [ast.Return(helper("raising"))], [])
+                return [*out, _at(outcome, s), *self._statement(s.plain)]  # type: ignore[attr-defined]
             elif isinstance(s, (ast.Return, ast.Break, ast.Continue)):
                 return [*out, _at(ast.Return(self._outcome(s)), s)]
             else:
@@ -141,10 +176,13 @@ class Rewriter:
         after: list[ast.stmt] = []
         if s.orelse:
             after.append(_at(ast.If(helper("finished", _load(result)), s.orelse, []), s))
-        if _returns(s):
-            way_out = ast.Return(helper("again", _load(result)))
+        ways_out = {"returned": helper("again", _load(result))} if _returns(s) else {}
+        if _raises(s):
+            ways_out["raised"] = helper("raising")
+        for how, outcome in ways_out.items():
+            way_out = ast.Return(outcome)
             way_out.outcome = True  # type: ignore[attr-defined]
-            after.append(_at(ast.If(helper("returned", _load(result)), [way_out], []), s))
+            after.append(_at(ast.If(helper(how, _load(result)), [way_out], []), s))
         for made in after:
             self.live.behind[made] = behind
         return after
@@ -333,7 +371,11 @@ def _kind(s: ast.For | ast.While) -> str:
 
 
 def _returns(s: ast.For | ast.While) -> bool:
-    return any(isinstance(x, ast.Return) for x in own_jumps(s.body))
+    return any(isinstance(x, ast.Return) and not isinstance(x, Raising) for x in own_jumps(s.body))
+
+
+def _raises(s: ast.For | ast.While) -> bool:
+    return any(isinstance(x, Raising) for x in own_jumps(s.body))
 
 
 def _falls_through(body: list[ast.stmt]) -> bool:

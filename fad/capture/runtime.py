@@ -7,7 +7,7 @@ from typing import Any
 
 from fad import config
 from fad.capture import branches, calls, loops, outcomes, sequences, values
-from fad.capture.context import forget, report, reporting
+from fad.capture.context import current, forget, report, reporting
 from fad.capture.convert import Sites
 from fad.capture.expressions import is_made
 from fad.core import transformed
@@ -58,6 +58,8 @@ class Helpers:
     compare = staticmethod(branches.compare)
     finished = staticmethod(outcomes.is_finished)
     returned = staticmethod(outcomes.is_return)
+    raised = staticmethod(outcomes.is_raise)
+    leave_if_raised = staticmethod(outcomes.leave_if_raised)
     again = staticmethod(outcomes.again)
     result = staticmethod(outcomes.result)
 
@@ -65,6 +67,16 @@ class Helpers:
     def broken() -> outcomes.Outcome:
         """Return the outcome of ``break``."""
         return outcomes.BREAK
+
+    @staticmethod
+    def captures() -> bool:
+        """Return whether a body is being recorded, which is to run for other values, too."""
+        return current() is not None
+
+    @staticmethod
+    def raising() -> outcomes.Outcome:
+        """Return the outcome of ``raise``."""
+        return outcomes.RAISE
 
     @staticmethod
     def returning(value: Any) -> outcomes.Outcome:

@@ -270,7 +270,7 @@ def again(error: Exception, fun: Callable, *args: Any, **kwargs: Any) -> Any:
             for note in getattr(error, "__notes__", ()):
                 own.add_note(note)
         _note_steps(own)
-        raise own from None
+        raise own from own.__cause__
 
 
 def _note_steps(error: Exception) -> None:

@@ -557,11 +557,11 @@ SAME = [
     the_target_is_changed, a_closure_reads_the_state, a_function_made_in_the_body, a_lambda_over_the_counter,
     a_comprehension_in_the_body, a_walrus, a_helper_that_writes, a_helper_that_writes_and_returns,
     a_helper_with_early_returns, a_helper_with_a_loop, a_recursive_helper, a_method, a_decorated_helper,
-    an_inner_gradient,
+    an_inner_gradient, asserts,
 ]  # fmt: skip
 LEFT = [
     appends, prints, draws_from_a_generator, runs_over_a_generator, looks_up_a_dictionary, looks_up_a_list_of_strings,
-    sets_an_attribute, fills_a_dictionary, tries, asserts, changes_shape, counts_in_a_global,
+    sets_an_attribute, fills_a_dictionary, tries, changes_shape, counts_in_a_global,
     a_helper_counts_in_a_global, counts_in_a_closure, runs_over_itertools, pops_from_a_list, extends_a_list_in_place,
     factorial_of_python_integers, doubled_integers,
 ]  # fmt: skip

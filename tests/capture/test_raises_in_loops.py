@@ -1,0 +1,213 @@
+"""A loop whose steps may raise is captured, and raises the user's error, at the user's line, with real values."""
+
+import traceback
+
+import numpy as np
+import pytest
+
+import fad
+from tests.capture.agreement import agree, report_of
+
+R = np.random.default_rng(0)
+FULL = R.random(40) * 0.6
+
+
+def raises_where_it_diverges(x):
+    s = 0.0
+    for i in range(len(x)):
+        s = s + x[i] * x[i]
+        if s > 50:
+            raise ArithmeticError(f"over at {i} with {s:.3f}")
+    return s
+
+
+def gives_up_after_some_iterations(x):
+    s = 0.0
+    for v in x:
+        y, k = 1.0 + v, 0
+        while abs(y * y * y - v) > 1e-10:
+            y = y - (y * y * y - v) / (3 * y * y)
+            k += 1
+            if k > 12:
+                raise RuntimeError("no convergence")
+        s = s + y
+    return s
+
+
+def asserts_in_every_step(x):
+    y = x * 1.0
+    for i in range(1, len(x)):
+        assert y[i - 1] < 10, "too large"
+        y[i] = y[i] + y[i - 1] * 0.5
+    return y @ y
+
+
+def leaves_in_every_way(x):
+    s = 0.0
+    for i in range(len(x)):
+        if x[i] < 0:
+            raise ValueError(float(x[i])) from KeyError("k")
+        elif x[i] > 0.9:
+            continue
+        elif x[i] > 0.8:
+            break
+        elif x[i] > 0.7:
+            return s * 2
+        s = s + x[i] ** 2
+    else:
+        s = s + 1
+    return s
+
+
+def raises_a_class_in_an_else(x):
+    s, y = 0.0, 0.0
+    for v in x:
+        if v < 0.3:
+            y = v * 2
+        elif v < 2:
+            y = v * v
+        else:
+            raise OverflowError
+        s = s + np.sin(y)
+    return s
+
+
+def raises_behind_writes(x):
+    y = np.zeros(len(x))
+    while True:
+        y += x
+        if abs(y[0]) > 100:
+            break
+        if np.max(y) > 200:
+            raise ValueError(y[3])
+    return np.sum(y * y)
+
+
+RAISING = [
+    raises_where_it_diverges, gives_up_after_some_iterations, asserts_in_every_step, leaves_in_every_way,
+    raises_a_class_in_an_else, raises_behind_writes,
+]  # fmt: skip
+
+
+def outcome_of(f, x):
+    """Return what a call gives, or its error with the text of the line that raised it."""
+    try:
+        return f(x)
+    except Exception as error:
+        cause = error.__cause__ and (type(error.__cause__), str(error.__cause__))
+        message = str(error).partition("\n")[0]  # pytest adds lines to that of an assert
+        return type(error), message, cause, traceback.extract_tb(error.__traceback__)[-1].line
+
+
+def one_at(k, value):
+    x = FULL + 0.1
+    x[k] = value
+    return x
+
+
+CALLS = [
+    FULL, FULL[::-1] + 0.05, one_at(7, -1.0), one_at(0, 3.0), FULL, one_at(20, 25.0), one_at(3, 0.95),
+    one_at(30, 0.75), one_at(12, 0.85), one_at(39, -2.0), FULL + 9.0, FULL, -FULL,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", RAISING, ids=lambda f: f.__name__)
+def test_loops_that_may_raise_are_captured(f):
+    what, text = report_of(f, FULL + 0.1)
+    assert set(what) == {"captured"}, text
+    agree(f, FULL + 0.1)
+
+
+@pytest.mark.parametrize("f", RAISING, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("transform", [lambda f: f, fad.grad, lambda f: fad.grad(lambda x: fad.grad(f)(x)[1])])
+@pytest.mark.parametrize("loops", ["auto", "capture"])
+def test_errors_are_those_of_the_plain_program_whichever_call_is_first(f, transform, loops):
+    for start in (0, 2, 5):
+        fast = fad.jit(transform(f))
+        for x in CALLS[start:] + CALLS[:start]:
+            given = x.copy()
+            with np.errstate(all="ignore"):
+                wanted = outcome_of(transform(f), x.copy())
+                with fad.config.use(loops=loops):
+                    found = outcome_of(fast, given)
+            if type(wanted) is tuple:
+                assert found == wanted
+            else:
+                np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+            np.testing.assert_array_equal(given, x)
+
+
+def test_what_is_written_before_an_error_is_written():
+    def f(x, out):
+        for i in range(len(x)):
+            if x[i] < 0:
+                raise ValueError(i)
+            out[i] = x[i] * 2
+        return np.sum(out)
+
+    fast = fad.jit(lambda x: f(x, out))
+    plain, out = np.zeros(40), np.zeros(40)
+    for x in (FULL, one_at(7, -1.0), FULL, one_at(3, -1.0)):
+        plain[:], out[:] = 0, 0
+        wanted, found = outcome_of(lambda x: f(x, plain), x), outcome_of(fast, x)
+        assert found == wanted
+        np.testing.assert_array_equal(out, plain)
+
+
+def test_one_element_of_a_batch_that_raises_is_enough():
+    fast, steep = fad.jit(fad.vmap(asserts_in_every_step)), fad.jit(fad.vmap(fad.grad(asserts_in_every_step)))
+    good, bad = np.stack([FULL, FULL * 0.5]), np.stack([FULL, FULL + 9.0])
+    for g, single in ((fast, asserts_in_every_step), (steep, fad.grad(asserts_in_every_step))):
+        for _ in range(2):
+            np.testing.assert_allclose(g(good), [single(x) for x in good], rtol=1e-12)
+            with pytest.raises(AssertionError, match="too large"):
+                g(bad)
+
+
+def test_an_error_that_the_function_catches_is_caught():
+    def f(x):
+        try:
+            return raises_where_it_diverges(x)
+        except ArithmeticError:
+            return np.sum(x) * 1000.0
+
+    fast, steep = fad.jit(f), fad.jit(fad.grad(f))
+    for x in (FULL, FULL + 9.0, FULL, FULL + 8.0):
+        np.testing.assert_allclose(fast(x), f(x), rtol=1e-12)
+        np.testing.assert_allclose(steep(x), fad.grad(f)(x), rtol=1e-12)
+
+
+def test_a_check_that_no_value_decides_leaves_a_loop_of_so_many_steps():
+    def f(x, mode="square"):
+        y = np.zeros(len(x))
+        for i in range(len(x)):
+            if mode == "square":
+                y[i] = x[i] ** 2
+            else:
+                raise ValueError(mode)
+            assert len(x) > 3
+        return np.sum(y)
+
+    assert report_of(f, FULL)[0] == ["captured"]
+    prims = {eq.prim.name for eq in fad.make_graph(f)(FULL).equations}
+    assert "while_loop" not in prims
+    agree(f, FULL)
+
+
+def test_a_function_that_the_body_calls_and_that_raises_is_named():
+    def checked(v):
+        if v < 0:
+            raise ValueError("negative")
+        return v * v
+
+    def f(x):
+        s = 0.0
+        for v in x:
+            s = s + checked(v)
+        return s
+
+    _, text = report_of(f, FULL)
+    assert "its body raises ValueError: negative" in text
+    fast = fad.jit(f)
+    for x in (FULL, one_at(3, -1.0), FULL):
+        assert outcome_of(fast, x) == pytest.approx(f(x)) if x is FULL else outcome_of(fast, x) == outcome_of(f, x)
