@@ -81,7 +81,6 @@ class Capture:
             failed=self.note_failure,
             accept=self.has_small_integers,
             at_once=True,
-            unread=self.step.unread(),
         )
         self.finish(None if found is None else found[0], n)
         return None
@@ -118,11 +117,9 @@ class Capture:
 
         def record() -> list | None:
             init = (0, np.int64(END), self.step.value, self.step.first())
-            before = len(tree.leaves(init[:3]))
             return record_loop.while_loop(
                 goes_on, step, init, bound=None if current() is None else self.most, failed=self.note_failure,
                 accept=lambda operands, params: self.is_long(operands, params, limit),
-                unread=[before + k for k in self.step.unread()],
             )  # fmt: skip
 
         seen = self.step.value

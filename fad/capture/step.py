@@ -89,11 +89,6 @@ class Step:
         lates = [self.content(n) if n in self.names else x for n, x in self.late.items()]
         return values, list(self.roots), lates
 
-    def unread(self) -> list[int]:
-        """Return the leaves of the state, by number, that no code behind the loop reads."""
-        names = [name for name in self.names for _ in tree.leaves(self.content(name))]
-        return [k for k, name in enumerate(names) if name not in self.site.behind]
-
     @contextlib.contextmanager
     def enter(self, values: list, arrays: list) -> Iterator[dict[str, Any]]:
         """Let names and arrays be those of a state for the length of a block; give what names are bound to without."""

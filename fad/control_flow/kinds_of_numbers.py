@@ -6,14 +6,13 @@ It may begin as the one and become the other in any step: ``h = min(h, T - t)``,
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 
 import numpy as np
 
 from fad.control_flow.split_pullback import find_needed
 from fad.control_flow.subgraph import to_number_p
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, hashable
-from fad.ops.elementwise import positive
+from fad.ops.elementwise import logical_or, positive
 from fad.staging.record import to_scalar_p
 
 _NARROW = frozenset(map(np.dtype, ("float16", "float32", "complex64")))  # dtypes that scalars widen
@@ -21,19 +20,16 @@ _RAISING = frozenset({"/", "//", "%", "**"})  # where Python's numbers raise and
 _COUNTING = frozenset({"+", "-", "*", "~", "neg", "pos", "invert"})  # by which booleans of NumPy's stay booleans
 
 
-def same_but_kinds(a: Graph, b: Graph, read: Sequence[int]) -> bool:
+def same_but_kinds(a: Graph, b: Graph) -> bool:
     """Return whether two programs do the same with the same dtypes, Python numbers counting as scalars.
 
     The state of `a` has Python numbers where that of `b` has scalars. Where a choice makes one of both, the value
-    may stay a Python number in any step: then nothing may be done to it by which Python's numbers differ, and it may be
-    none of the outputs that others `read`, by their numbers.
+    may stay a Python number in any step: then nothing may be done to it in the step by which Python's numbers differ.
+    What the rest of the program does is looked at when all of it is recorded (`fad.staging.mixed_types`).
     """
     if _without_kinds(a) != _without_kinds(b):
         return False
-    if not _has_choices_of_kind(a):
-        return True
-    certain = _scalars_of(a, b)
-    return not _tells_apart(b, certain) and all(_is_certain(b, b.outputs[k], certain) for k in read)
+    return not (_has_choices_of_kind(a) and _tells_apart(b, _scalars_of(a, b)))
 
 
 def _is_certain(graph: Graph, o: int, certain: set[int]) -> bool:
@@ -65,7 +61,11 @@ def _bodies(eq: Equation) -> list[Graph]:
 
 def _makes_scalar(eq: Equation, graph: Graph) -> bool:
     """Return whether an operation makes a NumPy scalar of a Python number, as a choice between the two does."""
-    if eq.prim is not positive:
+    if eq.prim is logical_or:  # so a boolean is made one
+        c = graph.constants.get(eq.ins[1])
+        if c is None or np.shape(c) or c:
+            return False
+    elif eq.prim is not positive:
         return False
     x, y = graph.types[eq.ins[0]], graph.types[eq.outs[0]]
     return x.kind == NUMBER and y.kind == SCALAR and x.dtype == y.dtype

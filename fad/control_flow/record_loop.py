@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -94,13 +94,11 @@ def scan(
     failed: Callable | None = None,
     accept: Callable | None = None,
     at_once: bool = False,
-    unread: Sequence[int] = (),
 ) -> tuple | None:
     """Record a loop over xs, or of n steps, whose function is ``step(carry, x or number) -> (carry, y)``.
 
     `bound` is the most that a traced n can be, if that is known; `peeled` how many first steps may be written out.
-    ``accept(operands, params)`` may still refuse. With `at_once`, independent steps need not be a loop. `unread` are
-    parts of the carry that nobody reads behind the loop, by number.
+    ``accept(operands, params)`` may still refuse. With `at_once`, independent steps need not be a loop.
     """
     if not is_recording():
         return None
@@ -117,12 +115,10 @@ def scan(
         assume(at, 0, n)
         return step(tree.unflatten(in_tree, carry), tree.unflatten(xs_tree, x) if items else at)
 
-    return _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, peeled, failed, accept, at_once, unread)
+    return _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, peeled, failed, accept, at_once)
 
 
-def _scan(
-    flat, leaves, in_tree, items, n, reverse, save, index, bound, most, failed, accept, at_once, unread
-) -> tuple | None:
+def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, failed, accept, at_once) -> tuple | None:
     heads: list = []
     dynamic = type(n) is Tracer
     for peeled in range(most + 1):
@@ -130,7 +126,7 @@ def _scan(
         left = n if dynamic else n - peeled
         number = [at] if index else []
         shown = Inputs([], number, [*map(example, leaves)], [example(x)[at] for x in items])
-        settle = functools.partial(_settle_types, flat, leaves, shown, not dynamic, unread)
+        settle = functools.partial(_settle_types, flat, leaves, shown, not dynamic)
         recorded = attempt(settle, 0 if dynamic else n, failed)
         if recorded is None:
             return None
@@ -277,7 +273,7 @@ def _of_row(eq: Equation, rows: dict[tuple, int], number: dict[int, int]) -> Equ
     return eq if row is None else Equation(eq.prim, (row, *eq.ins[2:]), {"template": template[1:]}, eq.outs, eq.place)
 
 
-def _settle_types(flat: Callable, leaves: list, shown: Inputs, steps: bool, unread: Sequence[int] = ()) -> tuple:
+def _settle_types(flat: Callable, leaves: list, shown: Inputs, steps: bool) -> tuple:
     """Record a step whose state keeps its types; return it and the first state, which may be of another kind now.
 
     `steps` says whether there is any for certain: otherwise that state may be what the loop leaves.
@@ -285,7 +281,7 @@ def _settle_types(flat: Callable, leaves: list, shown: Inputs, steps: bool, unre
     Returns nothing, ``()``, if the state does not keep its types in this step.
 
     A Python number as the first state becomes a scalar of the dtype that the step gives it, if that changes nothing
-    in the step but the kinds of values. `unread` are parts of the state that nobody reads behind the loop, by number.
+    in the step but the kinds of values.
     """
     body = record_body(flat, shown.join())
     if shown.number:
@@ -301,8 +297,7 @@ def _settle_types(flat: Callable, leaves: list, shown: Inputs, steps: bool, unre
         given, found = _carry_types(other, shown)
         if given == found:
             break
-    read = [k for k in range(len(leaves)) if k not in unread]
-    if given != found or not same_but_kinds(body.graph, other.graph, read):
+    if given != found or not same_but_kinds(body.graph, other.graph):
         return ()
     if any(type_of(example(x)) != t and not fits(x, t.dtype) for x, t in zip(leaves, found, strict=True)):
         return ()
@@ -377,12 +372,10 @@ def while_loop(
     bound: int | None = None,
     failed: Callable | None = None,
     accept: Callable | None = None,
-    unread: Sequence[int] = (),
 ) -> Any:
     """Record a loop that runs while ``cond(state)`` holds; returns a list of the state, or None.
 
     `bound` is the most steps that it can take, if that is known; ``accept(operands, params)`` may still refuse.
-    `unread` are parts of the state that nobody reads behind the loop, by number.
     """
     if not is_recording():
         return None
@@ -403,10 +396,10 @@ def while_loop(
         state = step(tree.unflatten(in_tree, given))
         return state, go(state)
 
-    return _while(cond, go, flat, leaves, in_tree, bound, failed, accept, unread)
+    return _while(cond, go, flat, leaves, in_tree, bound, failed, accept)
 
 
-def _while(cond, go, flat, leaves, in_tree, bound, failed, accept, unread) -> Any:
+def _while(cond, go, flat, leaves, in_tree, bound, failed, accept) -> Any:
     arrays = outside(cond)
     with finding_writes(undoable=True) as written:
         start = go(tree.unflatten(in_tree, leaves))
@@ -414,7 +407,7 @@ def _while(cond, go, flat, leaves, in_tree, bound, failed, accept, unread) -> An
         return [tree.unflatten(in_tree, leaves)]
     shown = Inputs([], [], [*map(example, leaves)], [])
     sure = type(start) is not Tracer
-    recorded = attempt(lambda: _settle_types(flat, leaves, shown, sure, unread), failed=failed)
+    recorded = attempt(lambda: _settle_types(flat, leaves, shown, sure), failed=failed)
     if not recorded:
         written.undo()  # the caller asks once more
         arrays.undo()
