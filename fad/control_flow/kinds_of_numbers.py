@@ -46,17 +46,11 @@ def _without_kinds(graph: Graph) -> tuple:
         if eq.prim in (to_scalar_p, to_number_p) or _makes_scalar(eq, graph):
             number[eq.outs[0]] = ins[0]
             continue
-        bodies = [*map(_without_kinds, _bodies(eq))]
+        bodies = [*map(_without_kinds, eq.bodies)]
         lines.append(((eq.prim.array_form or eq.prim).name, ins, [graph.types[o].dtype for o in eq.outs], bodies))
         number.update(zip(eq.outs, fresh, strict=False))
     outputs = [(number.get(o, hashable(graph.constants.get(o))), graph.types[o].dtype) for o in graph.outputs]
     return lines, outputs
-
-
-def _bodies(eq: Equation) -> list[Graph]:
-    if eq.prim.archetype == "branch":
-        return list(eq.params["branches"])
-    return [eq.params["body"]] if eq.prim.archetype == "loop" else []
 
 
 def _makes_scalar(eq: Equation, graph: Graph) -> bool:
@@ -74,12 +68,11 @@ def _makes_scalar(eq: Equation, graph: Graph) -> bool:
 def _has_choices_of_kind(graph: Graph) -> bool:
     """Return whether a branch may give a Python number in the place of a scalar: one converted, or a constant."""
     for eq in graph.equations:
-        bodies = _bodies(eq)
         constant = any(
             o in body.constants and body.types[o].kind == SCALAR and body.types[o].dtype.kind in "fc"
-            for body in bodies for o in body.outputs
+            for body in eq.bodies for o in body.outputs
         )  # fmt: skip
-        if constant or _makes_scalar(eq, graph) or any(map(_has_choices_of_kind, bodies)):
+        if constant or _makes_scalar(eq, graph) or any(map(_has_choices_of_kind, eq.bodies)):
             return True
     return False
 
@@ -96,7 +89,7 @@ def _tells_apart(graph: Graph, certain: set[int]) -> bool:
     What is found to be none is added to those.
     """
     for eq in graph.equations:
-        for body in _bodies(eq):
+        for body in eq.bodies:
             given = eq.ins[1:] if eq.prim.archetype == "branch" else eq.ins
             if _tells_apart(body, {j for i, j in zip(given, body.inputs, strict=False) if i in certain}):
                 return True
@@ -105,7 +98,7 @@ def _tells_apart(graph: Graph, certain: set[int]) -> bool:
         if doubtful and any(t.dtype in _NARROW for t in types):
             return True
         if any(i in certain for i in eq.ins) or any(graph.types[o].kind == ARRAY for o in eq.outs):
-            if not _bodies(eq):
+            if not eq.bodies:
                 certain.update(eq.outs)
             continue
         if all(t.kind == NUMBER for t in types):

@@ -104,6 +104,14 @@ class Equation:
         return self.prim is GUARD
 
     @property
+    def bodies(self) -> tuple[Graph, ...]:
+        """The body of a loop, or the branches of a choice; of any other operation nothing."""
+        archetype = self.prim.archetype
+        if archetype == "loop":
+            return (self.params["body"],)
+        return self.params["branches"] if archetype == "branch" else ()
+
+    @property
     def is_view(self) -> bool:
         """Whether the result lies in its operand's memory, as that of an index without arrays does."""
         return self.prim.view is not None and len(self.ins) == 1
@@ -125,11 +133,7 @@ EFFECT = "effect"
 
 def has_effects(eq: Equation) -> bool:
     """Return whether an equation, or one in the bodies of a loop or branch, is an operation with an effect."""
-    prim = eq.prim
-    if prim.archetype in ("loop", "branch"):
-        bodies = (eq.params["body"],) if prim.archetype == "loop" else eq.params["branches"]
-        return any(has_effects(e) for body in bodies for e in body.equations)
-    return prim.archetype == EFFECT
+    return eq.prim.archetype == EFFECT or any(has_effects(e) for body in eq.bodies for e in body.equations)
 
 
 def _no_value(*_: Any, **__: Any) -> Any:

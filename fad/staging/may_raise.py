@@ -113,8 +113,7 @@ def find_unread_in_body(body: Graph, outputs: Iterable[int]) -> list[int]:
 
 
 def _factors(eq: Equation) -> bool:
-    bodies = [eq.params["body"]] if eq.prim.archetype == "loop" else eq.params.get("branches", ())
-    return eq.prim.refuses is not None or any(_factors(e) for body in bodies for e in body.equations)
+    return eq.prim.refuses is not None or any(_factors(e) for body in eq.bodies for e in body.equations)
 
 
 def _refusal(graph: Graph, eq: Equation, made: dict) -> Any:

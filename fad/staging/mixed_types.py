@@ -75,8 +75,7 @@ def tells_types_apart(graph: Graph) -> bool:
 
 
 def _tells_apart(eq: Equation, types: list[Type]) -> bool:
-    bodies = eq.params.get("branches") or [eq.params[key] for key in ("body",) if key in eq.params]
-    if any(type(body) is Graph and tells_types_apart(body) for body in bodies):
+    if any(map(tells_types_apart, eq.bodies)):
         return True
     given = [types[i] for i in eq.ins]
     if all(t.dtype == bool and t.kind != ARRAY for t in given):

@@ -75,17 +75,13 @@ def _is_complex(graph: Graph | Splitter, eq: Equation) -> bool:
     """Whether an operation takes or gives complex numbers, or its bodies compute with some."""
     if any(graph.types[i].dtype.kind == "c" for i in (*eq.ins, *eq.outs)):
         return True
-    return is_control(eq) and any(_is_complex(g, e) for g in _bodies(eq) for e in g.equations)
-
-
-def _bodies(eq: Equation) -> tuple[Graph, ...]:
-    return tuple(eq.params["branches"]) if eq.prim.archetype == "branch" else (eq.params["body"],)
+    return any(_is_complex(g, e) for g in eq.bodies for e in g.equations)
 
 
 def _split(work: Splitter, eq: Equation) -> bool:
     """Write a loop or branch with pairs of real values; false if one of its bodies cannot be real."""
     try:
-        bodies = tuple([_Body(g).split() for g in _bodies(eq)])
+        bodies = tuple([_Body(g).split() for g in eq.bodies])
     except _NotReal:
         return False
     ins = _flat(work.operand(i) for i in eq.ins)
@@ -205,5 +201,5 @@ class _Body(Splitter):
 
 def _is_native(graph: Graph, eq: Equation) -> bool:
     if is_control(eq):
-        return all(_is_native(g, e) for g in _bodies(eq) for e in g.equations)
+        return all(_is_native(g, e) for g in eq.bodies for e in g.equations)
     return eq.prim in _NATIVE or eq.prim.view is not None or template(graph, eq, graph.constants) is not None

@@ -63,16 +63,15 @@ def loops_kept(graph: Graph) -> Iterator[str]:
     for eq in graph.equations:
         if not is_control(eq):
             continue
-        bodies = [eq.params["body"]] if eq.prim.archetype == "loop" else eq.params["branches"]
-        for body in bodies:
+        for body in eq.bodies:
             pushed = [e for e in body.equations if e.prim is push_p]
             for e in pushed:
                 size = sum(body.types[i].nbytes for i in e.ins[1:])
                 yield f"a {eq.prim.name} pushes {size} bytes in each step onto a stack that grows"
-        inner = [e for body in bodies for e in body.equations if e.prim.archetype == "loop"]
+        inner = [e for body in eq.bodies for e in body.equations if e.prim.archetype == "loop"]
         if eq.params.get("save") == "carry" and len(inner) == 1 and Loop(eq).ys:
-            size = sum(bodies[0].types[i].nbytes for i in Loop(eq).carry_inputs)
+            size = sum(eq.bodies[0].types[i].nbytes for i in Loop(eq).carry_inputs)
             steps, each = eq.params["length"], inner[0].params["length"]
             yield f"a scan keeps its state of {size} bytes {steps} times, every {each} steps, and runs these again"
-        for body in bodies:
+        for body in eq.bodies:
             yield from loops_kept(body)

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.uses import home_of
-from fad.compile.passes.loop_bodies import alone, is_control
+from fad.compile.passes.loop_bodies import alone
 from fad.compile.pipeline import optimise
 from fad.compile.targets.numpy_program import NumPyProgram
 from fad.control_flow.interpreter import runner
-from fad.core.graph import Equation, Graph, type_of
+from fad.core.graph import Graph, type_of
 from fad.errors import NativeFallbackWarning
 from fad.staging.record import is_recording
 
@@ -70,14 +70,7 @@ def _is_done_sooner(graph: Graph, once: bool) -> bool:
 
 def _length_of_text(graph: Graph) -> int:
     """Return how many operations there are to compile."""
-    return sum([sum(map(_length_of_text, _bodies(eq))) or 1 for eq in graph.equations])
-
-
-def _bodies(eq: Equation) -> tuple[Graph, ...]:
-    """Return the bodies of a loop, or the branches of a choice; none of any other operation."""
-    if not is_control(eq):
-        return ()
-    return eq.params.get("branches") or (eq.params["body"],)
+    return sum([sum(map(_length_of_text, eq.bodies)) or 1 for eq in graph.equations])
 
 
 def _operations(graph: Graph) -> float:
@@ -140,7 +133,7 @@ runner.append(_run_loop)
 
 def _is_unreadable(graph: Graph) -> bool:
     """Whether native code cannot read a value: an integer of more than 64 bits, or numbers in the other byte order."""
-    bodies = [g for eq in graph.equations for g in _bodies(eq)]
+    bodies = [g for eq in graph.equations for g in eq.bodies]
     return any(t.dtype.kind == "O" or not t.dtype.isnative for t in graph.types) or any(map(_is_unreadable, bodies))
 
 
