@@ -119,11 +119,18 @@ def _tree(module):
     return ast.parse(MODULES[module].read_text(encoding="utf-8"))
 
 
+@functools.cache
+def _nodes(module):
+    """Return all nodes of a module's syntax tree."""
+    return list(ast.walk(_tree(module)))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _trees_are_let_go():
     """Leave no tree behind: they are most of a million objects, at which each full garbage collection would look."""
     yield
     _tree.cache_clear()
+    _nodes.cache_clear()
 
 
 def _entry(module):
@@ -138,18 +145,17 @@ def _place(module):
     return PLACES.get(_entry(module))
 
 
-def _typing_only(tree):
+def _typing_only(module):
     """Return the nodes under ``if TYPE_CHECKING``."""
-    guards = (x for x in ast.walk(tree) if isinstance(x, ast.If) and "TYPE_CHECKING" in ast.dump(x.test))
+    guards = (x for x in _nodes(module) if isinstance(x, ast.If) and "TYPE_CHECKING" in ast.dump(x.test))
     return {id(y) for x in guards for y in ast.walk(x)}
 
 
 @functools.cache
 def _imports(module):
     """Return the modules of fad that a module imports, anywhere in its text."""
-    tree, found = _tree(module), set()
-    skipped = _typing_only(tree)
-    for node in ast.walk(tree):
+    found, skipped = set(), _typing_only(module)
+    for node in _nodes(module):
         if id(node) in skipped:
             continue
         if isinstance(node, ast.Import):
@@ -236,7 +242,7 @@ VERBS_IN_ED = {"embed", "feed", "need", "seed", "shed", "exceed", "_seed"}
 
 @pytest.mark.parametrize("module", list(MODULES))
 def test_functions_are_named_by_verbs_and_not_by_bare_participles(module):
-    owners = [_tree(module), *(x for x in ast.walk(_tree(module)) if isinstance(x, ast.ClassDef))]
+    owners = [_tree(module), *(x for x in _nodes(module) if isinstance(x, ast.ClassDef))]
     functions = [x for owner in owners for x in owner.body if isinstance(x, ast.FunctionDef)]
     plain = [f.name for f in functions if not any("property" in ast.unparse(d) for d in f.decorator_list)]
     bare = {n for n in plain if n.endswith("ed") and "_" not in n.strip("_")}
@@ -251,6 +257,7 @@ OTHER_WORDS = (
     "profiler", "demo", "compile.codegen.llvm", "compile.codegen.cuda", "compile.runtime",
 )  # fmt: skip
 
+
 def _named_in():
     """Return the modules in which each primitive is named, besides those with words of their own."""
     gc.unfreeze()  # to see what was made before the tests
@@ -259,7 +266,7 @@ def _named_in():
     found = {name: set() for name in names}
     for module in MODULES:
         if module and not any(module == w or module.startswith(f"{w}.") for w in OTHER_WORDS):
-            for node in ast.walk(_tree(module)):
+            for node in _nodes(module):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in names:
                     found[node.value].add(module)
     return found
@@ -320,7 +327,7 @@ def _compares_a_name(node):
 
 @pytest.mark.parametrize("module", [m for m in MODULES if not m.startswith(("ops", "eager"))])
 def test_what_matches_an_operation_compares_the_primitive_and_not_its_name(module):
-    lines = [node.lineno for node in ast.walk(_tree(module)) if _compares_a_name(node)]
+    lines = [node.lineno for node in _nodes(module) if _compares_a_name(node)]
     assert not lines, "write `eq.prim is matmul`, or read a field of Primitive"
 
 
@@ -440,7 +447,7 @@ def test_rules_make_arrays_like_their_operands_and_not_from_shapes(module):
 
 @pytest.mark.parametrize("module", [m for m in MODULES if m.startswith(("ops", "transforms", "core"))])
 def test_no_library_code_changes_numpys_global_state(module):
-    for node in ast.walk(_tree(module)):
+    for node in _nodes(module):
         if isinstance(node, ast.Call):
             assert ast.unparse(node.func) not in {"np.seterr", "np.random.seed", "np.set_printoptions"}
 
