@@ -19,6 +19,7 @@ from fad import tree
 from fad.backends import numpy as _numpy
 from fad.errors import BackendMismatchError, BackendNotFoundError
 from fad.introspect.frames import note_machinery
+from fad.introspect.reachable import OPAQUE
 from fad.typing import PyTree
 
 _BY_NAME: dict[str, Any] = {"numpy": _numpy}
@@ -38,6 +39,7 @@ def register(backend: Any) -> None:
     if backend is not _numpy:
         DEVICE_ARRAYS.add(backend.array_type)
         ARRAYS.add(backend.array_type)
+        OPAQUE.append(backend.array_type)
     AVOIDED.update(backend.avoided)
 
 

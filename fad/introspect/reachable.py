@@ -30,8 +30,9 @@ CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
 BUFFERS = (bytearray, memoryview, array.array)
 PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})  # what holds nothing
 # Their code is not read, nor is that of the standard library. pytest's is in every assertion that it has rewritten.
-_LIBRARIES = frozenset({"fad", "numpy", "scipy", "_pytest", "pytest"})
-# Classes of objects whose state no program reads: what changes in them makes no recording stale.
+_LIBRARIES = frozenset({"fad", "numpy", "scipy", "cupy", "cupyx", "_pytest", "pytest"})
+# Classes of objects that are not looked into: arrays of a device, and what has a state that no program reads. What
+# changes in them makes no recording stale.
 OPAQUE: list[type] = []
 TRACED: set[type] = set()  # what stands for an array while a transform runs; entered where it is defined
 _CODE = (

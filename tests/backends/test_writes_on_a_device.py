@@ -10,6 +10,7 @@ from refilled_on_a_device import PROGRAMS
 import fad
 from fad import backends
 from fad.errors import BackendMismatchError, TracerConversionError
+from fad.introspect.reachable import reach
 
 backends.register(standin)
 A = np.array([0.3, 1.2, -0.7, 2.2, 0.9])
@@ -93,3 +94,25 @@ def test_a_power_of_a_device_by_a_scalar_has_the_derivative_of_the_host(n):
 def test_a_power_of_a_bool_has_a_derivative():
     assert fad.grad(lambda x: True**x)(2.0) == 0.0
     np.testing.assert_array_equal(fad.grad(lambda x: np.sum(True**x))(A), np.zeros(5))
+
+
+def test_what_a_device_array_is_made_of_is_not_looked_into():
+    held = standin.from_host(np.arange(3.0))
+
+    def f(x):
+        return np.sum(x * held[0]) + np.mean(held)
+
+    found = list(reach(f))
+    assert any(x is held for x in found)
+    assert not {getattr(x, "__module__", None) for x in found if x is not held} & {"standin", "offers"}
+
+
+def test_the_code_of_cupy_is_not_read():
+    outside = types.ModuleType("cupy._math.sumprod")
+    exec("table = [1, 2]\ndef total(x):\n    return x.sum() + table[0]", vars(outside))
+    total = outside.total
+
+    def f(x):
+        return total(x)
+
+    assert not any(x is outside.table for x in reach(f))
