@@ -61,7 +61,7 @@ def limits_of(dtype: np.dtype) -> Interval:
 def bounds_of_number(x: Any) -> Interval:
     """Return the bounds of a plain number: itself, or the integers next to it."""
     x = np.asarray(x)[()]
-    if x.dtype.kind in "biu":
+    if type(x) is int or x.dtype.kind in "biu":  # one that 64 bits do not hold stays Python's
         return (int(x), int(x))
     return (math.floor(x), math.ceil(x)) if x.dtype.kind == "f" and np.isfinite(x) else UNKNOWN
 

@@ -56,7 +56,10 @@ class Type:
         shape = (*lengths, *self.shape)
         if self.home is not None:
             return self.home.zeros(shape, self.dtype)
-        return np.zeros(shape, self.dtype) if lengths or self.kind == ARRAY else self.dtype.type(0)
+        if lengths or self.kind == ARRAY:
+            return np.zeros(shape, self.dtype)
+        zero = self.dtype.type(0)
+        return zero.item() if self.kind == NUMBER else zero
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Type and self.key() == other.key()

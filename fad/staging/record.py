@@ -119,6 +119,9 @@ class RecordTrace(Trace):
         self.constants[number] = x
         return number
 
+    def shape(self, x: Tracer) -> tuple[int, ...]:
+        return self.types[x.info].shape  # an integer that 64 bits do not hold has none of its own
+
     def class_of(self, x: Tracer) -> type:
         if not self.types[x.info].shape:
             note_question()

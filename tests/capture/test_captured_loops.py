@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from capture.agreement import agree, report_of
+from capture.loop_programs import compiled
 
 import fad
 
@@ -550,3 +551,19 @@ def test_a_range_that_may_count_by_zero_is_left_to_python():
 
     with pytest.raises(ValueError, match="must not be zero"):
         fad.jit(f)(1.0)
+
+
+def test_many_ways_within_each_other_that_write_are_compiled():
+    depth = 18  # if each way were looked at once for every way around it, these would take days
+    lines = ["import numpy as np", "def f(x):", "    y, z, s = x * 1.0, x * 2.0, 0.0", "    for i in range(len(x)):"]
+    pad = "        "
+    for d in range(depth):
+        lines += [f"{pad}if x[i] > {d / depth}:", f"{pad}    y[i] = y[i] + {d}.0 * z[i]", f"{pad}    z[i] = z[i] + s"]
+        pad += "    "
+    lines += [f"{pad}s = s + x[i]", "    return np.sum(y) + np.sum(z) + s"]
+    f, x = compiled("\n".join(lines) + "\n", "<many ways>"), np.linspace(0.0, 1.0, 40)
+    with fad.config.use(loops="capture"):
+        fast, steep = fad.jit(f), fad.jit(fad.grad(f))
+        for _ in range(2):
+            np.testing.assert_allclose(fast(x), f(x), rtol=1e-12)
+            np.testing.assert_allclose(steep(x), fad.grad(f)(x), rtol=1e-10)

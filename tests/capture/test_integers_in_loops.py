@@ -301,3 +301,154 @@ def test_an_index_out_of_range_raises_where_the_counter_was_to_stay_in_it():
                 fast(x, p)
         else:
             np.testing.assert_allclose(fast(x, p), f(x, p))
+
+
+# --- large integers beside floats -------------------------------------------------------------------------------------
+
+
+def compared(k, x, n):
+    c = 0
+    for i in range(n):
+        if k + i > x:
+            c += 1
+    return c
+
+
+def counted_up_to(k, x, n):
+    c = 0
+    while k < x:
+        c += 1
+        k += n
+    return c
+
+
+def told_apart(k, x, n):
+    c = 0
+    for i in range(n):
+        if k + i != x:
+            c += 2
+        if k - i == x:
+            c += 1
+    return c
+
+
+def largest(k, x, n):
+    m = x
+    for i in range(n):
+        m = max(m, k - 2 * i)
+    return int(m) - k
+
+
+def divided(k, d, n):
+    t = 0
+    for i in range(n):
+        if (k + i) / d >= 1.0:
+            t += 1
+    return t
+
+
+BESIDE_FLOATS = [
+    (compared, [(2**53 + 1, 2.0**53, 700), (2**53 - 3, 2.0**53, 700), (5, 2.0, 700)]),
+    (counted_up_to, [(2**54 - 1501, 2.0 * (2**53 + 1), 3), (4, 3000.0, 3)]),
+    (told_apart, [(2**53 + 1, 2.0**53, 700), (2**60 + 1, 2.0**60, 700), (7, 9.0, 700)]),
+    (largest, [(2**53 + 1, 2.0**53, 700), (100, 7.5, 700)]),
+    (divided, [(2**60 - 300, 2**60 + 3, 500), (-(2**61), -(2**61) + 250, 500), (1, 7, 500)]),
+]
+
+
+@pytest.mark.parametrize(("f", "calls"), BESIDE_FLOATS, ids=lambda v: getattr(v, "__name__", ""))
+@pytest.mark.parametrize("loops", ["auto", "capture"])
+def test_large_integers_are_compared_and_divided_as_python_does(f, calls, loops):
+    fast = fad.jit(f)
+    with fad.config.use(loops=loops):
+        for k, x, n in [*calls, *calls]:
+            assert fast(k, x, n) == f(k, x, n), (k, x, n)
+
+
+def multiplied_in_place(k, n):
+    for _ in range(n):
+        k *= 3
+    return k
+
+
+def shifted_in_place(k, n):
+    for _ in range(n):
+        k <<= 3
+    return k
+
+
+def congruential(k, n):
+    for _ in range(n):
+        k = (6364136223846793005 * k + 1442695040888963407) % 2**64
+    return k
+
+
+def hashed(k, n):
+    h = 14695981039346656037
+    for i in range(n):
+        h = ((h ^ (k + i)) * 1099511628211) & (2**64 - 1)
+    return h
+
+
+@pytest.mark.parametrize("f", [multiplied_in_place, shifted_in_place, congruential, hashed], ids=lambda f: f.__name__)
+def test_integers_of_more_than_64_bits_are_pythons(f):
+    fast = fad.jit(f)
+    for k in (5, 1, 77, 5):
+        assert fast(k, 300) == f(k, 300)
+
+
+# --- a first call whose step raises -----------------------------------------------------------------------------------
+
+
+def divides_in_a_way(k, n):
+    for _ in range(n):
+        if k > 0:
+            k = 3 * k + 7 // (k - 5)
+        else:
+            k = k - 1
+    return k
+
+
+def divides_in_a_while(k, n):
+    for _ in range(n):
+        j = 0
+        while j < 3:
+            k = 3 * k + 7 // (k - 5)
+            j += 1
+    return k
+
+
+def shifts_in_a_way(k, n):
+    for _ in range(n):
+        if k > 0:
+            k = k ^ (1 << (k - 5))
+        else:
+            k = k - 1
+    return k
+
+
+def divides_floats_in_a_way(k, n):
+    a, b = 1.0, float(k)
+    for _ in range(n):
+        if a > 0:
+            a = a + 7.0 // (b - 5.0)
+            b = b + 1
+        else:
+            a = a - 1.0
+    return a
+
+
+@pytest.mark.parametrize(
+    "f", [divides_in_a_way, divides_in_a_while, shifts_in_a_way, divides_floats_in_a_way], ids=lambda f: f.__name__
+)
+@pytest.mark.parametrize("order", [(5, 6, 4, 7), (6, 5, 7, 4), (4, 5, 6, 4)])
+def test_a_first_call_that_raises_leaves_a_program_that_is_right(f, order):
+    def outcome(g, k):
+        try:
+            return g(k, 400)
+        except (ArithmeticError, ValueError) as error:
+            return type(error), str(error).partition("\n")[0]
+
+    fast = fad.jit(f)
+    for k in (*order, *order):
+        assert outcome(fast, k) == outcome(f, k), k

@@ -11,3 +11,4 @@ LLVM_TYPE = {
 }  # fmt: skip
 BYTES = {F64: 8, F32: 4, I64: 8, I32: 4, BOOL: 1}
 INTEGERS = frozenset({I64, I32})
+EXACT = 2**53  # up to which each integer is a floating-point number

@@ -1,7 +1,8 @@
 """Python's numbers in native programs: they have 64 bits there, and no errors, so what needs more is found and left.
 
 Python's integers grow, a power of integers may be a fraction and one of a negative number complex, and a division by
-zero raises. Beside an operation that may come to that, a program gets a row that checks its operands, and where the
+zero raises; a comparison or quotient of large ones is exact, where native numbers are rounded to floating-point numbers
+first. Beside an operation that may come to that, a program gets a row that checks its operands, and where the
 check fails, the whole call runs in NumPy and Python. Integers that are known to stay small need no check: numbers of
 steps, and what is counted up by a constant.
 """
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import template
+from fad.compile.ir.types import EXACT
 from fad.control_flow.loop_layout import Loop
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY, Primitive
@@ -37,12 +39,16 @@ def _check(*xs: Any, how: str, of: int) -> Any:
     elif how == "narrow":
         if not -(2**31) <= xs[0] < 2**31:
             raise Beyond
+    elif how == "exact":
+        if abs(xs[0]) > EXACT:
+            raise Beyond
     elif not -MOST - 1 <= on_numbers(REGISTRY[how]).forward(*xs) <= MOST:
         raise Beyond
     return np.asarray(xs[0]).dtype.type(0)
 
 
 _CHECKED = ("+", "-", "*", "neg", "abs")  # operations on integers that have a check; others are calls that are exact
+_COMPARING = frozenset({"<", "<=", ">", ">=", "==", "!="})
 # Zero, if the operation `how` on these operands has a result in 64 bits; otherwise a native program stops at `of`.
 CHECK = Primitive("check_number", _check, archetype="check")
 
@@ -71,6 +77,8 @@ def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool =
             eq, how = _treat(graph, eq, size, body)
             if how:
                 check(eq, how, eq.ins[1:] if how == "nonzero" else eq.ins, graph.types[eq.ins[0]].dtype)
+            for i in _list_rounded(graph, eq, size):
+                check(eq, "exact", (i,), _INTEGER)
         elif any(t.dtype == _NARROW and t.kind != NUMBER for t in [graph.types[i] for i in (*eq.ins, *eq.outs)]):
             numbers = {i for i in eq.ins if graph.types[i].kind == NUMBER and graph.types[i].dtype.kind == "i"}
             for i in [i for i in numbers if size.get(i, MOST) >= 2**31]:
@@ -98,6 +106,15 @@ def _treat(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation
     if symbol == "**" and template(graph, eq, graph.constants) is None:
         return _exactly(eq, {"f": float, "c": complex}[out.dtype.kind]), ""
     return eq, ""
+
+
+def _list_rounded(graph: Graph, eq: Equation, size: dict) -> list[int]:
+    """Return the integers that a native program would round before it compares them with a float, or divides them."""
+    whole = [i for i in eq.ins if graph.types[i].dtype == _INTEGER]
+    together = len(whole) == len(eq.ins)
+    if not (together if eq.prim.symbol == "/" else eq.prim.symbol in _COMPARING and not together):
+        return []
+    return [i for i in dict.fromkeys(whole) if size.get(i, MOST) > EXACT]
 
 
 def _exactly(eq: Equation, kind: type) -> Equation:

@@ -62,19 +62,25 @@ def _is_update(eq: Equation) -> bool:
     return eq.prim.updates or eq.prim is WRITE_PIECES
 
 
-def updated_by(eq: Equation) -> dict[int, int]:
-    """Return which results of a branch are versions of one operand, whichever way is taken: each with its operand."""
-    found: dict[int, int] = {}
+def updated_by(eq: Equation, known: dict[int, dict[int, int]] | None = None) -> dict[int, int]:
+    """Return which results of a branch are versions of one operand, whichever way is taken: each with its operand.
+
+    `known` has what was found of branches within this one: each is looked at once, however deep they are nested.
+    """
+    known = {} if known is None else known
+    if id(eq) in known:
+        return known[id(eq)]
+    found = known[id(eq)] = {}
     branches = eq.params["branches"]
     for k in range(len(eq.outs)):
-        places = {_updated_input(g, g.outputs[k]) for g in branches}
+        places = {_updated_input(g, g.outputs[k], known) for g in branches}
         m = places.pop()
         if not places and m is not None and m not in found.values() and eq.ins.count(eq.ins[1 + m]) == 1:
             found[k] = m
     return found
 
 
-def _updated_input(graph: Graph, o: int) -> int | None:
+def _updated_input(graph: Graph, o: int, known: dict[int, dict[int, int]]) -> int | None:
     """Return the position of the input that a value is a version of, or None."""
     made = {o: eq for eq in graph.equations for o in eq.outs}
     while o in made:
@@ -85,7 +91,7 @@ def _updated_input(graph: Graph, o: int) -> int | None:
             o = eq.ins[2]
         elif eq.prim.archetype == "loop" and o in Loop(eq).results.carry:
             o = Loop(eq).carry[Loop(eq).results.carry.index(o)]
-        elif eq.prim.archetype == "branch" and eq.outs.index(o) in (found := updated_by(eq)):
+        elif eq.prim.archetype == "branch" and eq.outs.index(o) in (found := updated_by(eq, known)):
             o = eq.ins[1 + found[eq.outs.index(o)]]
         else:
             return None
@@ -93,9 +99,7 @@ def _updated_input(graph: Graph, o: int) -> int | None:
 
 
 class _Schedule(Rewriting):
-    def __init__(
-        self, graph: Graph, kind_of: Callable[[Graph, Equation], str], changing: set[int], branches: bool
-    ):
+    def __init__(self, graph: Graph, kind_of: Callable[[Graph, Equation], str], changing: set[int], branches: bool):
         super().__init__(graph)
         self.branches = branches  # whether branches may overwrite their operands
         self.kind_of = kind_of

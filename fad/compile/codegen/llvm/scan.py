@@ -9,7 +9,7 @@ from __future__ import annotations
 from fad.compile.codegen.llvm.builder import Emitter
 from fad.compile.codegen.llvm.math.catalogue import TYPED
 from fad.compile.codegen.llvm.module import SCALAR, Module
-from fad.compile.ir.types import BYTES, INTEGERS
+from fad.compile.ir.types import BYTES, EXACT, INTEGERS
 
 _LANES = 16
 
@@ -196,7 +196,7 @@ _OVERFLOWING = {"add": "sadd", "subtract": "ssub", "multiply": "smul"}
 
 
 def check_module(name: str, t: str, how: str) -> Module:
-    """Return 1 if an operation on X and Z overflows, or X is zero or over 32 bits. Words: P, N, Q, X, Y, Z if read."""
+    """Return 1 if an operation on X and Z overflows, or X is zero or too large. Words: P, N, Q, X, Y, Z if read."""
     words = ("P", "N", "Q", "X", "Y", *("Z" if how in _OVERFLOWING else ""))
     lines = [*_head(name, words), f"  %x = load {t}, ptr %X"]
     needs = set()
@@ -211,6 +211,8 @@ def check_module(name: str, t: str, how: str) -> Module:
         lines.append(f"  %bad = icmp eq {t} %x, 0" if t in INTEGERS else f"  %bad = fcmp oeq {t} %x, 0.0")
     elif how == "narrow":
         lines += [f"  %low = trunc {t} %x to i32", f"  %z = sext i32 %low to {t}", f"  %bad = icmp ne {t} %x, %z"]
+    elif how == "exact":
+        lines += [f"  %z = add {t} %x, {EXACT}", f"  %bad = icmp ugt {t} %z, {2 * EXACT}"]
     else:  # the negative of the least integer
         lines.append(f"  %bad = icmp eq {t} %x, {-(2**63)}")
     lines += ["  %code = zext i1 %bad to i32", "  ret i32 %code", "}", ""]

@@ -34,7 +34,7 @@ from fad.compile.codegen.nests.windows import window_of
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.expressions import is_heavy, template
 from fad.compile.ir.lowered_ops import REDUCTIONS, WRITE_PIECES
-from fad.compile.ir.types import BOOL, F32, F64, I64, INTEGERS
+from fad.compile.ir.types import BOOL, EXACT, F32, F64, I64, INTEGERS
 from fad.compile.legalize.integer_overflow import CHECK
 from fad.compile.schedule.steps import node_facts
 from fad.core.cotangent import is_basic
@@ -430,6 +430,9 @@ def _check(body: Body, eq: Equation) -> None:
         w.require(w.compare("==", w.cast(w.cast(names[0], I64, "i32"), "i32", I64), names[0], I64))
     elif how == "nonzero":
         w.require(w.compare("!=", names[0], "0", I64))
+    elif how == "exact":
+        w.require(w.compare(">=", names[0], str(-EXACT), I64))
+        w.require(w.compare("<=", names[0], str(EXACT), I64))
     elif how == absolute.name:
         w.require(w.compare("!=", names[0], str(-(2**63)), I64))
     else:
