@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.backends import is_numpy_array, made_like
+from fad.backends import is_on_device, made_like
 from fad.core.transformed import Transformed, as_run, transformed
 from fad.core.views import unwrap
 from fad.errors import ComplexGradientError
@@ -82,7 +82,7 @@ def _finish(blocks: list, out_tree: Any, in_tree: Any, single: bool) -> Any:
     """Nest the blocks: output structure outside, input structure inside."""
     rows = []
     for row in blocks:
-        row = [b[()] if is_numpy_array(b) and b.ndim == 0 else b for b in row]
+        row = [b[()] if b.ndim == 0 and not is_on_device(unwrap(b)) else b for b in row]  # a number, as NumPy gives it
         inner = tree.unflatten(in_tree, row)
         rows.append(inner[0] if single else inner)
     return tree.unflatten(out_tree, rows)

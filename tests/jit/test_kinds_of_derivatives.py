@@ -34,6 +34,9 @@ TRANSFORMS = {
     "jvp": lambda f: lambda x: fad.jvp(f, (x,), (x,)),
     "pullback": lambda f: lambda x: fad.vjp(f, x)[1](f(x) * 0 + 1),
     "vmap": lambda f: lambda x: fad.vmap(f)(np.stack([x, x])),
+    "jacfwd": lambda f: fad.jacfwd(f),
+    "jacrev": lambda f: fad.jacrev(f),
+    "hessian": lambda f: fad.hessian(f),
     "value": lambda f: f,
 }
 
