@@ -90,7 +90,8 @@ def _equation(a, dy, method):
 
     def field(t, y):
         put(y)
-        return dy * 1.0  # SciPy's Radau takes differences of two results: of one array they would be zero
+        # SciPy's Radau takes differences of two results: of one array they would be zero
+        return dy * 1.0 if method == "Radau" else dy
 
     return integrate.solve_ivp(field, (0.0, 1.0), START, method, rtol=1e-9, atol=1e-9).y[0, -1]
 
