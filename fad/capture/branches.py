@@ -317,6 +317,12 @@ class _Choice:
             if content(self.cells[name]) is not self.before[name]:
                 refuse(f"an if binds {name} in one step and not in another")
 
+    def _check_written(self, roots: list) -> None:
+        """Refuse a way that writes into an array of which the first look did not show it: the write would be lost."""
+        mine = {id(x) for x in self.written}
+        if any(id(x) not in mine and is_written(x) for x in roots):
+            refuse("an if writes into an array in one step and not in another")
+
     def _run(self, way: Callable, names: list[str], one_kind: bool, targets: Any) -> tuple:
         """Run a way for its results, in the types that both have."""
         trace = recorder.get()
@@ -328,6 +334,7 @@ class _Choice:
                 value = tree.map(_convert_leaf, value, targets[0]) if value else targets[0]
                 kind = np.int64(END) if one_kind else np.int64(0) + kind_of(outcome)
                 self._check_kept(names)
+                self._check_written(roots)
                 found = [content(self.cells[name]) for name in names]
                 left = [tree.map(_convert_leaf, x, t) for x, t in zip(found, targets[1], strict=True)]
                 check_aliased()

@@ -13,8 +13,10 @@ from fad.capture.context import count_refusals, current, report
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
 from fad.capture.sequences import Sequence, items, sequence_of
 from fad.capture.sites import Loop
+from fad.capture.state import bind_name, cells_of, content, is_handle
 from fad.capture.step import NeedsFirstStep
 from fad.control_flow.intervals import assume, interval
+from fad.control_flow.subgraph import Unrecordable, example
 from fad.core.tracer import Tracer
 from fad.staging.record import is_recording
 
@@ -35,7 +37,7 @@ def run_for(site: Loop, iterable: Any, body: Callable) -> Outcome | None:
         return _run_plainly(items(iterable), body)
     inside = current()
     if inside is not None and inside.trial:
-        return _try_for(sequence, body, inside)
+        return _try_for(site, sequence, body, inside)
     left: Iterator | None = None  # what is not run yet, once a step has been
     started = 0
     while True:
@@ -108,15 +110,47 @@ def _is_hopeless(site: Loop, n: int) -> bool:
     return count_refusals(site.file, site.line) >= _REFUSALS
 
 
-def _try_for(sequence: Sequence, body: Callable, inside: Any) -> Outcome | None:
+def _try_for(site: Loop, sequence: Sequence, body: Callable, inside: Any) -> Outcome | None:
     """Run one step of a loop within a body that is run to see what it does."""
     fixed = type(sequence.length) is int
     if fixed and sequence.length == 0:
         return None
     with inside.trace.repeat(sequence.length if fixed else 16) as number:
         assume(number, 0, sequence.length)
-        outcome = body(sequence.element(number))
+        outcome = _try_step(site, inside, [body], lambda: body(sequence.element(number)))
     return _try_outcome(outcome, inside)
+
+
+def _try_step(site: Loop, inside: Any, functions: list, run: Callable) -> Outcome | None:
+    """Run a step with numbers of its state that are not known, as they are in further steps: then all ways are seen.
+
+    Where it cannot do without what they are, as a loop that is not captured may do, it is run as the first one.
+    """
+    cells = {name: cell for name, cell in cells_of(*functions).items() if name in site.names}
+    before = {name: content(cell) for name, cell in cells.items()}
+    carried = [name for name in site.carried if name in cells and _is_number(before[name])]
+    given = {name: inside.trace.new(example(before[name])) for name in carried}
+    try:
+        for name, x in given.items():
+            bind_name(cells[name], x)
+        return run()
+    except (Exception, Unrecordable) as why:
+        if not given or (isinstance(why, Unrecordable) and why.trace is not inside.trace):
+            raise
+        for name, cell in cells.items():
+            bind_name(cell, before[name])
+        given = {}
+        return run()
+    finally:
+        for name, x in given.items():
+            if content(cells[name]) is x:  # it is handed through
+                bind_name(cells[name], before[name])
+
+
+def _is_number(x: Any) -> bool:
+    if type(x) is Tracer:
+        return not x.shape and not is_handle(x)
+    return isinstance(x, (bool, int, float, complex, np.number, np.bool_))
 
 
 def _try_outcome(outcome: Outcome | None, inside: Any) -> Outcome | None:
@@ -128,9 +162,8 @@ def run_while(site: Loop, test: Callable, body: Callable) -> Outcome | None:
     """Run a ``while`` loop; return how it ended."""
     inside = current()
     if inside is not None and inside.trial:
-        test()
         with inside.trace.repeat(16):
-            outcome = body()
+            outcome = _try_step(site, inside, [test, body], lambda: (test(), body())[1])
         return _try_outcome(outcome, inside)
     started = 0
     while is_recording():

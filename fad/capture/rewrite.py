@@ -402,7 +402,10 @@ def _store(name: str) -> ast.Name:
 
 
 def _at(node: ast.stmt, place: ast.AST) -> ast.stmt:
-    return ast.fix_missing_locations(ast.copy_location(node, place))
+    node = ast.copy_location(node, place)
+    if isinstance(place, (ast.If, ast.For, ast.While)):  # Python says of a long call that it is at its last line
+        node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
+    return ast.fix_missing_locations(node)
 
 
 __all__ = ["HELPERS", "MADE", "NotConvertible", "Rewriter"]
