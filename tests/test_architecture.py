@@ -36,8 +36,8 @@ LAYERS = [
         "core.cotangent", "core.archetypes", "core.limits", "core.effects",
     ],
     [
-        "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.memory_order", "ops.selection",
-        "ops.structural", "ops.conversion", "ops.numbers", "ops.index_layout", "ops.traced_index", "ops.indexing",
+        "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.memory_order", "ops.index_layout",
+        "ops.selection", "ops.structural", "ops.conversion", "ops.numbers", "ops.traced_index", "ops.indexing",
         "ops.functional_updates", "ops.arranging", "ops.splitting", "ops.padding", "ops.diagonals", "ops.taking",
         "ops.creation", "ops.reduction", "ops.flat_reductions", "ops.einsum", "ops.contraction", "ops.norms",
         "ops.scans", "ops.differences", "ops.statistics", "ops.nan_statistics", "ops.predicates", "ops.mapping",

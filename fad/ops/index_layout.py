@@ -62,6 +62,32 @@ def check_masks(template: tuple, arrays: list, shape: tuple) -> None:
         axis += rest if part is Ellipsis else rank
 
 
+def can_broadcast(shape: tuple, to: tuple) -> bool:
+    """Return whether an array can be repeated to a shape, as a value is to that of the place where it is written."""
+    lead = len(to) - len(shape)
+    return lead >= 0 and all(n in (1, m) for n, m in zip(shape, to[lead:], strict=True))
+
+
+def describe_misfit(given: tuple, place: tuple, template: tuple, arrays: list) -> str:
+    """Say in NumPy's words that a value cannot be written at an index, of whose places the shape is given."""
+    if not arrays:
+        return f"could not broadcast input array from shape {shape_text(given)} into shape {shape_text(place)}"
+    if len(template) == len(arrays) == len(place) == 1 and arrays[0].dtype.kind == "b" and len(given) <= 1:
+        return (
+            f"NumPy boolean array indexing assignment cannot assign {math.prod(given)} input values to the "
+            f"{place[0]} output values where the mask is true"
+        )
+    return (
+        f"shape mismatch: value array of shape {shape_text(given)} could not be broadcast to indexing result of shape "
+        f"{shape_text(place)}"
+    )
+
+
+def shape_text(shape: tuple) -> str:
+    """Return a shape as NumPy's errors write it."""
+    return "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+
+
 def last_of_each(shape, arrays, template):
     """Return which values of ``x[index] = values`` are kept, without an array of x's size; None if that costs more."""
     if any(a.dtype.kind == "b" or is_on_device(a) for a in arrays) or any(type(p) is int for p in template):

@@ -21,7 +21,16 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, outcome
 from fad.core.views import Memory, ViewRule, copy_layout, is_array, layout, refresh
 from fad.introspect.frames import user_line
-from fad.ops.index_layout import ARRAY, check_masks, index_layout, join_index, last_of_each, with_elements
+from fad.ops.index_layout import (
+    ARRAY,
+    can_broadcast,
+    check_masks,
+    describe_misfit,
+    index_layout,
+    join_index,
+    last_of_each,
+    with_elements,
+)
 from fad.ops.memory_order import axes_in_memory, lay_out_axes
 from fad.ops.traced_index import TracedIndex, link_view, slicer
 
@@ -393,8 +402,11 @@ def as_full_value(x, v, arrays, template):
     shape = np.broadcast_to(False, with_elements(np.shape(x), template, arrays))[join_index(template, stand_ins)].shape
     if np.shape(v) == shape:
         return v
-    lead = np.ndim(v) - len(shape)  # NumPy lets x[i] = v have superfluous unit axes in front
-    v = v.reshape(v.shape[lead:]) if lead > 0 and set(v.shape[:lead]) == {1} else v
+    given = np.shape(v)
+    lead = len(given) - len(shape)  # NumPy lets x[i] = v have superfluous unit axes in front
+    v = v.reshape(given[lead:]) if lead > 0 and set(given[:lead]) == {1} else v
+    if not can_broadcast(np.shape(v), shape):
+        raise ValueError(describe_misfit(given, shape, template, arrays))
     return np.broadcast_to(v, shape)
 
 

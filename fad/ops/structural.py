@@ -20,6 +20,7 @@ from fad.core.tracer import Tracer, add_methods, bind, strong, tracer
 from fad.core.views import RUNS, ViewRule, as_one_array, is_array, layout, shares, snapshot, version_of
 from fad.errors import MissingRuleError
 from fad.ops.asking import example
+from fad.ops.index_layout import can_broadcast
 from fad.ops.memory_order import lay_out
 
 
@@ -347,9 +348,8 @@ def broadcast_to(array, shape, subok=False):
     """
     array = as_array(array)
     shape = as_shape(shape)
-    np.broadcast_shapes(array.shape, shape)
-    if array.ndim > len(shape):
-        raise ValueError(f"cannot broadcast an array of shape {array.shape} to the smaller shape {shape}")
+    if not can_broadcast(array.shape, shape):
+        raise ValueError(f"an array of shape {array.shape} cannot be broadcast to the shape {shape}")
     if array.shape != shape:
         return bind(broadcast_p, array, shape=shape)
     if type(array) is not Tracer:

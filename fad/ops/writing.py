@@ -22,7 +22,7 @@ from fad.core.values import depth
 from fad.core.views import RUNS, is_array, is_outside, layout, path_of, refresh, replace_root, root_of, snapshot
 from fad.errors import ItemAssignmentError
 from fad.ops.asking import example
-from fad.ops.index_layout import ARRAY, with_elements
+from fad.ops.index_layout import ARRAY, shape_text, with_elements
 from fad.ops.indexing import as_basic, as_full_value, index_set_p, join_index, split_index
 from fad.ops.structural import as_array
 from fad.ops.traced_index import TracedIndex, is_same_place, slicer
@@ -242,8 +242,8 @@ def _check_fits(x: Tracer, value: Any, casting: str, name: str) -> None:
             )
     if shape != x.shape and (len(shape) > len(x.shape) or np.broadcast_shapes(shape, x.shape) != x.shape):
         raise ValueError(
-            f"non-broadcastable output operand with shape {_text(x.shape)} doesn't match the broadcast shape "
-            f"{_text(np.broadcast_shapes(shape, x.shape))}"
+            f"non-broadcastable output operand with shape {shape_text(x.shape)} doesn't match the broadcast shape "
+            f"{shape_text(np.broadcast_shapes(shape, x.shape))}"
         )
 
 
@@ -256,10 +256,6 @@ def _check_dtypes(x: Tracer, other: Any, name: str) -> None:
 def _check_cast(x: Tracer, dtype: np.dtype, casting: Any, name: str) -> None:
     if not np.can_cast(dtype, x.dtype, casting):
         raise _UFuncOutputCastingError(getattr(np, name), casting, dtype, x.dtype, 0)
-
-
-def _text(shape: tuple) -> str:
-    return "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 
 
 def _replaces(x: Tracer, value: Any) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from fad import tree
 from fad.core.views import is_writeable
 from fad.errors import BatchingError
+from fad.ops.index_layout import can_broadcast, describe_misfit
 
 
 def put_behind_batch(x: Any, place: Any) -> Any:
@@ -16,8 +17,8 @@ def put_behind_batch(x: Any, place: Any) -> Any:
     given = x.shape[1:]
     while x.ndim > place.ndim and x.shape[1] == 1:
         x = x[:, 0]
-    if x.ndim > place.ndim:
-        raise ValueError(f"could not broadcast input array from shape {given} into shape {place.shape[1:]}")
+    if not can_broadcast(x.shape[1:], place.shape[1:]):
+        raise ValueError(describe_misfit(given, place.shape[1:], (), []))
     return x.reshape(x.shape[:1] + (1,) * (place.ndim - x.ndim) + x.shape[1:])
 
 

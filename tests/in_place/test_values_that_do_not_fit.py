@@ -1,5 +1,6 @@
 """What is written at an index must fit there: NumPy says what does, and a batch's length is no axis of a value."""
 
+import re
 import warnings
 
 import numpy as np
@@ -82,4 +83,20 @@ def test_of_an_output_that_fits_neither_in_dtype_nor_in_shape_the_dtype_is_named
     with pytest.raises(TypeError, match="Cannot cast ufunc 'multiply' output"):
         f(X)
     with pytest.raises(TypeError, match="Cannot cast ufunc 'multiply' output"):
+        TRANSFORMS[transform](f)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize(
+    "place", [slice(1, 4), slice(6, None), ..., [0, 1], np.arange(6) < 2, (None, slice(1, 4))], ids=repr
+)
+def test_a_value_of_a_wrong_length_is_refused_in_numpys_words(place, transform):
+    def f(x):
+        a = np.zeros(6) + 0 * x[0, 0]
+        a[place] = np.concatenate([x[0], x[0, :1]])
+        return a
+
+    with pytest.raises(ValueError) as wanted:
+        f(X)
+    with pytest.raises(ValueError, match=re.escape(str(wanted.value))):
         TRANSFORMS[transform](f)
