@@ -27,8 +27,9 @@ def f(x):
     s, t, n = 0.1, x[0], 0
     u, v = x * 1.0, 0.5 * x[::-1].copy()
     m = np.outer(x, x) + 0.1
+    c, first, q = 0, True, np.zeros(2)
 """
-TAIL = """    return 0.3 * np.sum(np.sin(u) * v) + s + 0.5 * t + 0.1 * np.sum(m) + 0.01 * n
+TAIL = """    return 0.3 * np.sum(np.sin(u) * v) + s + 0.5 * t + 0.1 * np.sum(m) + 0.01 * n + 0.003 * c
 """
 
 
@@ -81,6 +82,8 @@ class Program:
             f"{self.value(0)} > {self.pick(0.1, 0.33, -0.2)}", f"{i} % 2 == 0", f"{i} > 1", "s < t",
             f"-0.1 < {self.value(0)} <= 0.47",
         ]  # fmt: skip
+        if self.random.random() < 0.3:  # what a first step does not show
+            return self.pick("c % 2 == 0", "c == 1", "c > 1", "first", "not first", "q[0] > 0", "q[1] < q[0]")
         if depth:
             tests += [
                 f"{self.test(0)} and {self.test(0)}", f"{self.test(0)} or {self.test(0)}", f"not {self.test(0)}",
@@ -115,6 +118,8 @@ class Program:
             "u = shift(u)", "shift(v)", f"s, t = t, 0.5 * {self.value(1)}", "u[1:-1] = 0.5 * (u[2:] + u[:-2])",
             f"a = {self.value(1)}; s = s + 0.1 * a", "v = u", f"m[{self.place()}, 1:] += 0.1 * u[:-1]", "m *= 0.9",
             f"w = {self.pick('u', 'v', 'x')}; t = t + 0.1 * w[{self.place()}]", self.masked(), self.looked_up(i),
+            "c += 1", "c = c + 1", "first = False", "first = not first", f"first = {self.test(0)}", "q[0] += 1.0",
+            "q[1] = q[0]",
         ))  # fmt: skip
 
     def looked_up(self, i):
@@ -155,6 +160,8 @@ class Program:
         bounds = ["range(5)", "range(4)", "range(1, 5)", "range(4, -1, -1)", "range(0, 5, 2)", "reversed(range(5))"]
         if outer is not None:
             bounds += [f"range({outer})", f"range({outer}, 5)", f"range({outer} + 1, 5)", f"range({outer}, -1, -1)"] * 2
+        if self.random.random() < 0.5:
+            self.add(level, self.pick("c = 0", "first = True", "c, first = 0, True", "q[:] = 0", "q = np.zeros(2)"))
         r = self.random.random()
         if r < 0.70:
             self.add(level, f"for {i} in {self.pick(*bounds)}:")
