@@ -164,7 +164,7 @@ def _run_batched_while(cond_fun: Callable, body_fun: Callable, state: Any, go: T
     They keep what stands in the arrays around the loop, too, into which a step writes.
     """
     while type(go) is Tracer and isinstance(go.owner, BatchTrace):
-        if not np.any(go.value):
+        if not np.any(go.wrapped):
             return state
         given = own_state(state)
         with finding_writes(undoable=True, since=Trace().birth) as written:

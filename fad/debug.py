@@ -136,7 +136,7 @@ def callback(fun: Callable, *args: Any, **kwargs: Any) -> None:
 def _number_behind(x: Any) -> Any:
     """Return the number behind a traced value, or the value of a program that is being recorded."""
     while type(x) is Tracer and not isinstance(x.owner, RecordTrace):
-        x = x.value
+        x = x.wrapped
     return x
 
 

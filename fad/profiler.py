@@ -288,7 +288,7 @@ class profile:
         if self._open:
             self._open[-1].inside.append(event)
         if self.record_shapes:
-            event.shapes = tuple(tuple(plain(x).shape) for x in operands if hasattr(x, "shape") or hasattr(x, "value"))
+            event.shapes = tuple(tuple(plain(x).shape) for x in operands if hasattr(x, "shape"))
         if self.profile_memory:
             results = results if type(results) in (tuple, list) else (results,)
             event.bytes = sum(int(getattr(plain(x), "nbytes", 0)) for x in results if x is not None)

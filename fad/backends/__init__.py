@@ -112,8 +112,8 @@ def backend_of(*arrays: Any) -> Any:
 
 def behind(x: Any) -> Any:
     """Return the backend of an array, or of the array that a traced value stands for."""
-    while type(x) not in _BY_TYPE and hasattr(x, "value"):
-        x = x.value
+    while type(x) not in _BY_TYPE and hasattr(x, "wrapped"):
+        x = x.wrapped
     return _of(x) or _numpy
 
 

@@ -56,7 +56,7 @@ def body_trace(x: Any) -> Any:
     while type(x) is Tracer:
         if isinstance(x.owner, BodyTrace):
             return x.owner
-        x = x.value
+        x = x.wrapped
     return None
 
 

@@ -66,7 +66,7 @@ def leave_if_raised(outcome: Outcome | None) -> None:
     """Let Python run the whole call if a captured loop is to raise an error, in whichever element of a batch."""
     found = is_raise(outcome)
     while type(found) is Tracer and isinstance(found.owner, BatchTrace):
-        found = found.value
+        found = found.wrapped
     if type(found) is Tracer and np.any(found):
         raise Refused(found.owner, RuntimeError("a loop raises an error for these values"))
 

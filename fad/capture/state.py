@@ -80,7 +80,7 @@ def as_leaf(x: Any) -> Any:
     if type(x) is not Tracer:
         return x
     x = up_to_date(x)
-    return x.value.copy() if x.owner is PLAIN else snapshot(x)
+    return x.wrapped.copy() if x.owner is PLAIN else snapshot(x)
 
 
 def fresh(values: Any) -> Any:
@@ -100,10 +100,10 @@ def standing_for(roots: list[Tracer], values: Iterable[Tracer]) -> Iterator[None
     """Let handles stand for other values for the length of a block; what the block writes into them is forgotten."""
     touched = RUNS.touched
     before = set() if touched is None else set(touched.written)
-    kept = [(x, x.value, x.owner, x.info) for x in roots]
+    kept = [(x, x.wrapped, x.owner, x.info) for x in roots]
     for x, y in zip(roots, values, strict=True):
         y = y if type(y) is Tracer else buffer(np.copy(y))  # the first state of an array that holds plain numbers
-        _point(x, y.value, y.owner, y.info)
+        _point(x, y.wrapped, y.owner, y.info)
     try:
         yield
     finally:
@@ -122,7 +122,7 @@ def _point(x: Tracer, value: Any, trace: Any, info: Any) -> None:
             noted[1] += noted[0] is x
         x.memory.private = False
         RUNS.written = True
-    x.value, x.owner, x.info = value, trace, info
+    x.wrapped, x.owner, x.info = value, trace, info
     trace.note_writes()
 
 

@@ -261,7 +261,7 @@ def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
             try:
                 ys = graph(*[tracer(x, inner, None) if b else x for x, b in zip(flat, flags, strict=True)])
                 return [
-                    y.value if type(y) is Tracer and y.owner is inner else np.broadcast_to(y, (size, *np.shape(y)))
+                    y.wrapped if type(y) is Tracer and y.owner is inner else np.broadcast_to(y, (size, *np.shape(y)))
                     for y in ys
                 ]
             finally:

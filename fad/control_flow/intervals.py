@@ -153,7 +153,7 @@ def _maximum_without(form: Form, low: Form) -> list[Form]:
 def form_of(x: Any) -> Form:
     """Return the linear form of a traced or plain integer."""
     while type(x) is Tracer and not isinstance(x.owner, (RecordTrace, BatchTrace)):
-        x = x.value
+        x = x.wrapped
     if type(x) is Tracer:
         trace = x.owner
         if isinstance(trace, RecordTrace) and _is_integer(trace, x.info):

@@ -89,7 +89,7 @@ def check_pair(out: Any, what: str) -> tuple:
 def is_alike(new: Any, old: Any) -> bool:
     """Return whether a value, or a tuple of values, is beyond doubt of the type of another; that is soon found out."""
     if type(new) is Tracer and type(old) is Tracer and new.owner is old.owner:
-        new, old = new.value, old.value
+        new, old = new.wrapped, old.wrapped
     kind = type(new)
     if kind is not type(old):
         return False
@@ -195,7 +195,7 @@ def _rows(x: Any, numbers: range) -> Iterable:
     if type(x) is not ndarray:
         if not _is_on_tape(x):
             return (x[i] for i in numbers)
-        if x.value.nbytes > _SMALL * len(x):  # their cotangents would all be there before they lie in one array
+        if x.wrapped.nbytes > _SMALL * len(x):  # their cotangents would all be there before they lie in one array
             return (x.owner.index(getitem_p, x, (i,)) for i in numbers)
     first, last = sorted((numbers[0], numbers[-1]))
     part = x if last - first + 1 == len(x) else x[first : last + 1]
@@ -205,12 +205,12 @@ def _rows(x: Any, numbers: range) -> Iterable:
 
 def _is_on_tape(x: Any) -> bool:
     """Return whether a value is one of reverse mode alone, in a program that does not write into arrays."""
-    return type(x) is Tracer and type(x.owner) is VJPTrace and not x.owner.dead and type(x.value) in _PLAIN
+    return type(x) is Tracer and type(x.owner) is VJPTrace and not x.owner.dead and type(x.wrapped) in _PLAIN
 
 
 def _unstack(x: Tracer) -> list:
     """Return the rows of an array on a tape: one record for all, which gives one cotangent."""
-    shape, dtype = x.value.shape, x.value.dtype
+    shape, dtype = x.wrapped.shape, x.wrapped.dtype
 
     def stack(cts: list) -> list:
         if Tracer in map(type, cts):
@@ -222,7 +222,7 @@ def _unstack(x: Tracer) -> list:
         return [whole]
 
     trace: Any = x.owner
-    return trace.call([x.info], list(x.value), stack)
+    return trace.call([x.info], list(x.wrapped), stack)
 
 
 def _stack(column: tuple) -> Any:
@@ -230,7 +230,7 @@ def _stack(column: tuple) -> Any:
     first = column[0]
     if not _is_on_tape(first) or not all(_is_on_tape(x) and is_alike(x, first) for x in column):
         return np.stack(column)
-    stacked = _stack_plain([x.value for x in column])
+    stacked = _stack_plain([x.wrapped for x in column])
     return first.owner.call([x.info for x in column], [stacked], lambda cts: list(cts[0]))[0]
 
 
@@ -273,7 +273,7 @@ def _find_tapes(step: Callable, init: Any, items: Callable) -> list:
         x = seen.pop()
         if type(x) is Tracer:
             traces[x.owner] = isinstance(x.owner, VJPTrace) and not x.owner.dead
-            seen.append(x.value)
+            seen.append(x.wrapped)
     return [trace.tape for trace, records in traces.items() if records]
 
 

@@ -297,7 +297,8 @@ def _over_batch(size: int, batched: tuple, values: list, params: dict) -> list:
             # a batch of Python numbers is an array, whose dtype counts in promotion: the state keeps its own
             ys = [y.astype(t) if _is_of(y, trace) and y.dtype != t else y for y, t in zip(ys, dtypes, strict=True)]
             return [
-                y.value if _is_of(y, trace) else _spread(y, size) if b else y for y, b in zip(ys, outputs, strict=True)
+                y.wrapped if _is_of(y, trace) else _spread(y, size) if b else y
+                for y, b in zip(ys, outputs, strict=True)
             ]
         finally:
             trace.finish()

@@ -162,8 +162,8 @@ def example(x: Any) -> Any:
     trace = x.owner
     trace.check_alive()
     if isinstance(trace, RecordTrace):
-        return trace.weak.get(x.info, x.value)
-    value = example(x.value)
+        return trace.weak.get(x.info, x.wrapped)
+    value = example(x.wrapped)
     if isinstance(trace, _BATCHED):
         return value[0] if len(value) else made_like(np.zeros_like, value, value.shape[1:])[()]
     return value

@@ -53,7 +53,7 @@ class PlainTrace(Trace):
             refresh(x)
         if x.owner is not self or prim.view is not None:
             return bind(prim, x)
-        return self._own(prim.forward(x.value), (x.value,))
+        return self._own(prim.forward(x.wrapped), (x.wrapped,))
 
     def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
         if type(x.memory) is tuple:
@@ -62,24 +62,24 @@ class PlainTrace(Trace):
             refresh(y)
         if x.owner is not self or y.owner is not self:
             return prim(x, y)
-        return self._own(prim.forward(x.value, y.value), (x.value, y.value))
+        return self._own(prim.forward(x.wrapped, y.wrapped), (x.wrapped, y.wrapped))
 
     def left(self, prim: Any, x: Tracer, y: Any) -> Any:
         if type(x.memory) is tuple:
             refresh(x)
         if x.owner is not self or type(y) not in _PLAIN:
             return bind(prim, x, y)
-        return self._own(prim.forward(x.value, y), (x.value, y))
+        return self._own(prim.forward(x.wrapped, y), (x.wrapped, y))
 
     def right(self, prim: Any, x: Any, y: Tracer) -> Any:
         if type(y.memory) is tuple:
             refresh(y)
         if y.owner is not self or type(x) not in _PLAIN:
             return bind(prim, x, y)
-        return self._own(prim.forward(x, y.value), (x, y.value))
+        return self._own(prim.forward(x, y.wrapped), (x, y.wrapped))
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
-        y = x.value[index]
+        y = x.wrapped[index]
         if not may_be_view(y):
             return y
         out = tracer(y, self, None)
@@ -92,22 +92,22 @@ class PlainTrace(Trace):
                 refresh(v)
             if v.owner is not self:
                 return False
-            v = v.value
+            v = v.wrapped
         elif type(v) not in _PLAIN:
             return False
-        if type(x.value) is not np.ndarray:
+        if type(x.wrapped) is not np.ndarray:
             return False
         root = root_of(x)
         if root.memory is None:
             root.memory = Memory()
         elif root.memory.borrowed:
             return False
-        x.value[index] = v
+        x.wrapped[index] = v
         root.memory.contents += 1
         return True
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
-        values = [x.value if type(x) is Tracer else x for x in args]
+        values = [x.wrapped if type(x) is Tracer else x for x in args]
         y = bind(prim, *values, **params)
         if prim.multi:
             return tuple([self._own(v, values) for v in y])
@@ -121,7 +121,7 @@ class PlainTrace(Trace):
         return tracer(y, self, None) if RUNS.depth else y
 
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
-        if type(root.value) is not np.ndarray:
+        if type(root.wrapped) is not np.ndarray:
             return False
         memory = root.memory
         if memory is None:
@@ -129,8 +129,8 @@ class PlainTrace(Trace):
         elif memory.borrowed:
             memory.borrowed = False
             memory.version += 1  # views are taken again, of the copy
-            root.value = copy_layout(root.value)
-        place = root.value
+            root.wrapped = copy_layout(root.wrapped)
+        place = root.wrapped
         for prim, params in path:
             place = prim.forward(place, **params)
         it = iter(arrays)
@@ -141,30 +141,30 @@ class PlainTrace(Trace):
     def freeze(self, x: Tracer) -> Any:
         """Return a read-only copy of the array as it is now: the same one until it is written."""
         memory = root_of(x).memory
-        if is_on_device(x.value):
-            return x.value
+        if is_on_device(x.wrapped):
+            return x.wrapped
         if memory is not None and (memory.borrowed or memory.outside):
-            return x.value
+            return x.wrapped
         contents = contents_of(x)
         if x.info is None or x.info[0] != contents:
-            copy = copy_layout(x.value)
+            copy = copy_layout(x.wrapped)
             copy.flags.writeable = False
             x.info = contents, copy
         return x.info[1]
 
     def strong(self, x: Tracer) -> Any:
-        return x.value.copy()
+        return x.wrapped.copy()
 
     primal = strong
 
     def outcome(self, x: Tracer) -> np.ndarray:
-        return x.value.copy()
+        return x.wrapped.copy()
 
     def number(self, x: Tracer, convert: Callable) -> Any:
-        return convert(x.value)
+        return convert(x.wrapped)
 
     def as_array(self, x: Tracer, dtype: Any, copy: bool | None) -> np.ndarray:
-        value = x.value
+        value = x.wrapped
         if value.dtype.kind == "b" and value.ndim > 1 and not value.size and (at := step()).kind == "index":
             raise TracerConversionError(  # NumPy takes what is no array of its own, and empty, for integers
                 f"a mask of shape {value.shape} was about to be taken for integers in {at.text}; "
@@ -218,7 +218,7 @@ class LostTrace(Trace):
     def store(self, x: Tracer, index: tuple, v: Any) -> bool:
         if type(x.memory) is tuple or any(part is not Ellipsis and part != slice(None) for part in index):
             return False
-        x.value, x.owner = blank(x), PLAIN
+        x.wrapped, x.owner = blank(x), PLAIN
         return PLAIN.store(x, index, v)
 
 
@@ -231,13 +231,13 @@ def lose(x: Tracer) -> None:
     if root.memory is None:
         root.memory = Memory()
     root.memory.version += 1
-    root.value, root.owner, root.info = unwrap(root.value), LOST, None
+    root.wrapped, root.owner, root.info = unwrap(root.wrapped), LOST, None
 
 
 def blank(x: Tracer) -> np.ndarray:
     """Return an array like a lost one, in which no number is taken for a right one before it is filled."""
     kind = x.dtype.kind
-    return np.full_like(x.value, math.nan if kind in "fc" else np.iinfo(x.dtype).min if kind == "i" else 0)
+    return np.full_like(x.wrapped, math.nan if kind in "fc" else np.iinfo(x.dtype).min if kind == "i" else 0)
 
 
 class Taken:
@@ -254,7 +254,7 @@ class Taken:
         if type(x) is not Tracer:
             return self.function(x, **params)
         if up_to_date(x).owner is PLAIN:
-            y = tracer(self.forward(x.value, **params), PLAIN, None)
+            y = tracer(self.forward(x.wrapped, **params), PLAIN, None)
         else:
             y = self.function(x, **params)
         if type(y) is Tracer:
@@ -281,4 +281,4 @@ def borrow(x: Any) -> Any:
 
 def plain(x: Any) -> Any:
     """Return the plain array behind a handle of `PLAIN`; anything else as it is."""
-    return x.value if type(x) is Tracer and x.owner is PLAIN else x
+    return x.wrapped if type(x) is Tracer and x.owner is PLAIN else x

@@ -58,10 +58,10 @@ class LimitTrace(Trace):
         self.birth = 0
 
     def shape(self, x: Tracer) -> tuple[int, ...]:
-        return x.value.shape[1:]
+        return x.wrapped.shape[1:]
 
     def class_of(self, x: Tracer) -> type:
-        return class_of_element(x.value)
+        return class_of_element(x.wrapped)
 
     def show(self, x: Tracer) -> str:
         return str(_value(x))
@@ -88,11 +88,11 @@ class LimitTrace(Trace):
         if prim.at_limit:
             return bind(prim, *[_value(x) if _is_perturbed(x) else x for x in args], **params)
         if prim is derivative_p:
-            return tracer(args[0].value, self, None)
+            return tracer(args[0].wrapped, self, None)
         if any(getattr(type(x), "__array_ufunc__", True) is None for x in args):
             return NotImplemented
         batched = tuple(_is_perturbed(x) for x in args)
-        values = [x.value if b else x for x, b in zip(args, batched, strict=True)]
+        values = [x.wrapped if b else x for x, b in zip(args, batched, strict=True)]
         if prim.batch is None:
             y = _one_by_one(prim, values, batched, params)
         else:
@@ -120,7 +120,7 @@ def _at_the_point(prim: Any, args: tuple, params: dict) -> Any:
 
 def _value(x: Tracer) -> Any:
     """Return what a perturbed value is at the matrix itself."""
-    return at_zero(x.value, report=False) if x.info is None else x.info
+    return at_zero(x.wrapped, report=False) if x.info is None else x.info
 
 
 def _is_perturbed(x: Any) -> bool:
@@ -186,9 +186,9 @@ def take_limit(x: Any, derivative: bool = True) -> Any:
     if type(x) is not Tracer or _kept.get():
         return x
     if x.owner is LIMIT_TRACE:
-        return at_zero(x.value) if derivative else _value(x)
-    if x.owner.kind == "vmap" and type(x.value) is Tracer:
-        return tracer(take_limit(x.value, derivative), x.owner, x.info)
+        return at_zero(x.wrapped) if derivative else _value(x)
+    if x.owner.kind == "vmap" and type(x.wrapped) is Tracer:
+        return tracer(take_limit(x.wrapped, derivative), x.owner, x.info)
     return x
 
 
@@ -197,7 +197,7 @@ def take_derivative(x: Any) -> Any:
     x = take_limit(x)
     below = x
     while type(below) is Tracer and below.owner is not LIMIT_TRACE:
-        below = below.value
+        below = below.wrapped
     return bind(derivative_p, x) if type(below) is Tracer and not _kept.get() else x
 
 

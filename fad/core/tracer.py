@@ -43,8 +43,8 @@ class Tracer:
     and answers NumPy's dispatch protocols, so ``np.sin(tracer)`` works.
     """
 
-    __slots__ = ("value", "owner", "info", "memory", "__weakref__")
-    value: Any
+    __slots__ = ("wrapped", "owner", "info", "memory", "__weakref__")
+    wrapped: Any  # the value as the traces below know it; programs take the `value` of what has one: units, variables
     owner: Trace
     info: Any
     memory: Any  # what it is a view of, and how often it was written: `fad.core.views`
@@ -94,7 +94,7 @@ class Tracer:
 
     @property
     def dtype(self) -> np.dtype:
-        return self.value.dtype
+        return self.wrapped.dtype
 
     @property
     def itemsize(self) -> int:
@@ -242,7 +242,7 @@ def stack_list(x: list) -> Any:
 def tracer(value: Any, trace: Trace, info: Any) -> Tracer:
     """Make a tracer. The class has no ``__init__``, so that the hot path saves a call by writing the same out."""
     x = Tracer()
-    x.value = value
+    x.wrapped = value
     x.owner = trace
     x.info = info
     x.memory = None
@@ -320,41 +320,41 @@ class Trace:
 
     def lower(self, x: Any) -> Any:
         """Return the value behind a tracer of this trace, and anything else as it is."""
-        return x.value if type(x) is Tracer and x.owner is self else x
+        return x.wrapped if type(x) is Tracer and x.owner is self else x
 
     def hand_out(self, x: Any) -> Any:
         """Return a value that leaves the transform: no Python number, in memory that is not overwritten any more."""
         return strong(x)
 
     def shape(self, x: Tracer) -> tuple[int, ...]:
-        return x.value.shape
+        return x.wrapped.shape
 
     def class_of(self, x: Tracer) -> type:
-        return x.value.__class__
+        return x.wrapped.__class__
 
     def show(self, x: Tracer) -> str:
         return str(self.value_to_print(x))
 
     def value_to_print(self, x: Tracer) -> Any:
         """Return the value that becomes text, which may be traced as well."""
-        return x.value
+        return x.wrapped
 
     def format(self, x: Tracer, spec: str) -> str:
         return format(self.value_to_print(x), spec)
 
     def concrete(self, x: Tracer, convert: Callable) -> Any:
         """Answer ``bool``, ``int`` or ``__index__``: piecewise constant, so no derivative is lost."""
-        return convert(x.value)
+        return convert(x.wrapped)
 
     def outcome(self, x: Tracer) -> Any:
         """Return the plain array behind a tracer of this trace, on which the shape of a result depends (a mask)."""
         if self.dead:
             self.check_alive()
-        return outcome(x.value)
+        return outcome(x.wrapped)
 
     def any_of(self, x: Tracer) -> bool:
         """Return whether any element of a flat condition holds, in any batch element: it is an error then."""
-        return any_of(x.value)
+        return any_of(x.wrapped)
 
     def number(self, x: Tracer, convert: Callable) -> Any:
         """Answer ``float``, ``complex`` or ``item``; a differentiating trace refuses, for the derivative is lost."""
@@ -386,7 +386,7 @@ class Trace:
 
     def stop(self, x: Tracer) -> Any:
         """Return what `stop_gradient` leaves of a tracer of this trace."""
-        value = number(stop(x.value))
+        value = number(stop(x.wrapped))
         if type(value) is not np.ndarray:
             return value
         value = value.copy()  # what is written into it changes no traced value

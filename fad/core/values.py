@@ -17,7 +17,7 @@ def traces_of(x: Any) -> Iterator[Trace]:
     """Return the traces that a value is inside, the youngest first."""
     while type(x) is Tracer:
         yield x.owner
-        x = x.value
+        x = x.wrapped
 
 
 def class_of_element(x: Any) -> type:

@@ -145,7 +145,7 @@ def _take_again(view: Any, version: int) -> None:
 
 def point(x: Any, y: Any) -> None:
     """Let a handle stand for what another one stands for."""
-    x.value, x.owner, x.info = y.value, y.owner, y.info
+    x.wrapped, x.owner, x.info = y.wrapped, y.owner, y.info
 
 
 def link(x: Any, y: Any, prim: Any, params: dict) -> None:
@@ -165,7 +165,7 @@ def snapshot(x: Any) -> Any:
     point(y, x)
     y.memory = None
     if x.owner.physical:
-        y.value, y.info = copy_layout(x.value), None
+        y.wrapped, y.info = copy_layout(x.wrapped), None
     return y
 
 
@@ -235,7 +235,7 @@ class finding_writes:
         """Note that an array is about to be written."""
         known = self.written.get(id(root))
         if known is None or known[0]() is not root:
-            then = (root.value, root.owner, root.info, snapshot(root)) if self.undoable else None
+            then = (root.wrapped, root.owner, root.info, snapshot(root)) if self.undoable else None
             self.written[id(root)] = weakref.ref(root), then, root.owner.birth
 
     def __exit__(self, *_: Any) -> None:
@@ -269,8 +269,8 @@ class finding_writes:
         self.found = []
         for root, (value, trace, info, then) in changed:
             if trace.physical:
-                root.value, root.owner, root.info = value, trace, info
-                value[...] = then.value
+                root.wrapped, root.owner, root.info = value, trace, info
+                value[...] = then.wrapped
                 root.memory.contents += 1
             else:
                 point(root, then)
@@ -386,7 +386,7 @@ def pin_index(x: Any) -> Any:
 def unwrap(x: Any) -> Any:
     """Return the plain array or number behind a tracer, batch axes included."""
     while type(x).__name__ == "Tracer":
-        x = x.value
+        x = x.wrapped
     return x
 
 
@@ -397,7 +397,7 @@ def layout(x: Any) -> Any:
     batches = 0
     while type(x).__name__ == "Tracer":
         batches += x.owner.batched
-        x = x.value
+        x = x.wrapped
     if not batches or type(x) not in ARRAYS:
         return x
     return x[(0,) * batches] if x.size else np.empty(x.shape[batches:], x.dtype)

@@ -56,7 +56,7 @@ class Samples:
                 return
             if isinstance(value.owner, RecordTrace):
                 break
-            value = value.value
+            value = value.wrapped
         self.kinds.append((x.dtype, x.shape, returned))
         step = -(-value.size // _ELEMENTS) or 1
         if type(value) is not np.ndarray:

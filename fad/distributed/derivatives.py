@@ -294,15 +294,15 @@ def _bucket_gradients(f: Callable, comm: Communicator, buckets: Buckets, has_aux
                 trace = x.owner
                 first = len(trace.tape)
                 if (earlier := effect_place(trace, first)) != first:
-                    return tracer(x.value, trace, earlier)
-                return trace.call([x.info], [x.value], lambda gs: _put(buckets, number, gs[0]))[0]
+                    return tracer(x.wrapped, trace, earlier)
+                return trace.call([x.info], [x.wrapped], lambda gs: _put(buckets, number, gs[0]))[0]
 
             return enter
 
         def finish(trace: RankTrace, y: Any) -> Any:
             if type(y) is not Tracer or y.owner is not trace:
                 return y
-            return y.value if has_aux and y.shape else trace.vary(y)
+            return y.wrapped if has_aux and y.shape else trace.vary(y)
 
         hows = [entry(k) for k in range(len(leaves))]
         return run_typed(f, comm, leaves, [True] * len(leaves), structure, finish, hows)

@@ -86,12 +86,12 @@ class RankTrace(Trace):
     def vary(self, x: Tracer) -> Any:
         """Return the value behind a tracer as each rank's own."""
         mark = x.info
-        if mark is None or x.value.dtype.kind not in "fc":
-            return x.value  # integers have no derivative
+        if mark is None or x.wrapped.dtype.kind not in "fc":
+            return x.wrapped  # integers have no derivative
         if mark.varied is None:
             if self.samples is not None and self.samples.of_values and mark.how is None:
-                self.samples.take(x.value)
-            mark.varied = vary(x.value, comm=self.comm) if mark.how is None else mark.how(x.value)
+                self.samples.take(x.wrapped)
+            mark.varied = vary(x.wrapped, comm=self.comm) if mark.how is None else mark.how(x.wrapped)
         return mark.varied
 
     def own(self, x: Any) -> Any:
@@ -117,7 +117,7 @@ class RankTrace(Trace):
             xs.append(x)
         if self.comm.debug and not own and self.samples is not None:
             self.samples.take_numbers([x for x in xs if type(x) in _NUMBERS])
-        values = [(self.vary(x) if own else x.value) if type(x) is Tracer and x.owner is self else x for x in xs]
+        values = [(self.vary(x) if own else x.wrapped) if type(x) is Tracer and x.owner is self else x for x in xs]
         y = bind(prim, *values, **params)
         if prim.multi:
             return tuple([self.new(v, not own) for v in y])
@@ -153,7 +153,7 @@ class RankTrace(Trace):
                 if prim is vary:
                     raise _not_the_same("an argument")
                 raise _not_the_same(f"the operand of {prim.name}")
-            value = x.value if mine else x
+            value = x.wrapped if mine else x
         else:
             value = self.vary(x) if mine else self.from_outside(x, args)
         if prim in TYPED:
@@ -161,14 +161,14 @@ class RankTrace(Trace):
         return self.new(bind(typed, value, **params), typed in GIVES_SAME)
 
     def stop(self, x: Tracer) -> Any:
-        value = x.value
+        value = x.wrapped
         return value.owner.stop(value) if type(value) is Tracer else value.copy()
 
     def number(self, x: Tracer, convert: Callable) -> Any:
-        return convert(x.value)
+        return convert(x.wrapped)
 
     def show(self, x: Tracer) -> str:
-        return f"{x.value} ({'the same on all ranks' if x.info is not None else 'of this rank'})"
+        return f"{x.wrapped} ({'the same on all ranks' if x.info is not None else 'of this rank'})"
 
 
 def _not_the_same(what: str) -> RankTypeError:
@@ -243,7 +243,7 @@ def is_replicated(x: Any) -> bool | None:
     while type(x) is Tracer:
         if isinstance(x.owner, RankTrace):
             return up_to_date(x).info is not None
-        x = x.value
+        x = x.wrapped
     return None
 
 
@@ -251,7 +251,7 @@ def _custom_rule(trace: RankTrace, call: Call, xs: tuple) -> list:
     """Run a function with rules of its own; it sees values without their types."""
     mine = [type(x) is Tracer and x.owner is trace for x in xs]
     own = any(x.info is None for x, m in zip(xs, mine, strict=True) if m) or not all(mine)
-    values = [(trace.vary(x) if own else x.value) if m else x for x, m in zip(xs, mine, strict=True)]
+    values = [(trace.vary(x) if own else x.wrapped) if m else x for x, m in zip(xs, mine, strict=True)]
     return [trace.new(y, not own) for y in call(*values)]
 
 
@@ -336,7 +336,7 @@ def run_typed(
         for k, (x, same) in enumerate(zip(given, flags, strict=True)):
             if same and _is_number(x):
                 x.info.how = hows[k] if hows else None
-                if x.info.how is None and depth(x.value):
+                if x.info.how is None and depth(x.wrapped):
                     trace.vary(x)  # at once, on every rank: where it is used may depend on the rank
         return tree.unflatten(structure, given)
 
@@ -379,7 +379,7 @@ def _output(trace: RankTrace, y: Any, out: str) -> Any:
             "fad.distributed.all_reduce(loss, 'mean') for the loss, or say out='varying'"
         )
     if out == "replicated" and trace.comm.debug and trace.samples is not None and (mine or type(y) in _NUMBERS):
-        trace.samples.take(y.value if mine else np.asarray(y), returned=True)
+        trace.samples.take(y.wrapped if mine else np.asarray(y), returned=True)
     if not mine:
         return y
-    return trace.vary(y) if out == "varying" else y.value
+    return trace.vary(y) if out == "varying" else y.wrapped

@@ -62,7 +62,7 @@ def _traces_of_tangents(x: Any) -> Iterator:
         if isinstance(x.owner, JVPTrace):
             yield from traces_of(x.info)
             yield from _traces_of_tangents(x.info)
-        x = x.value
+        x = x.wrapped
 
 
 def sweep_like(ct: Any, y: Any, seeds: Sequence) -> Any:

@@ -409,7 +409,7 @@ def lower(x: Any) -> Any:
 def wrap(x: Any) -> Any:
     """Return a tensor for an array or tracer, with its history if it is one of the eager trace."""
     if type(x) is Tracer:
-        return Tensor(x.value, x.info) if isinstance(x.owner, EagerTrace) else Tensor(x)
+        return Tensor(x.wrapped, x.info) if isinstance(x.owner, EagerTrace) else Tensor(x)
     if is_numpy(x):
         return Tensor(x)
     if type(x) in (tuple, list):

@@ -381,7 +381,7 @@ def _plain(value: Any) -> Any:
     """Return the plain array that a buffer gets: of a batched value, the mean over the batch elements."""
     while type(value) is Tracer and value.owner.kind != "jit":
         batched = isinstance(value.owner, BatchTrace)
-        value = value.value
+        value = value.wrapped
         if batched and value.dtype.kind in "fc":
             value = np.add.reduce(value, axis=0) / len(value)
         elif batched:

@@ -29,7 +29,7 @@ def size(a: Any, axis: Any = None) -> int:
 def example(x: Any) -> Any:
     """Return something plain that NumPy's type promotion treats as it would treat `x`."""
     if type(x) is Tracer:
-        value = number(x.owner.lower(x) if type(x.value) is not Tracer else unwrap(x))
+        value = number(x.owner.lower(x) if type(x.wrapped) is not Tracer else unwrap(x))
         return value if type(value) in (bool, int, float, complex) else x.dtype
     return [example(e) for e in x] if type(x) in (list, tuple) else x
 

@@ -150,7 +150,7 @@ def _reduce(self: Tracer, *_: Any) -> Any:
 add_methods(
     view=_view,
     to_device=_to_device,
-    device=property(lambda self: self.value.device, doc="Where the values live."),
+    device=property(lambda self: self.wrapped.device, doc="Where the values live."),
     __reduce__=_reduce,
     __reduce_ex__=_reduce,
 )

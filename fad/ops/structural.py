@@ -355,7 +355,7 @@ def broadcast_to(array, shape, subok=False):
     if type(array) is not Tracer:
         return array
     array = array if is_array(array) else as_one_array(snapshot(strong(array)))
-    value = array.value
+    value = array.wrapped
     y = tracer(value if type(value) is Tracer else np.broadcast_to(value, value.shape), array.owner, array.info)
     y.memory = array, broadcast_p, {"shape": shape}, version_of(array)
     return y

@@ -220,7 +220,7 @@ def constant(x: Any) -> Any:
     """
     while type(x) is Tracer:
         x = up_to_date(x)
-        x = outcome(x) if x.owner.batched else x.value
+        x = outcome(x) if x.owner.batched else x.wrapped
     return x
 
 

@@ -71,7 +71,7 @@ class Point:
                     f"{self.name} looks for the places of the matrix at plain values, not inside vmap. Call it once "
                     "outside, with arguments of the same shapes, or give it pattern=fad.sparse.pattern(f)(x)"
                 )
-            x = x.value
+            x = x.wrapped
         return x
 
     def find_cut(self, computed: bool = False, scatters: bool = False) -> Cut | None:

@@ -52,10 +52,10 @@ class DirectionsTrace(Trace):
         if prim is not negative:
             return super().unary(prim, x)
         step, ts = x.info
-        return self._wrap(x.value, (prim, step), [t if t is None else -t for t in ts])
+        return self._wrap(x.wrapped, (prim, step), [t if t is None else -t for t in ts])
 
     def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
-        a, b = x.value, y.value
+        a, b = x.wrapped, y.wrapped
         if (prim is add or prim is subtract) and a.shape == b.shape and a.dtype is b.dtype and type(a) is type(b):
             join = _add if prim is add else _subtract
             (i, ts), (j, us) = x.info, y.info
@@ -64,7 +64,7 @@ class DirectionsTrace(Trace):
 
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
         if prim is multiply or prim is divide:
-            value = _like_product(x.value, b)
+            value = _like_product(x.wrapped, b)
             if value is not None:
                 step, ts = x.info
                 scale = _multiply if prim is multiply else _divide

@@ -195,7 +195,7 @@ def _add_up_origins(plan: Plan, seen: Any) -> Any:
 
 def _look_at(x: Any) -> Any:
     """Return a value that is recorded as it is now, which leaves no question in the program."""
-    return x.value if type(x) is Tracer and type(x.value) is not Tracer else x
+    return x.wrapped if type(x) is Tracer and type(x.wrapped) is not Tracer else x
 
 
 def _find_rounding(run: VectorMap, seen: Any, precision: Any) -> float:

@@ -84,7 +84,7 @@ class _GatherTrace(Trace):
         for x in args:
             mine = type(x) is Tracer and x.owner is self
             moved.append(x.info if mine else None)
-            x = x.value if mine else as_operand(x, args)
+            x = x.wrapped if mine else as_operand(x, args)
             if x is NotImplemented:
                 return x
             values.append(x)

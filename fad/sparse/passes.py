@@ -184,7 +184,7 @@ def _are_few(leaves: list, count: int) -> bool:
     """Return whether so many vectors may be multiplied with by themselves."""
     if recording.get() is None:
         return not is_traced(leaves)
-    return count <= _RECORDED and not any(type(x) is Tracer and type(x.value) is Tracer for x in leaves)
+    return count <= _RECORDED and not any(type(x) is Tracer and type(x.wrapped) is Tracer for x in leaves)
 
 
 def _flatten(leaves: list) -> list:

@@ -125,7 +125,7 @@ class RecordTrace(Trace):
     def class_of(self, x: Tracer) -> type:
         if not self.types[x.info].shape:
             note_question()
-        return self.weak.get(x.info, x.value).__class__
+        return self.weak.get(x.info, x.wrapped).__class__
 
     def number_of_outer(self, x: Tracer) -> int:
         """Return the number of a traced value from outside."""
@@ -151,7 +151,7 @@ class RecordTrace(Trace):
                 if number in weak:
                     values.append(weak[number])
                 else:
-                    values.append(x.value if x.owner is self else self.example(number))
+                    values.append(x.wrapped if x.owner is self else self.example(number))
                     numbers = False
                 ins.append(number)
                 continue
@@ -186,10 +186,10 @@ class RecordTrace(Trace):
     def _python_number(self, x: Tracer) -> Tracer:
         """Write down a scalar, which this trace knows to stand for a Python number."""
         x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-        if is_on_device(x.value):  # it stays there, as an array of no axes
+        if is_on_device(x.wrapped):  # it stays there, as an array of no axes
             return x
         y = self.process(to_scalar_p, (x,), {})
-        y.value = weaken(y.value)
+        y.wrapped = weaken(y.wrapped)
         return y
 
     def compute(self, prim: Any, values: list, params: dict) -> Any:
@@ -197,7 +197,7 @@ class RecordTrace(Trace):
 
     def add_into(self, x: Tracer, y: Any) -> Any:
         """Return a sum that takes the memory of `x`: what was never touched costs more than the addition."""
-        a, b = x.value, y.value if type(y) is Tracer and y.owner is self else None
+        a, b = x.wrapped, y.wrapped if type(y) is Tracer and y.owner is self else None
         same = type(a) is type(b) is np.ndarray and (a.shape, a.dtype) == (b.shape, b.dtype)
         if not same or self.of_examples or not a.flags.writeable:
             return x + y
@@ -247,7 +247,7 @@ class RecordTrace(Trace):
         return self.concrete(x, any_of)
 
     def outcome(self, x: Tracer) -> Any:
-        return self.guard(x, None, np.array(host(x.value)))
+        return self.guard(x, None, np.array(host(x.wrapped)))
 
     def value_to_print(self, x: Tracer) -> Any:
         if not self.dead and not is_printing():  # the text may be a key, or be read as a number
@@ -259,18 +259,18 @@ class RecordTrace(Trace):
 
     def convert_to_array(self, x: Tracer) -> Tracer:
         self.check_alive()
-        return self.process(to_scalar_p, (x,), {}) if x.info in self.weak or is_weak(x.value) else x
+        return self.process(to_scalar_p, (x,), {}) if x.info in self.weak or is_weak(x.wrapped) else x
 
     def primal(self, x: Tracer) -> Tracer:
         if x.info not in self.weak:
             return super().primal(x)
         y = self.convert_to_array(x)
-        y.value = weaken(y.value)
+        y.wrapped = weaken(y.wrapped)
         return y
 
     def lower(self, x: Any) -> Any:
         if type(x) is Tracer and x.owner is self:
-            return self.weak.get(x.info, x.value)
+            return self.weak.get(x.info, x.wrapped)
         return x
 
 

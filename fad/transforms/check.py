@@ -76,7 +76,7 @@ def split_operands(trace: Trace, args: Any) -> tuple[list, list] | None:
     tracers: list = []
     for x in args:
         if type(x) is Tracer and x.owner is trace:
-            values.append(x.value)
+            values.append(x.wrapped)
             tracers.append(x)
         else:
             x = as_operand(x, args)
@@ -92,7 +92,7 @@ def split_as_kept(trace: Trace, args: Any, constant: Any) -> tuple[list, list]:
 
     Arrays that only older traces know are taken as they are now: the program may write into them afterwards.
     """
-    values = [x.value if type(x) is Tracer and x.owner is trace else _freeze(x) for x in args]
+    values = [x.wrapped if type(x) is Tracer and x.owner is trace else _freeze(x) for x in args]
     parents = [x.info if type(x) is Tracer and x.owner is trace else constant for x in args]
     return values, parents
 
@@ -190,8 +190,8 @@ def _result(x: Any, trace: Trace) -> Any:
     if type(x) is Tracer and x.owner is trace and x.memory is None:
         return x
     x = finish_output(x)
-    if type(x) is Tracer and type(x.value) is Tracer and x.value.owner is trace and x.owner.birth < trace.birth:
-        return x.value
+    if type(x) is Tracer and type(x.wrapped) is Tracer and x.wrapped.owner is trace and x.owner.birth < trace.birth:
+        return x.wrapped
     return x
 
 
@@ -247,7 +247,7 @@ def plain_values(outputs: list, trace: Trace) -> list:
     for x in outputs:
         if type(x) is Tracer:
             if x.owner is trace:
-                x = x.value
+                x = x.wrapped
             if type(x) is Tracer:
                 x = take_limit(x, derivative=False)
         if type(x) is not float64:

@@ -136,7 +136,7 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
             )
         return [ys[i] for i in mine]
 
-    traced = trace.rerun(again, _apart([ys[i].value for i in mine]))
+    traced = trace.rerun(again, _apart([ys[i].wrapped for i in mine]))
     for i, y in zip(mine, traced, strict=True):
         out[i] = y
     return out

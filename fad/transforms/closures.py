@@ -32,7 +32,8 @@ class Kept:
         handles = [x for x in found if type(x) is Tracer]
         lent = [x for x in map(root_of, handles) if is_outside(x)]
         self.writes = any(spaces_of(f)[0] for f in functions if f is not None)
-        self.earlier = Earlier((x for x in [*found, *(x.value for x in lent)] if type(x) is np.ndarray), copy_all=True)
+        held = [*found, *(x.wrapped for x in lent)]
+        self.earlier = Earlier((x for x in held if type(x) is np.ndarray), copy_all=True)
         self.handles = Handles(x for x in handles if not is_outside(root_of(x)))
 
     def run(self, function: Callable, args: tuple, kwargs: dict, changed: list[tuple] | None) -> Any:

@@ -36,7 +36,7 @@ class Handles:
     @contextlib.contextmanager
     def restore(self) -> Iterator[None]:
         """Let the handles stand for the length of a block for what they stood for then."""
-        now = [(x, x.value, x.owner, x.info, x.memory) for x, _, _ in self.kept]
+        now = [(x, x.wrapped, x.owner, x.info, x.memory) for x, _, _ in self.kept]
         versions = [_stand(x, then) for x, _, then in self.kept]
         try:
             yield
@@ -44,7 +44,7 @@ class Handles:
             for (x, *state), version in zip(now, versions, strict=True):
                 if contents_of(x) != (version, 0):
                     self.written[id(x)] = x
-                x.value, x.owner, x.info, x.memory = state
+                x.wrapped, x.owner, x.info, x.memory = state
 
 
 def _as_now(x: Tracer) -> Any:
@@ -61,7 +61,7 @@ def _stand(x: Tracer, then: Any) -> int:
     if type(then) is Tracer:
         point(x, snapshot(then))
     else:
-        x.value, x.owner, x.info = then, PLAIN, None
+        x.wrapped, x.owner, x.info = then, PLAIN, None
         memory.borrowed = True
     x.memory = memory
     return memory.version

@@ -115,7 +115,7 @@ class JetTrace(Trace):
             self.tape = None
             self.memo = {}
             step.close()
-        return [self.attach_derivatives(y.value, y.info.known[1:]) if type(y) is Tracer else y for y in outs]
+        return [self.attach_derivatives(y.wrapped, y.info.known[1:]) if type(y) is Tracer else y for y in outs]
 
     def attach_derivatives(self, y: Any, cs: list) -> Any:
         """Return a value with its derivatives: plain, if all are zero."""
@@ -127,7 +127,7 @@ class JetTrace(Trace):
         if key not in self.memo:
             first = x.info.get(1)
             step = Rate(self, [x.info])
-            (t,) = self.attach(step, [zeros_like(x.value) if first is None else first])
+            (t,) = self.attach(step, [zeros_like(x.wrapped) if first is None else first])
             t.info.known[0] = first
             self.memo[key] = t, x
             self.settle(step, [t])

@@ -68,7 +68,7 @@ class JVPTrace(Trace):
         t = x.info
         if type(t) is Masked or self._is_slow(prim):
             return bind(prim, x)
-        v = x.value
+        v = x.wrapped
         y = prim.forward(v) if type(v) is ndarray or type(v) is float64 else prim(v)
         partial = prim.partials[0]
         return self._push(y, t if partial is one else t * partial(y, v))
@@ -78,7 +78,7 @@ class JVPTrace(Trace):
         if type(t) is Masked or type(u) is Masked or self._is_slow(prim):
             return bind(prim, x, y)
         px, py = prim.partials
-        a, b = x.value, y.value
+        a, b = x.wrapped, y.wrapped
         z = prim.forward(a, b) if type(a) is ndarray and type(b) is ndarray else prim(a, b)
         if px is None or py is None:
             return self._attach(z, prim.jvp([t, u], z, [a, b], {}))
@@ -89,7 +89,7 @@ class JVPTrace(Trace):
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
         if type(b) not in _CONSTANTS or type(x.info) is Masked or self._is_slow(prim):
             return super().left(prim, x, b)
-        a = x.value
+        a = x.wrapped
         z = prim.forward(a, b) if type(a) is ndarray else prim(a, b)
         partial = prim.partials[0]
         return z if partial is None else self._push(z, x.info if partial is one else x.info * partial(z, a, b))
@@ -97,7 +97,7 @@ class JVPTrace(Trace):
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
         if type(a) not in _CONSTANTS or type(y.info) is Masked or self._is_slow(prim):
             return super().right(prim, a, y)
-        b = y.value
+        b = y.wrapped
         z = prim.forward(a, b) if type(b) is ndarray else prim(a, b)
         partial = prim.partials[1]
         return z if partial is None else self._push(z, y.info if partial is one else y.info * partial(z, a, b))
@@ -113,16 +113,16 @@ class JVPTrace(Trace):
                 return y
             t = spread(t, y)
         out = Tracer()
-        out.value = y
+        out.wrapped = y
         out.owner = self
         out.info = t
         out.memory = None
         return out
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
-        if type(x.value) is not np.ndarray or type(x.info) is not np.ndarray or self.dead:
+        if type(x.wrapped) is not np.ndarray or type(x.info) is not np.ndarray or self.dead:
             return bind(prim, x, template=index)
-        y = x.value[index]
+        y = x.wrapped[index]
         out = tracer(y, self, x.info[index])
         if type(y) is np.ndarray:
             out.memory = x, prim, {"template": index}, version_of(x)
@@ -137,14 +137,14 @@ class JVPTrace(Trace):
             memory, template = root.memory, params.get("template")
         if type(memory) is not Memory or template is None or not memory.private or RUNS.depth != 1 or self.dead:
             return False
-        place, shadow = root.value[template], root.info[template]
+        place, shadow = root.wrapped[template], root.info[template]
         tangent: Any = 0.0
         if type(v) is Tracer:
             if type(v.memory) is tuple:
                 refresh(v)
             if v.owner is not self:
                 return False
-            v, tangent = v.value, densify(v.info)
+            v, tangent = v.wrapped, densify(v.info)
         if type(v) is not float and getattr(v, "dtype", None) is not place.dtype:
             return False
         if Tracer in (type(v), type(tangent)):
@@ -157,15 +157,15 @@ class JVPTrace(Trace):
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
         """Write a value and its tangent into memory that only this trace knows."""
         mine = type(v) is Tracer and v.owner is self
-        value, tangent = (v.value, densify(v.info)) if mine else (v, 0.0)
+        value, tangent = (v.wrapped, densify(v.info)) if mine else (v, 0.0)
         if RUNS.depth != 1 or root.owner is not self:
             return False
         root.info = densify(root.info)
-        kinds = [type(x) for x in (root.value, root.info, value, tangent)]
+        kinds = [type(x) for x in (root.wrapped, root.info, value, tangent)]
         if Tracer in kinds or kinds[:2] != [np.ndarray, np.ndarray]:
             return False
         memory = own_memory(root, _copy)
-        place, shadow = follow(root.value, path), follow(root.info, path)
+        place, shadow = follow(root.wrapped, path), follow(root.info, path)
         if place is None or shadow is None:
             return False
         index = join_index(template, arrays)
@@ -182,7 +182,7 @@ class JVPTrace(Trace):
         values, tangents = [], []
         for x in args:
             if type(x) is Tracer and x.owner is self:
-                values.append(x.value)
+                values.append(x.wrapped)
                 tangents.append(x.info)
             else:
                 x = as_operand(x, args)
@@ -215,8 +215,8 @@ class JVPTrace(Trace):
 
 
 def _copy(root: Tracer) -> None:
-    root.value = copy_layout(root.value)
-    shadow = copy_layout(root.value)
+    root.wrapped = copy_layout(root.wrapped)
+    shadow = copy_layout(root.wrapped)
     shadow[...] = root.info
     root.info = shadow
 
@@ -296,7 +296,7 @@ def jvp(fun: Callable, primals: PyTree, tangents: PyTree, has_aux: bool = False)
     values, found = [], []
     for y in ys:
         if type(y) is Tracer and y.owner is trace:
-            values.append(trace.hand_out(take_limit(y.value, derivative=False)))
+            values.append(trace.hand_out(take_limit(y.wrapped, derivative=False)))
             found.append(_like(values[-1], take_derivative(densify(y.info))))
         else:
             values.append(take_limit(y, derivative=False))

@@ -49,7 +49,7 @@ def store(trace: Recorder, x: Tracer, index: tuple, v: Any) -> bool:
         root, path = x, _NO_PATH
     if type(memory) is not Memory or not memory.private or RUNS.depth != 1:
         return False
-    place = x.value
+    place = x.wrapped
     dtype = place.dtype
     kind = type(v)
     position, shape = -1, None
@@ -58,7 +58,7 @@ def store(trace: Recorder, x: Tracer, index: tuple, v: Any) -> bool:
             return False
         if type(v.memory) is tuple:
             refresh(v)
-        position, v = v.info, v.value
+        position, v = v.info, v.wrapped
         if v.dtype is not dtype:
             return False
         shape = v.shape
@@ -73,7 +73,7 @@ def store(trace: Recorder, x: Tracer, index: tuple, v: Any) -> bool:
     if type(old) is np.ndarray:
         old = old.copy()
     place[index] = v
-    tape.append([WRITE, root.info, position, place, index, old, path, root.value, False, shape, dtype, False])
+    tape.append([WRITE, root.info, position, place, index, old, path, root.wrapped, False, shape, dtype, False])
     root.info = end
     memory.version += 1
     return True
@@ -81,20 +81,20 @@ def store(trace: Recorder, x: Tracer, index: tuple, v: Any) -> bool:
 
 def overwrite(trace: Recorder, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
     """Write into the memory of an array that only this trace knows, and record it; False where others may know it."""
-    if RUNS.depth != 1 or type(root.value) is not np.ndarray:
+    if RUNS.depth != 1 or type(root.wrapped) is not np.ndarray:
         return False
     position = -1
     if type(v) is Tracer:
-        if v.owner is not trace or type(v.value) is Tracer:
+        if v.owner is not trace or type(v.wrapped) is Tracer:
             return False
-        position, v = v.info, v.value
+        position, v = v.info, v.wrapped
     shape, dtype = (v.shape, v.dtype) if position >= 0 else (None, None)
     index = join_index(template, arrays)
     if root.owner is PLAIN:
-        whole = root.value if root.memory is None or not root.memory.borrowed else copy_layout(root.value)
+        whole = root.wrapped if root.memory is None or not root.memory.borrowed else copy_layout(root.wrapped)
     elif root.owner is trace:
         own_memory(root, _copy)
-        whole = root.value
+        whole = root.wrapped
     else:
         return False
     place = follow(whole, path)
@@ -129,7 +129,7 @@ def may_view(root: Tracer, path: list) -> bool:
     memory = root.memory
     if type(memory) is not Memory or not memory.private or RUNS.depth != 1:
         return False
-    simple = root.value.flags.c_contiguous
+    simple = root.wrapped.flags.c_contiguous
     return all(
         "template" in params or (simple and prim.view.in_place and prim.view.put_back is not None)
         for prim, params in path
@@ -142,7 +142,7 @@ def record_view(trace: Recorder, root: Tracer, path: list, index: Any) -> int:
     A view taken again after each write would have a cotangent of its own each time, as large as the view.
     """
     position = len(trace.tape)
-    trace.tape.append((VIEW, root.info, path, index, root.value.shape, root.value.dtype))
+    trace.tape.append((VIEW, root.info, path, index, root.wrapped.shape, root.wrapped.dtype))
     return position
 
 
@@ -160,11 +160,11 @@ def adopt(trace: Any, root: Tracer, whole: np.ndarray) -> None:
     if root.memory is None:
         root.memory = Memory()
     root.memory.private, root.memory.borrowed, root.memory.first = True, False, None
-    root.value, root.owner, root.info = whole, trace, -1
+    root.wrapped, root.owner, root.info = whole, trace, -1
 
 
 def _copy(root: Tracer) -> None:
-    root.value = copy_layout(root.value)
+    root.wrapped = copy_layout(root.wrapped)
 
 
 def exchange(record: list) -> None:

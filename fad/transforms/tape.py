@@ -84,7 +84,7 @@ class Recorder(Trace):
     # --- the hot path: elementwise operations of one and two operands -------------------------------------------
 
     def unary(self, prim: Any, x: Tracer) -> Any:
-        v = x.value
+        v = x.wrapped
         kind = type(v)
         if kind is ndarray:
             y = prim.forward(v)
@@ -96,7 +96,7 @@ class Recorder(Trace):
             return flat_result(prim, y, (v,))
         tape = self.tape
         out = Tracer()
-        out.value = y
+        out.wrapped = y
         out.owner = self
         out.info = len(tape)
         out.memory = None
@@ -107,9 +107,9 @@ class Recorder(Trace):
     def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
         partials = prim.partials
         if partials is None:
-            return self.product(prim, x.value, y.value, x.info, y.info)
-        a = x.value
-        b = y.value
+            return self.product(prim, x.wrapped, y.wrapped, x.info, y.info)
+        a = x.wrapped
+        b = y.wrapped
         kind, other = type(a), type(b)
         alike = True  # of one shape and dtype
         if kind is ndarray and other is ndarray:
@@ -131,7 +131,7 @@ class Recorder(Trace):
             return self._one_side(prim, x, y, a, b, z)
         tape = self.tape
         out = Tracer()
-        out.value = z
+        out.wrapped = z
         out.owner = self
         out.info = len(tape)
         out.memory = None
@@ -158,8 +158,8 @@ class Recorder(Trace):
                 return b
             kind = type(b)
         if prim.partials is None:
-            return self.product(prim, x.value, b, x.info, -1)
-        a = x.value
+            return self.product(prim, x.wrapped, b, x.info, -1)
+        a = x.wrapped
         of = type(a)
         if of is ndarray and kind is not Tracer:
             z = prim.forward(a, b)
@@ -181,7 +181,7 @@ class Recorder(Trace):
             keep_z, keep_a, _ = prim.keep[0]
             tape = self.tape
             out = Tracer()
-            out.value = z
+            out.wrapped = z
             out.owner = self
             out.info = len(tape)
             out.memory = None
@@ -199,8 +199,8 @@ class Recorder(Trace):
                 return a
             kind = type(a)
         if prim.partials is None:
-            return self.product(prim, a, y.value, -1, y.info)
-        b = y.value
+            return self.product(prim, a, y.wrapped, -1, y.info)
+        b = y.wrapped
         of = type(b)
         if of is ndarray and kind is not Tracer:
             z = prim.forward(a, b)
@@ -230,7 +230,7 @@ class Recorder(Trace):
                 b = self.take(constant)
         tape = self.tape
         out = Tracer()
-        out.value = z
+        out.wrapped = z
         out.owner = self
         out.info = len(tape)
         out.memory = None
@@ -264,7 +264,7 @@ class Recorder(Trace):
             b = self.take(b)
         tape = self.tape
         out = Tracer()
-        out.value = z
+        out.wrapped = z
         out.owner = self
         out.info = len(tape)
         out.memory = None
@@ -282,7 +282,7 @@ class Recorder(Trace):
         )
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
-        v = x.value
+        v = x.wrapped
         y = v[index]
         if type(v) is Tracer:
             out = self.record(prim, [x.info], [v], y, {"template": index})
@@ -291,7 +291,7 @@ class Recorder(Trace):
             return out
         tape = self.tape
         out = Tracer()
-        out.value = y
+        out.wrapped = y
         out.owner = self
         out.info = len(tape)
         # What stands for an array without axes may be a number.
@@ -309,7 +309,7 @@ class Recorder(Trace):
         plain = True
         for x in args:
             if type(x) is Tracer and x.owner is self:
-                v = x.value
+                v = x.wrapped
                 plain = plain and type(v) is ndarray
                 values.append(v)
                 parents.append(x.info)

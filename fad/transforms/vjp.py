@@ -100,7 +100,7 @@ class WritingVJPTrace(VJPTrace):
         return VJPTrace.right(self, prim, a, y) if y.owner is self and older else prim(a, y)
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
-        v = x.value
+        v = x.wrapped
         y = v[index]
         if type(v) is Tracer:
             return VJPTrace.index(self, prim, x, index)
@@ -111,7 +111,7 @@ class WritingVJPTrace(VJPTrace):
             return out
         tape = self.tape
         out = Tracer()
-        out.value = y
+        out.wrapped = y
         out.owner = self
         out.info = len(tape)
         view = (type(y) is np.ndarray or may_be_view(y)) and (type(v) in ARRAYS or is_array(x))
@@ -121,17 +121,17 @@ class WritingVJPTrace(VJPTrace):
 
     def take_view(self, x: Tracer, root: Tracer) -> bool:
         path = path_of(x)
-        part = follow(root.value, path) if may_view(root, path) else None
+        part = follow(root.wrapped, path) if may_view(root, path) else None
         if part is None:
             return False
-        x.value, x.owner, x.info = part, self, record_view(self, root, path, Ellipsis)
+        x.wrapped, x.owner, x.info = part, self, record_view(self, root, path, Ellipsis)
         x.memory = *x.memory[:3], root.memory.version
         return True
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         out = VJPTrace.process(self, prim, args, params)
-        if type(out) is Tracer and type(out.value) is np.ndarray and prim.view is None:
-            out.value = fresh(out.value, [x.value for x in args if type(x) is Tracer])
+        if type(out) is Tracer and type(out.wrapped) is np.ndarray and prim.view is None:
+            out.wrapped = fresh(out.wrapped, [x.wrapped for x in args if type(x) is Tracer])
         return out
 
     def hand_out(self, x: Any) -> Any:
@@ -227,7 +227,7 @@ class Tape:
 def _may_be_kept(ct: Any) -> bool:
     """Return whether a transform is under way that may keep what the sweep of this cotangent computes with."""
     while type(ct) is Tracer and ct.owner.batched:
-        ct = ct.value
+        ct = ct.wrapped
     return type(ct) is Tracer
 
 

@@ -87,16 +87,16 @@ class BatchTrace(Trace):
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
         """Write into memory that only this trace knows, at an index that is the same for every example."""
         mine = type(v) is Tracer and v.owner is self
-        value = v.value if mine else v
-        if RUNS.depth > 1 or arrays or root.owner is not self or Tracer in (type(root.value), type(value)):
+        value = v.wrapped if mine else v
+        if RUNS.depth > 1 or arrays or root.owner is not self or Tracer in (type(root.wrapped), type(value)):
             return False
         if not all(prim.view.in_place for prim, _ in path):
             return False
         memory = own_memory(root, _copy)
-        place = root.value
+        place = root.wrapped
         for prim, params in path:
             place = prim.batch(self if prim.needs_trace else self.size, (True,), [place], params)
-        if path and not shares(place, root.value):
+        if path and not shares(place, root.wrapped):
             return False
         place = place[(slice(None), *template)]
         place[...] = put_behind_batch(value, place) if mine else value
@@ -105,25 +105,25 @@ class BatchTrace(Trace):
 
     def give_back(self, x: Tracer) -> None:
         """Let an array from outside stand for what the last example wrote, as after a loop over the examples."""
-        y = x.value[-1]
+        y = x.wrapped[-1]
         replace_root(x, y if type(y) is Tracer else tracer(np.array(y), Trace.of_plain, None))
 
     def shape(self, x: Tracer) -> tuple[int, ...]:
-        return x.value.shape[1:]
+        return x.wrapped.shape[1:]
 
     def class_of(self, x: Tracer) -> type:
-        return class_of_element(x.value)
+        return class_of_element(x.wrapped)
 
     def show(self, x: Tracer) -> str:
-        return f"{self.size} batch elements of shape {self.shape(x)}: {x.value}"
+        return f"{self.size} batch elements of shape {self.shape(x)}: {x.wrapped}"
 
     def format(self, x, spec):
         if self.shape(x):
             return format(np.empty(self.shape(x)), spec)  # which NumPy refuses
-        return f"{self.size} batch elements of shape (): [{' '.join(format(v, spec) for v in x.value)}]"
+        return f"{self.size} batch elements of shape (): [{' '.join(format(v, spec) for v in x.wrapped)}]"
 
     def stop(self, x: Tracer) -> Tracer:
-        v = x.value
+        v = x.wrapped
         return tracer(v.owner.stop(v) if type(v) is Tracer else v, self, None)
 
     # --- the hot path: elementwise operations of values that need no aligning -----------------------------------
@@ -131,10 +131,10 @@ class BatchTrace(Trace):
     def unary(self, prim: Any, x: Tracer) -> Any:
         if self.writes or self.dead or prim.partials is None:
             return bind(prim, x)
-        return self._wrap(prim(x.value))
+        return self._wrap(prim(x.wrapped))
 
     def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
-        a, b = x.value, y.value
+        a, b = x.wrapped, y.wrapped
         if self.writes or self.dead or prim.partials is None or a.ndim != b.ndim:
             return bind(prim, x, y)
         return self._wrap(prim(a, b))
@@ -142,16 +142,16 @@ class BatchTrace(Trace):
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
         if type(b) not in (float, int) or self.writes or self.dead or prim.partials is None:
             return super().left(prim, x, b)
-        return self._wrap(prim(x.value, b))
+        return self._wrap(prim(x.wrapped, b))
 
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
         if type(a) not in (float, int) or self.writes or self.dead or prim.partials is None:
             return super().right(prim, a, y)
-        return self._wrap(prim(a, y.value))
+        return self._wrap(prim(a, y.wrapped))
 
     def _wrap(self, y: Any) -> Tracer:
         out = Tracer()
-        out.value = y
+        out.wrapped = y
         out.owner = self
         out.info = None
         out.memory = None
@@ -163,7 +163,7 @@ class BatchTrace(Trace):
         values, batched = [], []
         for x in args:
             if type(x) is Tracer and x.owner is self:
-                values.append(x.value)
+                values.append(x.wrapped)
                 batched.append(True)
             else:
                 x = as_operand(x, args)
@@ -181,7 +181,7 @@ class BatchTrace(Trace):
             return tuple(tracer(v, self, None) for v in y)
         out = tracer(y, self, None)
         if self.writes and not (prim.view is not None and prim.view.is_view(args[0], out, params)):
-            out.value = fresh(y, values)
+            out.wrapped = fresh(y, values)
         return out
 
     def _loop(self, prim: Any, values: list, batched: list, params: dict) -> Any:
@@ -203,7 +203,7 @@ class BatchTrace(Trace):
     # --- splitting by path --------------------------------------------------------------------------------------
 
     def concrete(self, x: Tracer, convert: Callable) -> Any:
-        if x.value.shape[1:] != ():
+        if x.wrapped.shape[1:] != ():
             if x.size == 1 and convert is not operator.index:
                 return self.concrete(x.reshape(()), convert)
             if convert is operator.index:
@@ -211,7 +211,7 @@ class BatchTrace(Trace):
             raise ValueError(
                 f"the truth value of an array of shape {self.shape(x)} is ambiguous: use a.any() or a.all()"
             )
-        return convert(self.decide(x.value))
+        return convert(self.decide(x.wrapped))
 
     def decide(self, value: Any) -> Any:
         """Return the one outcome of a batched value in this run; split the batch if there are several.
@@ -250,7 +250,7 @@ class BatchTrace(Trace):
         raise self.withheld
 
     def outcome(self, x: Tracer) -> Any:
-        return self.decide(x.value)
+        return self.decide(x.wrapped)
 
     def number(self, x: Tracer, convert: Callable) -> Any:
         self.check_alive()
@@ -266,7 +266,7 @@ def _plain(x: Any) -> Any:
     """Return the plain array behind a value that other transforms may be tracing too."""
     while type(x) is Tracer:
         # An outer vmap splits its own batch first, so that its elements agree on what all inner ones do.
-        x = x.owner.decide(x.value) if isinstance(x.owner, BatchTrace) else x.owner.outcome(x)
+        x = x.owner.decide(x.wrapped) if isinstance(x.owner, BatchTrace) else x.owner.outcome(x)
     return np.asarray(host(x))
 
 
@@ -462,7 +462,7 @@ def _run_once(fun, in_tree, leaves, flags, trace, before) -> tuple:
     outs = []
     for y in ys:
         mapped = type(y) is Tracer and y.owner is trace
-        outs.append(take_limit(y.value, derivative=False) if mapped else Unmapped(y, trace.size))
+        outs.append(take_limit(y.wrapped, derivative=False) if mapped else Unmapped(y, trace.size))
     return outs, out_tree
 
 
@@ -476,4 +476,4 @@ def _snapshot(y: Any) -> Any:
 
 
 def _copy(root: Tracer) -> None:
-    root.value = copy_layout(root.value)
+    root.wrapped = copy_layout(root.wrapped)

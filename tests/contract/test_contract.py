@@ -59,7 +59,7 @@ WRONG = {
     "a vjp with a wrong factor": (_square(vjp=(lambda ct, y, x: x * ct,)), "vjp_is_the_transpose"),
     "a vjp of a wrong shape": (_square(vjp=(lambda ct, y, x: np.sum(2.0 * x * ct),)), "vjp_is_the_transpose"),
     "a jvp that is no function of the traced operand": (
-        _square(jvp=lambda t, y, xs, params: 2.0 * getattr(xs[0], "value", xs[0]) * t[0]),
+        _square(jvp=lambda t, y, xs, params: 2.0 * getattr(xs[0], "wrapped", xs[0]) * t[0]),
         "second_derivatives",
     ),
     "a vjp that differs from the jvp only where it conjugates": (

@@ -177,7 +177,7 @@ def test_residuals_of_matrices_without_full_rank_have_the_form_of_scipys(dtype, 
     a, b = np.ones(shape, dtype), RNG.normal(size=(shape[0], *columns)).astype(dtype)
     seen = []
     fad.jvp(lambda a: seen.append(fsl.lstsq(a, b)[1]) or (), (a,), (a,))
-    found, wanted = getattr(seen[0], "value", seen[0]), sl.lstsq(a, b)[1]
+    found, wanted = getattr(seen[0], "wrapped", seen[0]), sl.lstsq(a, b)[1]
     np.testing.assert_array_equal(found, wanted)
     assert (type(found), found.dtype) == (type(wanted), wanted.dtype)
 

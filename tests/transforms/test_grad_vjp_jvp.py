@@ -185,7 +185,7 @@ def test_the_result_of_a_product_is_not_kept_for_the_way_back_which_does_not_rea
 
     def loss(*xs):
         y = product(*xs)
-        made.append(weakref.ref(y.value if y.value.base is None else y.value.base))
+        made.append(weakref.ref(y.wrapped if y.wrapped.base is None else y.wrapped.base))
         return np.sum(fad.nn.functional.relu(y))  # which keeps its own result
 
     _, pullback = fad.vjp(loss, *[np.ones(s) for s in shapes])
@@ -223,7 +223,7 @@ def test_what_the_way_back_has_read_is_not_held_while_the_next_rule_runs():
 
     def loss(x):
         z = x + 1.0
-        made.append(weakref.ref(z.value))  # which the product alone keeps
+        made.append(weakref.ref(z.wrapped))  # which the product alone keeps
         return np.sum(last(x) * z)
 
     fad.grad(loss)(np.ones(3))

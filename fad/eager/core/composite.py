@@ -108,7 +108,7 @@ def _spread(found: tuple, tracked: list, n: int) -> list:
 
 def _with_custom_rule(trace: EagerTrace, call: Any, xs: tuple) -> list:
     """Run a function that has a rule of its own (`fad.custom_vjp`) as one node."""
-    operands = [Tensor(x.value, x.info) if type(x) is Tracer and x.owner is trace else x for x in xs]
+    operands = [Tensor(x.wrapped, x.info) if type(x) is Tracer and x.owner is trace else x for x in xs]
     ys = composite(f"{call.name}Backward", lambda *values: tuple(call(*values)), *operands)
     return [tracer(y.value, trace, y.node) if y.node is not None else y.value for y in ys]
 

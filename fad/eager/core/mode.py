@@ -94,11 +94,11 @@ def _hide(x: Any, before: int) -> Any:
         return x
     trace = x.owner
     if isinstance(trace, Recorder):
-        return _hide(x.value, before) if trace.birth < before else x
+        return _hide(x.wrapped, before) if trace.birth < before else x
     if type(trace) is BatchTrace:
-        return tracer(_hide(x.value, before), trace, x.info)
+        return tracer(_hide(x.wrapped, before), trace, x.info)
     if type(trace) is JVPTrace:
-        return tracer(_hide(x.value, before), trace, _hide(x.info, before))
+        return tracer(_hide(x.wrapped, before), trace, _hide(x.info, before))
     return x
 
 

@@ -242,7 +242,7 @@ def number(x: Any) -> Any:
     What ``jit`` records stays recorded, so that the decision is guarded.
     """
     while type(x) is Tracer and type(x.owner) is not RecordTrace:
-        x = x.value
+        x = x.wrapped
     return x if type(x) is Tracer else np.asarray(host(x))
 
 
