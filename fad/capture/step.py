@@ -181,7 +181,8 @@ class Step:
             self.passed.add(name)
             return [("before", name), *[root_of(y) for y in self._known_before(name) if y.shape]]
 
-        self.links = links_of(self._left_by(returned), find_links)
+        links = links_of(self._left_by(returned), find_links)
+        self.links = {name: list(_follow(name, links)) for name in links}
 
     def note_links(self, runs: bool, returned: Any = ()) -> None:
         """Note behind the loop which names may know one array."""
@@ -208,6 +209,17 @@ class Step:
             if may_peel:
                 raise NeedsFirstStep
             refuse(f"it writes into {name} and rebinds it, and the array may have another name")
+
+
+def _follow(name: str, links: dict[str, list]) -> Iterator:
+    """Give what a name may be after any number of steps: what the next one makes of it, the one behind hands on."""
+    names, seen = [name], {name}
+    while names:
+        for link in links.get(names.pop(), ()):
+            yield link
+            if type(link) is tuple and link[0] == "before" and link[1] not in seen:
+                seen.add(link[1])
+                names.append(link[1])
 
 
 def _is_own(root: Tracer, given: dict[int, Tracer]) -> bool:

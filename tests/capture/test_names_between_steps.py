@@ -128,3 +128,45 @@ def test_a_variable_without_a_value_is_the_error_that_python_raises(f):
             return type(error), str(error)
 
     assert outcome(fad.jit(f)) == outcome(f)
+
+
+def swapped_an_even_number_of_times(x):
+    t, u, v = x[0], x * 1.0, 0.5 * x
+    alias = u
+    for i in range(3):
+        u[-1] += 0.2 * u[2]
+        for j in range(i + 1, 5):
+            v = 0.4 * x * x[j]
+        for _ in range(4):
+            t = 0.8 * t + 0.1
+            u, v = v, u
+    return np.sum(np.sin(u) * v) + np.sum(alias) * t
+
+
+def handed_round(x):
+    t, u, v, w = x[0], x * 1.0, 0.5 * x, x * x
+    alias = u
+    for _ in range(3):
+        t = 0.8 * t + 0.1
+        u, v, w = v, w, u
+    u[0] = t
+    return np.sum(np.sin(u) * v * w) + np.sum(alias**2)
+
+
+def handed_round_by_a_while(x):
+    t, u, v, w, k = x[0], x * 1.0, 0.5 * x, x * x, 0
+    alias = v
+    while k < 6:
+        t = 0.8 * t + 0.1
+        u, v, w = v, w, u
+        k += 1
+    alias[0] = t
+    return np.sum(np.sin(u) * v * w) + np.sum(alias**2)
+
+
+SWAPS = [swapped_an_even_number_of_times, handed_round, handed_round_by_a_while]
+
+
+@pytest.mark.parametrize("f", SWAPS, ids=lambda f: f.__name__)
+def test_an_array_that_names_hand_round_keeps_its_other_name(f):
+    agree(f, X)
