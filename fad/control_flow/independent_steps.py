@@ -256,7 +256,7 @@ def _in_front(prim: Any, ins: list, params: dict, n: int) -> _Steps:
     trace = BatchTrace(n, (), "split")
     try:
         y = bind(prim, *[tracer(_front(x), trace, None) if type(x) is _Steps else x for x in ins], **params)
-        return _Steps(y.value, 0)
+        return _Steps(y.wrapped, 0)
     finally:
         trace.finish()
 
