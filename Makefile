@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+# Tests and examples start Python hundreds of times: where bytecode is not kept, each start compiles fad's sources again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test lint types test-matrix test-gpu test-emulated test-openmpi bench bench-gpu docs linkcheck release wheel-alone clean
 
