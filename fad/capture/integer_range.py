@@ -49,7 +49,7 @@ _UNROLLED = 64  # steps that are followed one by one where nothing else says how
 
 def judge_integers(params: dict, first: list[Interval], consts: list[Interval], most: int | None) -> int:
     """Return whether Python's integers in a loop stay within 64 bits, given those that it begins with."""
-    return _Loop(params, first, consts, most).judge()
+    return _Loop(params, first, consts, most, {}).judge()
 
 
 def state_interval(x: Any) -> Interval:
@@ -67,11 +67,24 @@ def _is_whole(graph: Graph, number: int) -> bool:
 # --- one graph -------------------------------------------------------------------------------------------------------
 
 
+def bounds_of(graph: Graph, ins: list[Interval], seen: dict) -> Bounds:
+    """Return what is known of a graph's integers; `seen` holds what was found already, by graph and inputs.
+
+    A branch of a body is looked at from each place that the branch bears on, in every step that is followed.
+    """
+    key = id(graph), tuple(ins)
+    found = seen.get(key)
+    if found is None:
+        found = seen[key] = Bounds(graph, ins, seen)
+    return found
+
+
 class Bounds:
     """What is known of the integers of a graph, from what is known of its inputs."""
 
-    def __init__(self, graph: Graph, ins: list[Interval]):
+    def __init__(self, graph: Graph, ins: list[Interval], seen: dict):
         self.graph = graph
+        self.seen = seen
         self.known: dict[int, Interval] = {}
         self.made: dict[int, Equation] = {}
         self.verdict = FIT
@@ -117,7 +130,7 @@ class Bounds:
         given = [self.of(i) for i in eq.ins]
         if eq.prim.archetype == "loop" and "cut" not in eq.params:  # a loop, and not the gradient of one
             operands = Operands.split(given, eq.params)
-            loop = _Loop(eq.params, operands.carry, operands.consts, eq.params["length"])
+            loop = _Loop(eq.params, operands.carry, operands.consts, eq.params["length"], self.seen)
             self.verdict = max(self.verdict, min(UNSURE, loop.judge()))
             state = loop.last()
             return [*state, *[UNKNOWN] * (len(eq.outs) - len(state))]
@@ -129,7 +142,7 @@ class Bounds:
             here = self.assume(eq.ins[0], bool(way)) if self._is_choice(eq) else self
             if not here.possible:
                 continue
-            inner = Bounds(graph, [here.of(i) for i in eq.ins[1:]])
+            inner = bounds_of(graph, [here.of(i) for i in eq.ins[1:]], self.seen)
             self.verdict = max(self.verdict, inner.verdict)
             ways.append([inner.of(o) for o in graph.outputs])
         return union_of(ways) if ways else [UNKNOWN] * len(eq.outs)
@@ -212,7 +225,7 @@ class Bounds:
         (way,) = ways
         self._learn_truth(eq.ins[0], bool(way))
         graph = eq.params["branches"][way]
-        inner = Bounds(graph, [self.of(i) for i in eq.ins[1:]]).assume(graph.outputs[place], truth)
+        inner = bounds_of(graph, [self.of(i) for i in eq.ins[1:]], self.seen).assume(graph.outputs[place], truth)
         self.possible = self.possible and inner.possible
         for i, own in zip(eq.ins[1:], graph.inputs, strict=True):
             self._learn(i, inner.of(own))
@@ -247,8 +260,8 @@ class Bounds:
 class _Loop:
     """What is known of the integers of a loop's state before each of its steps."""
 
-    def __init__(self, params: dict, first: list[Interval], consts: list[Interval], most: int | None):
-        self.params, self.body = params, params["body"]
+    def __init__(self, params: dict, first: list[Interval], consts: list[Interval], most: int | None, seen: dict):
+        self.params, self.body, self.seen = params, params["body"], seen
         own, ends = Inputs.split(self.body.inputs, params), Outputs.split(self.body.outputs, params)
         self.ends = ends.carry
         whole = [_is_whole(self.body, i) for i in own.carry]
@@ -272,7 +285,7 @@ class _Loop:
         return union_of([self.begin, [found.of(o) for o in self.ends]])
 
     def _through(self, state: list[Interval]) -> Bounds:
-        return Bounds(self.body, self.given._replace(carry=state).join())
+        return bounds_of(self.body, self.given._replace(carry=state).join(), self.seen)
 
     def _next(self, state: list[Interval]) -> list[Interval]:
         """Return the bounds of the state before the next step, if there is one."""

@@ -115,8 +115,10 @@ def _inside(x: Any, names: frozenset) -> list:
         return list(itertools.islice(x.values(), _MOST))
     if kind in (list, tuple):
         return list(itertools.islice(x, _MOST))
-    if kind in DATA or issubclass(kind, type) or kind.__module__.partition(".")[0] in _LIBRARIES:
+    if kind in DATA or issubclass(kind, type):
         return []
+    if kind.__module__.partition(".")[0] in _LIBRARIES:
+        return wrapped_in(x)
     places = [vars(cls) for cls in kind.__mro__ if cls is not object]
     found = [place[name] for place in places for name in names if name in place]
     found = [types.MethodType(f, x) if type(f) is types.FunctionType else f for f in found]
@@ -125,6 +127,16 @@ def _inside(x: Any, names: frozenset) -> list:
         own = held.__get__(x)
         found += [own[name] for name in names if name in own]
     return found
+
+
+def wrapped_in(x: Any) -> list:
+    """Return the function that an object holds as ``__wrapped__``, as those of solvers do, in a list."""
+    try:
+        held = object.__getattribute__(x, "__dict__")
+    except AttributeError:
+        return []
+    f = held.get("__wrapped__") if type(held) is dict else None
+    return [] if f is None else [f]
 
 
 def _names_of(f: Any) -> frozenset:

@@ -29,6 +29,7 @@ from fad.core.callees import (
     compares_classes,
     held_by,
     imports_numpy,
+    wrapped_in,
     writes_arrays,
 )
 from fad.core.journal import JOURNAL, forget
@@ -162,7 +163,7 @@ class Running:
             return False
         if reaches_device(self.function):
             return False  # what the run wrote into arrays of a device is not undone
-        found, writes = _learn(error)
+        found, writes = _learn(error, self.spaces)
         if found or writes:
             saved = {id(x) for x, _ in self.before}
             reached = copies([self.function, *_known_to(error)], MANY, sys.maxsize)
@@ -298,15 +299,26 @@ def _frames(error: BaseException) -> list[types.FrameType]:
 
 
 def _known_to(error: BaseException) -> list:
-    """Return what the functions in which an error arose could write into: their variables and their modules'."""
+    """Return what the functions in which an error arose could write into: their variables, and what they find by name.
+
+    Not all that their modules hold: a notebook's, or a test runner's, reach the whole session.
+    """
     frames = _frames(error)
-    return [*[frame.f_locals for frame in frames], *[frame.f_globals for frame in frames]]
+    return [*[frame.f_locals for frame in frames], *map(_function_of, frames)]
 
 
-def _learn(error: BaseException) -> tuple[tuple, bool]:
+def _function_of(frame: types.FrameType) -> types.FunctionType:
+    """Return a function that finds by name what the function that runs in a frame finds."""
+    code, held = frame.f_code, frame.f_locals
+    cells = [types.CellType(held[name]) if name in held else types.CellType() for name in code.co_freevars]
+    return types.FunctionType(code, frame.f_globals, None, None, tuple(cells))
+
+
+def _learn(error: BaseException, overlaid: Sequence[dict]) -> tuple[tuple, bool]:
     """Return the module dictionaries of the functions in which an error arose, and whether it was in one that writes.
 
-    Both are remembered.
+    Both are remembered, and whether the write failed in spite of the overlay in these dictionaries: then it was one
+    into an array from outside.
     """
     frames = _frames(error)
     spaces = {id(frame.f_globals): frame.f_globals for frame in frames}
@@ -319,7 +331,8 @@ def _learn(error: BaseException) -> tuple[tuple, bool]:
     writes = bool(codes) and writes_arrays(codes[-1])
     if found or writes:
         _known.clear()
-        _learned.update((code, (found, writes and not found)) for code in codes)
+        failed = writes and {id(space) for space in found} <= {id(space) for space in overlaid}
+        _learned.update((code, (found, failed)) for code in codes)
     return found, writes
 
 
@@ -365,7 +378,7 @@ def _parts(function: Any) -> list:
                     waiting.append(held)
         elif kind is types.MethodType:
             parts.append(type(f.__self__))
-            waiting.append(f.__func__)
+            waiting += [f.__func__, *wrapped_in(f.__self__)]
         elif kind is functools.partial:
             waiting += [f.func, *f.args]
         elif kind in (Transformed, LinearMap):
@@ -375,6 +388,7 @@ def _parts(function: Any) -> list:
             waiting.append(f.__wrapped__)
         else:
             parts.append(f if issubclass(kind, (type, types.ModuleType)) else kind)
+            waiting += wrapped_in(f)
     return parts
 
 

@@ -53,6 +53,7 @@ _WRAPPED = frozenset({"data"})
 _IMMUTABLE = 1 << 8  # the flag of a class whose attributes cannot be set
 _WHETHER_THERE = frozenset({"hasattr", "getattr"})  # code that names these reads attributes by texts
 _ANY_VARIABLE = frozenset({"globals", "eval", "exec"})  # code that names these may read any variable of its module
+_OF_PYTHON = frozenset({"__builtins__", "__loader__", "__spec__"})  # variables that every module has
 _BY_ANY_NAME = frozenset({"getattr", "vars", "__dict__", "asdict", "astuple", "__getattribute__", "attrgetter"})
 
 
@@ -301,8 +302,8 @@ class Walk:
 
 
 def _variables(module: dict) -> list[str]:
-    """Return the names of a module's variables; Python's own, which every module holds, are of the standard library."""
-    return [name for name in module if name != "__builtins__"]
+    """Return the names of a module's variables, without Python's own: a loader may reach the program that loads."""
+    return [name for name in module if name not in _OF_PYTHON]
 
 
 def reach(fun: Any) -> Iterator[Any]:

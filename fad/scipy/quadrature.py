@@ -88,7 +88,7 @@ class _Integral:
     """The integral of ``build(held)`` between two limits, as a function of limits and held values."""
 
     def __init__(self, build: Callable, options: dict, like: Any = None):
-        self.build = build
+        self.build = self.__wrapped__ = build
         self.options = options
         self.like = like  # an array of the integrand's shape, or None for a number
         self.call = HostCall("scipy.integrate.quad", self.run, self.push, self.forward, self.pull, self.batch)

@@ -74,7 +74,7 @@ class Closure:
     """
 
     def __init__(self, function: Any):
-        self.function = function
+        self.__wrapped__ = function
         self.found, self.build = find_closed_over(function)
         self.held = [snapshot(x) for x in self.found]
         self.kept: Kept | None = None
@@ -83,8 +83,8 @@ class Closure:
 
     def keep(self, *operands: Any) -> Closure:
         """Keep what the function finds if anything is traced that it is run on."""
-        if self.function is not None and any(type(plain(x)) is Tracer for x in (*operands, *self.held)):
-            self.kept = Kept(self.function)
+        if self.__wrapped__ is not None and any(type(plain(x)) is Tracer for x in (*operands, *self.held)):
+            self.kept = Kept(self.__wrapped__)
         return self
 
     def at(self, values: Any) -> Callable:

@@ -326,3 +326,33 @@ def test_a_traced_array_that_is_written_under_two_names_is_refused():
 
     with pytest.raises(ItemAssignmentError, match="two names"):
         fad.grad(program)(1.3)
+
+
+def test_an_integrand_that_fills_scratch_is_evaluated_as_often_as_one_that_does_not():
+    def evaluations(program):
+        called.clear()
+        fad.grad(program)(1.3)
+        return len(called)
+
+    def filling(a):
+        c = np.zeros(2)
+        c[1] = a
+
+        def integrand(t):
+            called.append(t)
+            c[0] = a * t
+            return c[0] ** 2 * c[1]
+
+        return integrate.quad(integrand, 0.0, 1.0)[0]
+
+    def pure(a):
+        c = np.array([0.0, a])
+
+        def integrand(t):
+            called.append(t)
+            return (a * t) ** 2 * c[1]
+
+        return integrate.quad(integrand, 0.0, 1.0)[0]
+
+    called = []
+    assert [evaluations(filling) for _ in range(3)] == [evaluations(pure)] * 3

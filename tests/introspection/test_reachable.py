@@ -1,0 +1,56 @@
+"""What a function finds by name: what its code may read, and not all that its module holds."""
+
+import numpy as np
+import pytest
+
+from fad.core import outside, overlay
+from fad.introspect.reachable import Walk, reach
+
+
+class Session:
+    """Stands for a notebook's shell, or a test runner's session: a variable of a module that leads everywhere."""
+
+    def __init__(self):
+        self.kept = [np.zeros(3) for _ in range(20)]
+
+    def __call__(self):
+        return self.kept
+
+
+def module_with(text):
+    """Return the variables of a module whose loader and whose variable `session` hold arrays, as a program of text."""
+    names = {"__name__": "program", "np": np, "session": Session(), "__loader__": Session()}
+    exec(compile(text, "<program>", "exec"), names)
+    return names
+
+
+def arrays_in(found):
+    return [x for x in found if type(x) is np.ndarray]
+
+
+def test_a_function_that_may_read_any_variable_does_not_reach_the_loader_of_its_module():
+    names = module_with("def f(x):\n    return globals()[x]().kept")
+    assert len(arrays_in(reach(names["f"]))) == 20  # the session's
+    del names["session"]
+    assert not arrays_in(reach(names["f"]))
+
+
+FAILING = """
+table = np.ones(2)
+
+def fails(x):
+    out = np.zeros(3)
+    def put():
+        out[:] = x * table
+    put()
+"""
+
+
+def test_what_a_function_in_which_an_error_arose_could_write_into_is_what_it_names_and_holds():
+    names = module_with(FAILING)
+    names["history"] = [np.zeros(4) for _ in range(20)]  # as a notebook keeps them
+    with pytest.raises(ValueError, match="broadcast") as caught:
+        names["fails"](2.0)
+    error = caught.value.with_traceback(caught.value.__traceback__.tb_next)  # without this function, which holds all
+    found = arrays_in(Walk(overlay._known_to(error), outside.MANY))
+    assert sorted(len(x) for x in found) == [2, 3]
