@@ -239,7 +239,8 @@ def measure(library, name, small):
     report("pool", lambda: pool_peak(library))
     if None not in (before, after):
         report("smi", lambda: after - before)
-    report("ms", lambda: milliseconds(run, wait))
+    turns = (3, 1) if small else (50, 3)
+    report("ms", lambda: milliseconds(run, wait, *turns))
     if os.environ.get(COUNTED):
         report("kernels", lambda: kernels(run, wait))
 

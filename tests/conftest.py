@@ -44,18 +44,13 @@ def pytest_collection_finish():
     gc.enable()
 
 
-@pytest.fixture(autouse=True)
-def _loop_fallbacks_warn_again():
-    """Let each test see the one warning that an operation without a batching rule gives."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Let no test depend on those before it. As fixtures these would take a third of what pytest takes for a test."""
     from fad.transforms import vmap
 
-    vmap._warned.clear()
-
-
-@pytest.fixture(autouse=True)
-def _each_test_draws_numbers_of_its_own(request, monkeypatch):
-    """Let a test's draws depend on its name alone, not on the tests that drew from its module's generator before."""
-    module = getattr(request.node, "module", None)
+    vmap._warned.clear()  # each sees the one warning that an operation without a batching rule gives
+    module = getattr(item, "module", None)
     for name in ("RNG", "rng"):
-        if isinstance(getattr(module, name, None), np.random.Generator):
-            monkeypatch.setattr(module, name, np.random.default_rng(zlib.crc32(request.node.name.encode())))
+        if isinstance(getattr(module, name, None), np.random.Generator):  # each draws numbers of its own, by its name
+            setattr(module, name, np.random.default_rng(zlib.crc32(item.name.encode())))
