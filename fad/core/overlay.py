@@ -378,7 +378,7 @@ def _parts(function: Any) -> list:
                     waiting.append(held)
         elif kind is types.MethodType:
             parts.append(type(f.__self__))
-            waiting += [f.__func__, *wrapped_in(f.__self__)]
+            waiting += [f.__func__, *_others(wrapped_in(f.__self__), waiting)]
         elif kind is functools.partial:
             waiting += [f.func, *f.args]
         elif kind in (Transformed, LinearMap):
@@ -388,8 +388,13 @@ def _parts(function: Any) -> list:
             waiting.append(f.__wrapped__)
         else:
             parts.append(f if issubclass(kind, (type, types.ModuleType)) else kind)
-            waiting += wrapped_in(f)
+            waiting += _others(wrapped_in(f), waiting)
     return parts
+
+
+def _others(found: list, known: list) -> list:
+    """Return what is not known yet: an object may wrap itself."""
+    return [x for x in found if all(x is not y for y in known)]
 
 
 def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool]:

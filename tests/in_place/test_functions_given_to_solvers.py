@@ -356,3 +356,18 @@ def test_an_integrand_that_fills_scratch_is_evaluated_as_often_as_one_that_does_
 
     called = []
     assert [evaluations(filling) for _ in range(3)] == [evaluations(pure)] * 3
+
+
+def test_a_callable_object_that_wraps_itself_is_looked_at_once():
+    class Square:
+        def __init__(self):
+            self.__wrapped__ = self
+
+        def __call__(self, x):
+            y = np.zeros(2)
+            y[0] = x * x
+            return y[0]
+
+    f = Square()
+    assert fad.grad(f)(3.0) == 6.0
+    assert fad.grad(lambda x: f(x))(3.0) == 6.0
