@@ -18,7 +18,7 @@ import numpy as np
 from fad.backends import DEVICE_ARRAYS
 from fad.core.buffers import buffer
 from fad.core.tracer import Tracer
-from fad.core.views import Memory, is_writeable
+from fad.core.views import Memory, copy_layout, is_writeable
 from fad.introspect.reachable import Walk
 
 _MOST = 400  # things that are looked at, from the function on
@@ -51,17 +51,21 @@ def restore(copied: Iterable[tuple]) -> None:
             x[...] = then
 
 
-def lend(function: Any) -> list[tuple]:
-    """Exchange the arrays that a function finds by name for handles; return what `take_back` needs."""
+def lend(function: Any, own: bool = False) -> list[tuple]:
+    """Exchange the arrays that a function finds by name for handles; return what `take_back` needs.
+
+    With `own` they are handles on copies, which take traced values and are gone when the arrays are back.
+    """
     found = []
     with _lock:
         for container, key, value in _places(function):
             place = id(container), key
             entry = _lent.get(place)
             if type(value) is np.ndarray:
-                handle = buffer(value)
-                handle.memory = Memory()
-                handle.memory.outside = True
+                handle = buffer(copy_layout(value) if own else value)
+                if not own:
+                    handle.memory = Memory()
+                    handle.memory.outside = True
                 entry = _lent[place] = [container, value, handle, 0]
                 _put(container, key, handle)
             if entry is not None:

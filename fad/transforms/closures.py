@@ -12,11 +12,12 @@ import numpy as np
 
 from fad import tree
 from fad.core.buffers import LOST, PLAIN, borrow, lose, plain
+from fad.core.outside import lend, take_back
 from fad.core.overlay import spaces_of
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed
 from fad.core.views import RUNS, contents_of, copy_layout, is_outside, root_of, snapshot
-from fad.errors import CustomRuleError, ItemAssignmentError
+from fad.errors import CustomRuleError, ItemAssignmentError, TracerConversionError
 from fad.introspect.reachable import Walk, code_names
 from fad.transforms.handles import Handles
 from fad.transforms.mutation import Earlier, equal
@@ -63,6 +64,35 @@ def finds_nothing(function: Any) -> bool:
 
 def _snapshot(x: Any) -> Any:
     return snapshot(x) if type(x) is Tracer else x
+
+
+def with_own_scratch(function: Callable) -> Callable:
+    """Return a function that writes into copies of the arrays which it finds by name, where a run on them failed.
+
+    A solver that takes derivatives itself runs a function of plain numbers on traced ones, which its scratch arrays do
+    not take. Nothing is traced in the user's program, so nobody else is to see what such a run writes.
+    """
+    if not spaces_of(function)[0]:
+        return function
+    failed = False
+
+    def run(*args: Any) -> Any:
+        nonlocal failed
+        traced = Tracer in map(type, tree.leaves(args))
+        if not traced or not failed:
+            try:
+                return function(*args)
+            except (TracerConversionError, TypeError, ValueError):
+                if not traced:
+                    raise
+                failed = True
+        lent = lend(function, own=True)
+        try:
+            return tree.map(_snapshot, function(*args))
+        finally:
+            take_back(lent)
+
+    return run
 
 
 class Closure:

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import scipy.integrate
+import scipy.optimize
 
 import fad
 import fad.scipy
@@ -371,3 +373,61 @@ def test_a_callable_object_that_wraps_itself_is_looked_at_once():
     f = Square()
     assert fad.grad(f)(3.0) == 6.0
     assert fad.grad(lambda x: f(x))(3.0) == 6.0
+
+
+def solutions(optimize, integrate):
+    """Return what solvers find for functions that fill scratch arrays, by name."""
+    pair, one, five, times = np.zeros(2), np.zeros(1), np.zeros(5), np.arange(5.0)
+
+    def residuals(x):
+        pair[0] = x[0] ** 2 + x[1] - 1.3
+        pair[1] = x[0] - x[1]
+        return pair * 1.0
+
+    def valley(x):
+        pair[0] = x[0] ** 2
+        pair[1] = (x[1] - 1.0) ** 2
+        return pair.sum()
+
+    def equation(x):
+        one[0] = x * x - 1.3
+        return one[0] * 1.0
+
+    def line(t, a, b):
+        five[:] = a * t
+        five[...] += b
+        return five * 1.0
+
+    return {
+        "root": lambda: optimize.root(residuals, START).x,
+        "least_squares": lambda: optimize.least_squares(residuals, START).x,
+        "minimize": lambda: optimize.minimize(valley, START).x,
+        "minimize, L-BFGS-B": lambda: optimize.minimize(valley, START, method="L-BFGS-B").x,
+        "newton": lambda: optimize.newton(equation, 1.0),
+        "root_scalar": lambda: optimize.root_scalar(equation, x0=1.0, method="newton").root,
+        "brentq": lambda: optimize.brentq(equation, 0.0, 5.0),
+        "curve_fit": lambda: optimize.curve_fit(line, times, 2.0 * times + 1.0)[0],
+        "solve_ivp": lambda: integrate.solve_ivp(lambda t, y: residuals(y), (0.0, 0.5), START, "Radau").y[:, -1],
+    }
+
+
+@pytest.mark.parametrize("name", solutions(optimize, integrate))
+def test_without_a_transform_a_solver_takes_functions_with_scratch_as_scipys_does(name):
+    found = solutions(optimize, integrate)[name]()
+    np.testing.assert_allclose(found, solutions(scipy.optimize, scipy.integrate)[name](), rtol=1e-5, atol=1e-5)
+    assert type(found) in (np.ndarray, np.float64, float)
+
+
+def test_scratch_of_a_solver_holds_plain_numbers_when_it_is_done():
+    scratch, seen = np.zeros(2), []
+
+    def residuals(x):
+        scratch[0] = x[0] ** 2 + x[1] - 1.3
+        scratch[1] = x[0] - x[1]
+        seen.append(scratch)
+        return scratch
+
+    np.testing.assert_allclose(residuals(optimize.root(residuals, START).x), 0.0, atol=1e-9)
+    assert type(scratch) is np.ndarray
+    assert scratch.dtype == float
+    assert seen[0] is scratch

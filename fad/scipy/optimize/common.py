@@ -15,7 +15,7 @@ from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.scipy.host import HostCall
 from fad.scipy.special.build import number
-from fad.transforms.closures import Closure
+from fad.transforms.closures import Closure, with_own_scratch
 from fad.transforms.implicit import depth, implicit_root
 from fad.transforms.jacobian import jacobian
 
@@ -38,6 +38,8 @@ class Problem:
     def at(self, held: Any = None) -> Callable:
         """Return the function of the unknowns alone; `held` are values for its traced parts."""
         function = self.closure.at(self.held if held is None else held)
+        if self.closure.kept is None:
+            function = with_own_scratch(function)
         return lambda x: function(self.unravel(x))
 
     def vector(self, held: Any = None) -> Callable:

@@ -26,6 +26,7 @@ from fad.scipy.optimize.common import (
     run,
 )
 from fad.scipy.special.build import number
+from fad.transforms.closures import with_own_scratch
 from fad.transforms.grad import grad, value_and_grad
 from fad.transforms.jacobian import hvp, jacobian
 
@@ -291,7 +292,7 @@ def curve_fit(
     found = least_squares(residuals, p0, (ydata,), bounds if bounded else (-np.inf, np.inf), method, **options)
     if not np.all(found.success):
         raise RuntimeError(f"Optimal parameters not found: {found.get('message', 'the fit did not converge')}")
-    slope = jacobian(lambda p: residuals(p, ydata))(found.x)
+    slope = jacobian(with_own_scratch(lambda p: residuals(p, ydata)))(found.x)
     m, n = slope.shape
     information = slope.T @ slope
     # Without residuals left over there is no spread; the other case is decided for each batch element of a vmap.
