@@ -70,7 +70,8 @@ def _is_whole(graph: Graph, number: int) -> bool:
 def bounds_of(graph: Graph, ins: list[Interval], seen: dict) -> Bounds:
     """Return what is known of a graph's integers; `seen` holds what was found already, by graph and inputs.
 
-    A branch of a body is looked at from each place that the branch bears on, in every step that is followed.
+    A branch is asked for by its own equation, and again by each condition that depends on it, in every step that is
+    followed. Graphs live as long as the parameters that are judged, so their ids are theirs.
     """
     key = id(graph), tuple(ins)
     found = seen.get(key)

@@ -304,7 +304,7 @@ def _known_to(error: BaseException) -> list:
     Not all that their modules hold: a notebook's, or a test runner's, reach the whole session.
     """
     frames = _frames(error)
-    return [*[frame.f_locals for frame in frames], *map(_function_of, frames)]
+    return [*[dict(frame.f_locals) for frame in frames], *map(_function_of, frames)]  # from 3.13 on they are no dict
 
 
 def _function_of(frame: types.FrameType) -> types.FunctionType:
