@@ -1,6 +1,7 @@
 """What all tests share: how numbers are drawn, and no state left behind."""
 
 import gc
+import itertools
 import os
 import random
 import zlib
@@ -25,6 +26,8 @@ settings.register_profile(
 settings.register_profile("search", settings.get_profile("fad"), derandomize=False, max_examples=400, database=None)
 settings.load_profile("fad")
 
+_finished = itertools.count(1)
+
 
 def pytest_collection_modifyitems(items):
     """Run the tests in an order of their own, if a seed for it is given: no test may depend on those before it."""
@@ -41,7 +44,15 @@ def pytest_collection_finish():
     """Take what was collected out of its sight: each full round would look at all of it, for up to a second."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000)  # objects; a test makes some thousands, of which nearly all are gone by themselves
     gc.enable()
+
+
+def pytest_runtest_logfinish():
+    """Do the same now and then with what is kept of tests, which is their reports for the most part."""
+    if next(_finished) % 500 == 0:
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

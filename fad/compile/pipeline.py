@@ -81,6 +81,7 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.legalize.scatter_to_gather import scatter_to_gather
     from fad.compile.legalize.split_complex import split_complex
     from fad.compile.legalize.split_complex_loops import split_complex_loops
+    from fad.compile.legalize.strip_mine import strip_mine
     from fad.compile.legalize.struct_of_arrays import split_small_arrays
     from fad.compile.legalize.thin_products import join_thin_products
     from fad.compile.legalize.transposed_factors import copy_transposed
@@ -89,6 +90,7 @@ def legalize(graph: Graph) -> Graph:
 
     for rewrite in (
         decompose,  # norms, variances, einsum, distances: by simpler operations
+        strip_mine,  # what is computed from large products runs strip by strip, so that tables stay in the cache
         expand_chosen_products,  # products with what a mask chooses of a matrix
         multiply_by_columns,  # a matrix that is joined of columns is multiplied with vectors column by column
         join_thin_products,  # one matrix times many thin ones is one product

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import linecache
 import traceback
 import types
@@ -34,14 +35,20 @@ def steps_of(error: BaseException) -> list[str]:
 def _loops_around(frame: types.FrameType, line: int) -> list[ast.For | ast.While]:
     """Return the loops of a frame's function in whose bodies a line stands, the outermost first."""
     code = frame.f_code
-    try:
-        file = ast.parse("".join(linecache.getlines(code.co_filename)))
-    except (SyntaxError, ValueError):
-        return []
+    file = _parse("".join(linecache.getlines(code.co_filename)))
     scopes = (node for node in ast.walk(file) if _is_of(node, code))
     scope = file if code.co_name == "<module>" else next(scopes, None)
     loops = [node for node in _inside(scope) if isinstance(node, (ast.For, ast.While))] if scope else []
     return [loop for loop in loops if loop.body[0].lineno <= line <= (loop.body[-1].end_lineno or 0)]
+
+
+@functools.lru_cache(maxsize=4)
+def _parse(text: str) -> ast.Module:
+    """Return the syntax of a file, which a program that catches errors asks for again and again."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])
 
 
 def _is_of(node: ast.AST, code: types.CodeType) -> bool:
