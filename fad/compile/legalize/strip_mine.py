@@ -21,10 +21,10 @@ from fad.core.graph import EFFECT, Equation, Graph, Type
 from fad.ops.contraction import matmul
 from fad.ops.elementwise import add
 
-STRIP = 2 << 20  # bytes of the tables of a strip: a thread's part of them lies in its cache
-LEAST = 4 * STRIP  # of whole tables, from which on strips pay
-_MOST_READ_AGAIN = 1 << 18  # bytes of all that every strip reads and adds to as a whole
-_SHORTEST = 64  # places of a strip
+STRIP = 4 << 20  # bytes of the tables of a strip: the parts of a few threads lie in their caches
+LEAST = 2 * STRIP  # of whole tables, from which on strips pay
+_MOST_READ_AGAIN = STRIP // 4  # bytes of all that every strip reads and adds to as a whole
+_SHORTEST = 128  # places of a strip: a product of fewer rows takes longer for each
 _SMALL = 64  # elements up to which a constant goes into the body
 _FIXED = (EFFECT, "check", "loop", "branch")  # what keeps its place
 
@@ -179,9 +179,12 @@ class _Region:
         """Return whether strips save more than they cost."""
         types, outputs = self.graph.types, self.outputs()
         size = lambda values: sum([types[i].nbytes for i in values])
+        strips, whole = self.inputs()
         saved = size(i for i in self.tables() if i not in outputs)
-        again = size(self.inputs()[1]) + 2 * size(self.sums)
-        flat = all(math.prod(types[i].shape[: self.axes[i]]) == 1 for i in outputs)
+        again = size(whole) + 2 * size(self.sums)
+        flat = all(
+            math.prod(types[i].shape[:axis]) == 1 for i, axis in [*strips, *[(o, self.axes[o]) for o in outputs]]
+        )
         return (
             saved >= LEAST and again <= _MOST_READ_AGAIN and flat and 4 * size(outputs) <= saved
             and self.length >= 4 * self.strip() and self.can_move()
