@@ -22,10 +22,10 @@ from fad.core.transformed import as_run, transformed
 from fad.core.views import fresh, snapshot, unwrap
 from fad.errors import ImpureFunctionError, ItemAssignmentError
 from fad.introspect.reachable import reach
+from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.handles import Handles
 from fad.transforms.mutation import Earlier
 from fad.transforms.vjp import VJPTrace
-from fad.transforms.vmap import BatchTrace
 
 _POLICIES = ("nothing", "everything")
 
