@@ -141,7 +141,14 @@ class Tracer:
         """Return the value as a Python number; refused where that would lose a derivative."""
         return up_to_date(self).owner.number(self, lambda x: x.item(*args))
 
-    __hash__ = object.__hash__  # by identity: `==` is elementwise, as for arrays a tracer is no dictionary key
+    def __hash__(self) -> int:
+        """Return the hash of a whole number or a boolean, which are keys by their value; all others are by identity.
+
+        A float is no such key: what a cache holds for an equal one has another derivative.
+        """
+        if self.dtype.kind not in "biu" or self.shape or is_array(self):
+            return object.__hash__(self)
+        return hash(up_to_date(self).owner.concrete(self, int))
 
     def __copy__(self) -> Tracer:
         return snapshot(self)
