@@ -142,10 +142,7 @@ class Tracer:
         return up_to_date(self).owner.number(self, lambda x: x.item(*args))
 
     def __hash__(self) -> int:
-        """Return the hash of a whole number or a boolean, which are keys by their value; all others are by identity.
-
-        A float is no such key: what a cache holds for an equal one has another derivative.
-        """
+        """Hash whole numbers and booleans by value; an equal float has another derivative, so it is another key."""
         if self.dtype.kind not in "biu" or self.shape or is_array(self):
             return object.__hash__(self)
         return hash(up_to_date(self).owner.concrete(self, int))
@@ -423,12 +420,16 @@ class Trace:
             raise leaked_error(self)
 
     def finish(self) -> None:
-        """Declare the transform finished; arrays of older traces keep what the values written into them stand for."""
+        """Declare the transform finished."""
+        self.give_back_adopted()
+        self.dead = True
+
+    def give_back_adopted(self) -> None:
+        """Let arrays of older traces keep what the values of this one that were written into them stand for."""
         for reference in self.adopted:
             x = reference()
             if x is not None and x.owner is self:
                 self.give_back(x)
-        self.dead = True
 
     def give_back(self, x: Tracer) -> None:
         """Let an array of an older trace stand for a value of that trace again."""
