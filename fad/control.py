@@ -34,8 +34,9 @@ from fad.control_flow.run_scan import (
 from fad.core.spec import ShapeDtypeStruct
 from fad.core.tracer import Trace, Tracer, youngest
 from fad.core.views import finding_writes, is_outside
+from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.eval_shape import eval_shape
-from fad.transforms.vmap import BatchTrace, vmap
+from fad.transforms.vmap import vmap
 from fad.typing import ArrayLike, PyTree
 
 

@@ -58,9 +58,9 @@ def pytest_runtest_logfinish():
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Let no test depend on those before it. As fixtures these would take a third of what pytest takes for a test."""
-    from fad.transforms import vmap
+    from fad.transforms import batch_trace
 
-    vmap._warned.clear()  # each sees the one warning that an operation without a batching rule gives
+    batch_trace._warned.clear()  # each sees the one warning that an operation without a batching rule gives
     module = getattr(item, "module", None)
     for name in ("RNG", "rng"):
         if isinstance(getattr(module, name, None), np.random.Generator):  # each draws numbers of its own, by its name

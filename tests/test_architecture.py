@@ -33,7 +33,7 @@ LAYERS = [
         "core.docstring_sections", "core.docstrings", "core.primitive", "core.transformed", "core.errstate",
         "core.liveness", "core.graph", "core.rewriter", "core.journal", "core.callees", "core.makers",
         "core.random_sources", "core.results_as_handles", "core.overlay",
-        "core.cotangent", "core.archetypes", "core.limits", "core.effects",
+        "core.cotangent", "core.archetypes", "core.limits", "core.effects", "core.refusals",
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.memory_order", "ops.index_layout",
@@ -49,7 +49,8 @@ LAYERS = [
         "transforms", "transforms.check", "transforms.mutation", "transforms.undo_writes", "transforms.accumulate",
         "transforms.tape", "transforms.overwrites", "transforms.operand_cotangents", "transforms.backward_sweep",
         "transforms.vjp",
-        "transforms.grad", "transforms.jvp", "transforms.batch_axes", "transforms.vmap", "transforms.linearize",
+        "transforms.grad", "transforms.jvp", "transforms.batch_axes", "transforms.batch_trace", "transforms.vmap",
+        "transforms.linearize",
         "transforms.jacobian", "transforms.handles", "transforms.checkpoint", "transforms.closures",
         "transforms.custom_rules",
         "transforms.custom", "transforms.implicit", "transforms.jet", "transforms.eval_shape", "transforms.tape_hooks",

@@ -41,9 +41,9 @@ from fad.control_flow.cond import join_branches
 from fad.control_flow.intervals import fits
 from fad.control_flow.subgraph import example, record_body
 from fad.core import effects
+from fad.core.refusals import may_refuse
 from fad.core.tracer import Tracer
 from fad.core.views import finding_writes, root_of, snapshot
-from fad.staging.may_raise import may_refuse
 from fad.staging.mixed_types import note_mixed
 from fad.staging.record import recorder, recording_by
 

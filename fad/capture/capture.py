@@ -25,7 +25,7 @@ from fad.core.tracer import Trace, Tracer
 from fad.core.values import traces_of
 from fad.core.views import finding_writes
 from fad.staging.record import LARGEST, recorder, recording_by
-from fad.transforms.vmap import BatchTrace
+from fad.transforms.batch_trace import BatchTrace
 
 _TRIALS = 6
 _TOO_LARGE = "an integer of Python's may leave 64 bits"

@@ -12,7 +12,7 @@ import numpy as np
 
 from fad.core.tracer import Tracer
 from fad.staging.may_raise import Refused
-from fad.transforms.vmap import BatchTrace
+from fad.transforms.batch_trace import BatchTrace
 
 END, BROKEN, RETURNED, RAISED = 0, 1, 2, 3
 NOTHING = ()  # in place of (value,), where nothing is returned

@@ -35,12 +35,12 @@ from fad.core.rewriter import Rewriting
 from fad.core.tracer import Tracer, bind, tracer, youngest
 from fad.core.values import traces_of
 from fad.staging.record import to_scalar_p
+from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_value, kind_of, split_as_kept, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, vjp
-from fad.transforms.vmap import BatchTrace
 
 
 def clamp_index(index: Any, n: int) -> int:

@@ -20,14 +20,14 @@ from fad.control_flow.counters import Counters, Place
 from fad.control_flow.loop_layout import Inputs, Operands, Outputs, Results
 from fad.control_flow.subgraph import BodyTrace, to_number_p
 from fad.core.graph import NUMBER, Equation, has_effects, place_constant
+from fad.core.refusals import may_refuse
 from fad.core.tracer import Tracer, bind, tracer
 from fad.ops.contraction import matmul
 from fad.ops.index_layout import ARRAY
 from fad.ops.indexing import getitem_p
 from fad.ops.selection import where_p
-from fad.staging.may_raise import may_refuse
 from fad.staging.record import recorder
-from fad.transforms.vmap import BatchTrace
+from fad.transforms.batch_trace import BatchTrace
 
 _MOST = 1 << 24  # elements that an operation of all steps has at most
 _LEAST, _TIMES = 1 << 10, 2  # so many always, and more if the arrays that the loop is given have a part of that

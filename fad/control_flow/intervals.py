@@ -26,7 +26,7 @@ from fad.ops.elementwise import maximum, minimum, square
 from fad.ops.indexing import getitem_p
 from fad.ops.selection import where_p
 from fad.staging.record import RecordTrace, to_scalar_p
-from fad.transforms.vmap import BatchTrace
+from fad.transforms.batch_trace import BatchTrace
 
 _births = itertools.count()
 _DEEP = 12  # symbols that are replaced by their bounds, one after the other, before constants alone count

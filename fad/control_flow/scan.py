@@ -46,12 +46,12 @@ from fad.core.graph import type_of
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
 from fad.core.views import unwrap
+from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_value, kind_of, split_as_kept, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace
-from fad.transforms.vmap import BatchTrace
 
 # --- derivatives ---------------------------------------------------------------------------------------------------
 

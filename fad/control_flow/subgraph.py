@@ -29,6 +29,7 @@ from fad.core.weak import number
 from fad.introspect.frames import user_line
 from fad.staging.may_raise import stand_in
 from fad.staging.record import RecordTrace, _output, is_recording, is_traceable, recording_by
+from fad.transforms.batch_trace import BatchTrace, replaced
 from fad.transforms.check import as_value
 from fad.transforms.custom_rules import RULES, Call, batch_call
 from fad.transforms.jvp import JVPTrace
@@ -36,7 +37,6 @@ from fad.transforms.linearize import LinearTrace
 from fad.transforms.mutation import equal
 from fad.transforms.undo_writes import outside
 from fad.transforms.vjp import VJPTrace
-from fad.transforms.vmap import BatchTrace, replaced
 
 _BATCHED = (BatchTrace, LimitTrace)
 

@@ -6,6 +6,7 @@ indexing, or had called a library that makes plain arrays of its arguments.
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Callable
@@ -179,13 +180,27 @@ def _advice(at: Step) -> str:
 
 
 def _advise_on_store(at: Step) -> str:
-    name, _, index = at.text.partition("[")
+    text = at.text or "y[i]"  # where there is no source
+    name, index = _split_item(text)
+    if index[:1] in ("'", '"'):
+        return (
+            "Keep an array for each field, in a dictionary or an object: a structured array holds plain numbers alone"
+        )
     method = {"+": "add", "*": "multiply"}.get(at.operator, "set")
     return (
         f"Make the array in the function, by the NumPy that its module imports ({name} = np.array({name})), "
-        f"or write {name} = fad.numpy.at({name})[{index}.{method}(x) for {at.text} {at.operator}= x, "
+        f"or write {name} = fad.numpy.at({name})[{index}].{method}(x) for {text} {at.operator}= x, "
         "or collect the parts in a list and np.stack or np.concatenate them"
     )
+
+
+def _split_item(text: str) -> tuple[str, str]:
+    """Return the array and the index of what a line stores into, ``rows[k]`` or ``table["rows"][k]``."""
+    try:
+        item = ast.parse(text, mode="eval").body
+    except SyntaxError:  # the file has changed
+        return text, "..."
+    return (ast.unparse(item.value), ast.unparse(item.slice)) if isinstance(item, ast.Subscript) else (text, "...")
 
 
 def _advise_on_call(at: Step) -> str:

@@ -141,7 +141,11 @@ class Tracer:
         """Return the value as a Python number; refused where that would lose a derivative."""
         return up_to_date(self).owner.number(self, lambda x: x.item(*args))
 
-    __hash__ = object.__hash__  # by identity: `==` is elementwise, as for arrays a tracer is no dictionary key
+    def __hash__(self) -> int:
+        """Hash whole numbers and booleans by value; an equal float has another derivative, so it is another key."""
+        if self.dtype.kind not in "biu" or self.shape or is_array(self):
+            return object.__hash__(self)
+        return hash(up_to_date(self).owner.concrete(self, int))
 
     def __copy__(self) -> Tracer:
         return snapshot(self)
@@ -416,12 +420,16 @@ class Trace:
             raise leaked_error(self)
 
     def finish(self) -> None:
-        """Declare the transform finished; arrays of older traces keep what the values written into them stand for."""
+        """Declare the transform finished."""
+        self.give_back_adopted()
+        self.dead = True
+
+    def give_back_adopted(self) -> None:
+        """Let arrays of older traces keep what the values of this one that were written into them stand for."""
         for reference in self.adopted:
             x = reference()
             if x is not None and x.owner is self:
                 self.give_back(x)
-        self.dead = True
 
     def give_back(self, x: Tracer) -> None:
         """Let an array of an older trace stand for a value of that trace again."""

@@ -21,8 +21,8 @@ from fad.distributed.ranks import RankTrace, active, batches_of_tangents, tie
 from fad.distributed.ties import join_batches
 from fad.errors import ShapeMismatchError, UnsupportedInputError
 from fad.staging.record import recorder
+from fad.transforms.batch_trace import batching
 from fad.transforms.check import as_value
-from fad.transforms.vmap import batching
 
 
 def call(prim: Any, x: Any, comm: Communicator, **params: Any) -> Any:

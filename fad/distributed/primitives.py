@@ -29,7 +29,7 @@ from fad.distributed.errors import RankTypeError
 from fad.distributed.ties import sweep_like, trace_like
 from fad.errors import BatchedValueError
 from fad.staging.record import recorder
-from fad.transforms.vmap import batching
+from fad.transforms.batch_trace import batching
 
 TYPED: dict[Primitive, Primitive] = {}
 """The form with rules of each collective that a function calls."""

@@ -14,9 +14,9 @@ import numpy as np
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, tracer
 from fad.core.values import traces_of
+from fad.transforms.batch_trace import batching
 from fad.transforms.jvp import JVPTrace
 from fad.transforms.linearize import LinearTrace
-from fad.transforms.vmap import batching
 
 
 def trace_like(t: Any, y: Any, others: Sequence = ()) -> Any:

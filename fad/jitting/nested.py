@@ -17,13 +17,14 @@ from fad.core.cotangent import densify
 from fad.core.tracer import Trace, Tracer, tracer, youngest
 from fad.jitting.call import own
 from fad.jitting.reverse import ReverseCall, choose, fill
+from fad.transforms.batch_trace import BatchTrace, replaced
 from fad.transforms.check import as_primal, finish_output, kind_of, zeros_like
 from fad.transforms.jet import JetTrace, expand
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.mutation import Earlier
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, vjp
-from fad.transforms.vmap import BatchTrace, replaced, vmap
+from fad.transforms.vmap import vmap
 
 
 def _depends_on(trace: Trace, values: Any) -> bool:
@@ -96,8 +97,13 @@ def _under_vmap(
     axes = tuple(0 if m else None for m in mine)
     batched = cached(("vmap", trace.on_branch), lambda: vmap(flat, in_axes=axes, on_branch=trace.on_branch))
     earlier = before()
-    with replaced(trace):
-        out = batched(*values)
+    try:
+        with replaced(trace):
+            out = batched(*values)
+    except Exception as error:
+        earlier.undo()
+        trace.separate_errors(error, flat, values, mine)
+        raise
     if _depends_on(trace, out):
         earlier.undo()
         return flat(*map(own, leaves))

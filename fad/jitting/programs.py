@@ -20,12 +20,12 @@ from fad.compile.schedule.peak_memory import loops_kept, peak_bytes
 from fad.compile.targets.select import lower
 from fad.config import bytes_of, memory_limit
 from fad.core.graph import ARRAY, Graph, GuardFailed, has_effects, same_outcome
+from fad.core.refusals import may_refuse
 from fad.errors import ImpureFunctionError, MemoryLimitError
 from fad.introspect.frames import show_place, user_line
 from fad.introspect.loops import steps_of
-from fad.staging.may_raise import may_refuse
 from fad.staging.record import is_recording, pause_collection
-from fad.transforms.vmap import batching
+from fad.transforms.batch_trace import batching
 
 MAX_PATHS = 32
 MAX_SIGNATURES = 256

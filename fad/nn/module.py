@@ -25,7 +25,7 @@ from fad.core.views import is_writeable
 from fad.errors import FadError, ImpureFunctionError
 from fad.nn.structure import CONTAINERS, RESERVED, flatten_module, is_array, unflatten_module
 from fad.nn.summary import table
-from fad.transforms.vmap import BatchTrace
+from fad.transforms.batch_trace import BatchTrace
 from fad.typing import Array
 
 

@@ -25,11 +25,11 @@ from fad.sparse.gathers import Cut, CutChanged, cut_gathers, find_cut
 from fad.sparse.passes import VectorMap
 from fad.sparse.runs import Runs
 from fad.staging.record import recorder
+from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_primal
 from fad.transforms.grad import grad, split_arguments
 from fad.transforms.jacobian import check_kinds
 from fad.transforms.mutation import recording
-from fad.transforms.vmap import BatchTrace
 
 _GAIN = 3  # times fewer passes for which entries are sums of products: these take memory, and time in each call
 _SURE = 2  # times fewer than other passes are at least, for which these are not looked for

@@ -12,14 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.graph import EFFECT, NUMBER, Equation, Graph, has_effects, hashable
+from fad.core.graph import NUMBER, Equation, Graph, has_effects, hashable
 from fad.core.primitive import Primitive
+from fad.core.refusals import is_of_numbers, is_power
 from fad.ops.complexes import conj_p
 from fad.ops.structural import transpose_p
 
-# What takes whatever values it is given; `bare` operations, decompositions and linear systems above all, do not.
-_TAKES_ALL = frozenset({"elementwise", "bilinear", "reduction", "flat", "scan", "selection", EFFECT})
-_OF_NUMBERS = frozenset({"/", "//", "%", "**", "<<", ">>"})  # of Python's own numbers
 _SAME_MATRIX = frozenset({transpose_p, conj_p})  # it is singular as its operand is
 
 
@@ -30,27 +28,6 @@ class Refused(BaseException):
         super().__init__(str(error))
         self.trace = trace
         self.error = error
-
-
-def may_refuse(prim: Primitive, ins: Any) -> bool:
-    """Return whether an operation raises for some values of its operands."""
-    if prim.archetype == "linear":
-        return prim.indexed is not None and len(ins) > prim.indexed
-    return prim.archetype not in _TAKES_ALL or _is_power(prim)  # of integers, where the exponent is negative
-
-
-def refuses(prim: Primitive, ins: Any, error: Exception) -> bool:
-    """Return whether it was for the values that an operation raised, and not for shapes or dtypes."""
-    return isinstance(error, (ArithmeticError, Warning)) or _is_of_numbers(prim) or may_refuse(prim, ins)
-
-
-def _is_power(prim: Primitive) -> bool:
-    return prim.symbol == "**" and prim.array_form is None
-
-
-def _is_of_numbers(prim: Primitive) -> bool:
-    """Return whether Python raises for some of its own numbers, as for a division by zero."""
-    return prim.array_form is not None and prim.symbol in _OF_NUMBERS
 
 
 def stand_in(prim: Primitive, values: list, params: dict) -> Any:
@@ -128,14 +105,14 @@ def _refusal(graph: Graph, eq: Equation, made: dict) -> Any:
         if all(i in graph.constants or (i in made and made[i].prim.positions) for i in given):
             return None
         return "index", given, graph.types[ins[0]].shape, hashable(eq.params["template"])
-    if _is_power(prim):
+    if is_power(prim):
         whole = graph.types[eq.outs[0]].dtype.kind in "iu" and graph.types[ins[1]].dtype.kind == "i"
         return ("power", ins) if whole and ins[1] not in graph.constants else None
     if any(graph.types[o].kind != NUMBER and _is_narrow(graph.types[o].dtype) for o in eq.outs):
         numbers = [i for i in ins if graph.types[i].kind == NUMBER and graph.types[i].dtype.kind == "i"]
         numbers = [i for i in numbers if i not in graph.constants]
         return ("range", *numbers, graph.types[eq.outs[0]].dtype) if numbers else None
-    if _is_of_numbers(prim) and graph.types[eq.outs[0]].kind == NUMBER:
+    if is_of_numbers(prim) and graph.types[eq.outs[0]].kind == NUMBER:
         return None if ins[1] in graph.constants and prim.symbol != "**" else (prim.name, ins)
     return None
 

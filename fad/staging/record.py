@@ -28,6 +28,7 @@ from fad.core.graph import EFFECT, GUARD, Equation, Graph, Type, hashable, type_
 from fad.core.journal import effect_place, rewind, with_journal
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
+from fad.core.refusals import may_refuse, refuses
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
 from fad.core.transformed import as_run, transformed
 from fad.core.views import RUNS, Aliased, noticing_layouts, noting_aliases
@@ -37,7 +38,7 @@ from fad.introspect.frames import is_printing, user_line, user_place
 from fad.ops.conversion import python_number_p
 from fad.ops.elementwise import add
 from fad.staging.live_constants import find_live_constants
-from fad.staging.may_raise import Refused, may_refuse, refuses
+from fad.staging.may_raise import Refused
 from fad.staging.mixed_types import MixedTypes, note_question, noting_types, tells_types_apart
 from fad.staging.outer_state import OuterState
 from fad.transforms.check import as_operand

@@ -259,4 +259,6 @@ def _sweep_again(record: tuple, i: int, tape: list, cts: list, own: bytearray) -
             "a function under checkpoint reads an array that was written after its call, and it runs again in the "
             "backward pass: pass the array as an argument"
         )
+    if was:  # it finished before, and the run has written into arrays that a function keeps
+        trace.give_back_adopted()
     del tape[end:], cts[end:], own[end:]

@@ -3,7 +3,8 @@
 Under reverse mode the function runs as usual; then the records it left on the tape are dropped and replaced by one
 that knows how to run the function again. When the sweep arrives there, the run is repeated at the end of the tape,
 swept, and dropped again. Since the tape's positions before the call stay valid, values that the function
-takes from outside its arguments are treated right without being found.
+takes from outside its arguments are treated right without being found. The positions of what was dropped are given to
+nothing else: a cotangent that arrives there is one of a value that the function kept, and an error.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.core.transformed import as_run, transformed
 from fad.core.views import fresh, snapshot, unwrap
-from fad.errors import ImpureFunctionError, ItemAssignmentError
+from fad.errors import ImpureFunctionError, ItemAssignmentError, LeakedTracerError
 from fad.introspect.reachable import reach
+from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.handles import Handles
 from fad.transforms.mutation import Earlier
+from fad.transforms.tape import CALL
 from fad.transforms.vjp import VJPTrace
-from fad.transforms.vmap import BatchTrace
 
 _POLICIES = ("nothing", "everything")
 
@@ -53,6 +55,8 @@ def checkpoint(
     ------
     ImpureFunctionError
         in the backward pass, if the second run gives other values than the first, as with a NumPy random generator.
+    LeakedTracerError
+        in the backward pass, if a value was used that `fun` kept in a list, an attribute or a variable from outside.
 
     Examples
     --------
@@ -118,7 +122,8 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
         raise _has_changed("an array from outside", "make the array an argument, and return a changed copy")
     if len(tape) == start:
         return ys
-    del tape[start:]
+    n = len(tape) - start
+    tape[start:] = [(CALL, (), _refuse_kept, n), *[None] * (n - 1)]  # places that nothing else gets
     if trace.watch is not None:
         trace.watch.release(mark)
     mine = [i for i, y in enumerate(ys) if type(y) is Tracer and y.owner is trace and y.info >= start]
@@ -153,6 +158,15 @@ def _apart(values: list) -> list:
     for v in values:
         out.append(fresh(v, out))
     return out
+
+
+def _refuse_kept(_: list) -> list:
+    """Raise where a cotangent arrives at what the function computed and did not return."""
+    raise LeakedTracerError(
+        "a traced value that a function under checkpoint had computed was used outside of it, where its derivative is "
+        "no more: checkpoint keeps the results alone. It was kept in a list, an attribute or a variable from outside; "
+        "return it from the function instead, or keep fad.stop_gradient(x), the bare numbers"
+    )
 
 
 def _handle(x: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from fad.core.outside import lend, take_back
 from fad.core.overlay import spaces_of
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed
-from fad.core.views import RUNS, contents_of, copy_layout, is_outside, root_of, snapshot
+from fad.core.views import RUNS, contents_of, copy_layout, finding_writes, is_outside, replace_root, root_of, snapshot
 from fad.errors import CustomRuleError, ItemAssignmentError, TracerConversionError
 from fad.introspect.reachable import Walk, code_names
 from fad.transforms.handles import Handles
@@ -26,9 +26,10 @@ from fad.transforms.mutation import Earlier, equal
 class Kept:
     """What functions find by name as it is now, for rules that run them later, or again: what they write is undone."""
 
-    __slots__ = ("earlier", "handles", "writes")
+    __slots__ = ("earlier", "functions", "handles", "writes")
 
     def __init__(self, *functions: Any):
+        self.functions = functions
         found = list(Walk(functions))
         handles = [x for x in found if type(x) is Tracer]
         lent = [x for x in map(root_of, handles) if is_outside(x)]
@@ -36,6 +37,12 @@ class Kept:
         held = [*found, *(x.wrapped for x in lent)]
         self.earlier = Earlier((x for x in held if type(x) is np.ndarray), copy_all=True)
         self.handles = Handles(x for x in handles if not is_outside(root_of(x)))
+
+    def keep_made(self) -> None:
+        """Keep the arrays, too, that the functions made since and find by name now."""
+        if self.writes:
+            found = [x for x in Walk(self.functions) if type(x) is Tracer]
+            self.handles.add(x for x in found if not is_outside(root_of(x)))
 
     def run(self, function: Callable, args: tuple, kwargs: dict, changed: list[tuple] | None) -> Any:
         """Run one of the functions on what it found; `changed` are arrays from outside that hold something else now.
@@ -45,8 +52,24 @@ class Kept:
         if not (self.writes or changed or self.handles.were_written()):
             return function(*args, **kwargs)
         outside = contextlib.nullcontext() if changed is None else self.earlier.restore(changed, self.writes)
-        with outside, self.handles.restore():
+        with outside, self.handles.restore(), _leaving_plain():
             return tree.map(_snapshot, function(*args, **kwargs))
+
+
+@contextlib.contextmanager
+def _leaving_plain() -> Iterator[None]:
+    """For the length of a block a function runs that may make an array and keep it: it holds no traced values then.
+
+    The next run writes others into it, or plain numbers. What it stood for is not written back, for a tape may have the
+    memory by now: it gets a copy.
+    """
+    try:
+        with finding_writes(undoable=True) as written:
+            yield
+    finally:
+        for x, (_, trace, _, then) in written.found:
+            if trace is PLAIN and x.owner is not PLAIN:
+                replace_root(x, then)
 
 
 _NAMES_NOTHING = {types.ModuleType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type(None)}
@@ -152,6 +175,7 @@ class Closure:
     def settle(self) -> None:
         """Let the arrays that were written with plain numbers be lost, when the solver has returned."""
         if self.kept is not None:
+            self.kept.keep_made()
             for x in (*self.kept.handles.written.values(), *(self.found[i] for i in self.written)):
                 lose(x)
 

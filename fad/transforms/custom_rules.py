@@ -14,12 +14,13 @@ from fad.core.cotangent import densify
 from fad.core.limits import keep_perturbed
 from fad.core.tracer import Trace, Tracer, tracer, youngest
 from fad.errors import CustomRuleError
+from fad.transforms.batch_trace import BatchTrace, replaced
 from fad.transforms.check import zeros_like
 from fad.transforms.jvp import JVPTrace
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, vjp
-from fad.transforms.vmap import BatchTrace, replaced, vmap
+from fad.transforms.vmap import vmap
 
 
 class Call:
@@ -162,13 +163,20 @@ def _batch_rule(trace: BatchTrace, call: Call, xs: tuple) -> list:
     trace.check_alive()
     values = [trace.lower(x) for x in xs]
     batched = [x is not v for x, v in zip(xs, values, strict=True)]
-    if call.batch is not None:
-        ys, flags = call.batch(trace.size, batched, values)
-        ys = [y if b else np.broadcast_to(y, (trace.size, *y.shape)) for y, b in zip(ys, flags, strict=True)]
-    else:
-        with replaced(trace):
-            ys = batch_call(call, batched, trace.size)(*values)
+    try:
+        ys = _run_batch(trace, call, batched, values)
+    except Exception as error:
+        trace.separate_errors(error, call, values, batched)
+        raise
     return [tracer(y, trace, None) for y in check_closed(trace, ys, call)]
+
+
+def _run_batch(trace: BatchTrace, call: Call, batched: list, values: list) -> list:
+    if call.batch is None:
+        with replaced(trace):
+            return batch_call(call, batched, trace.size)(*values)
+    ys, flags = call.batch(trace.size, batched, values)
+    return [y if b else np.broadcast_to(y, (trace.size, *y.shape)) for y, b in zip(ys, flags, strict=True)]
 
 
 def batch_call(call: Call, batched: list, size: int) -> Call:

@@ -25,9 +25,15 @@ class Handles:
     __slots__ = ("kept", "written")
 
     def __init__(self, found: Iterable):
-        roots = {id(root): root for x in found if type(x) is Tracer for root in (root_of(x),) if not root.owner.dead}
-        self.kept = [(x, contents_of(x), _as_now(x)) for x in roots.values()]
+        self.kept: list[tuple] = []
         self.written: dict[int, Tracer] = {}  # the arrays that were written in a block
+        self.add(found)
+
+    def add(self, found: Iterable) -> None:
+        """Add arrays as they are now, but those that are among them already."""
+        known = {id(x) for x, _, _ in self.kept}
+        roots = {id(root): root for x in found if type(x) is Tracer for root in (root_of(x),) if not root.owner.dead}
+        self.kept += [(x, contents_of(x), _as_now(x)) for key, x in roots.items() if key not in known]
 
     def were_written(self) -> bool:
         """Return whether one of the arrays was written since."""

@@ -33,6 +33,18 @@ def store_in_attribute(x):
     return Grid.cells.sum()
 
 
+def store_in_dictionary(x):
+    table = {"cells": elsewhere(3)}
+    table["cells"][1:] = x[1:]
+    return table["cells"].sum()
+
+
+def store_field(x):
+    cells = np.zeros(3, dtype=[("mass", float)])
+    cells["mass"] = x
+    return cells["mass"].sum()
+
+
 def store_sum(x):
     rows = elsewhere(3)
     rows += x
@@ -87,6 +99,8 @@ LINES = [
     (store_part, ("rows[1:]", "rows = fad.numpy.at(rows)[1:].set(", "list")),
     (store_one, ("rows[i]", "rows = fad.numpy.at(rows)[i].set(", "np.stack")),
     (store_in_attribute, ("Grid.cells[0]", "Grid.cells = fad.numpy.at(Grid.cells)[0].set(")),
+    (store_in_dictionary, ("fad.numpy.at(table['cells'])[1:].set(", "table['cells'] = np.array(table['cells'])")),
+    (store_field, ("an array for each field", "structured array")),
     (store_sum, ("rows +=", "rows = rows + ")),
     (store_sum_of_part, ("rows[1:] +=", "rows = fad.numpy.at(rows)[1:].add(")),
 ]
@@ -106,6 +120,13 @@ def test_the_advice_of_one_line_does_not_speak_of_the_others():
     assert ".at(" not in str(caught.value)
     assert "take" not in str(caught.value)
     assert "@" not in str(caught.value)
+
+
+def test_a_line_without_source_is_answered_with_an_array_of_another_name():
+    names = {"cells": np.zeros(3)}
+    exec(compile("def f(x):\n    cells[0] = x[0]\n    return cells.sum()\n", "<no source>", "exec"), names)
+    with pytest.raises(errors.TracerConversionError, match=r"y = fad.numpy.at\(y\)\[i\].set\(x\) for y\[i\]"):
+        fad.grad(names["f"])(X)
 
 
 @pytest.mark.parametrize("f", [store_one, store_in_attribute])

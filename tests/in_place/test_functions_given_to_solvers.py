@@ -147,10 +147,73 @@ def backward_rule(a):
     return rule(a)
 
 
+def scratch_that_an_integrand_makes(a):
+    kept = {}
+
+    def integrand(t):
+        c = kept.setdefault("c", np.zeros(3))
+        c[0] = a * t
+        c[1:] = a, t
+        return np.sum(c**2)
+
+    return integrate.quad(integrand, 0.0, a)[0] * integrate.quad(integrand, 0.0, 2.0)[0]
+
+
+def scratch_that_an_object_makes(a):
+    class Flow:
+        def __call__(self, t, y):
+            if not hasattr(self, "rate"):
+                self.rate = np.empty(2)
+            self.rate[0] = y[1] * a
+            np.multiply(y[0], -a, out=self.rate[1:])
+            return self.rate
+
+    return integrate.solve_ivp(Flow(), (0.0, 1.0), START, rtol=1e-9, atol=1e-11).y[0, -1]
+
+
+def scratch_that_a_linear_system_makes(a):
+    kept = []
+
+    def matvec(x):
+        if not kept:
+            kept.append(np.zeros(2))
+        kept[0][:] = a * x
+        return kept[0] * 1.0
+
+    return np.sum(fad.custom_linear_solve(matvec, START, lambda m, b: b / m(np.ones(2)), symmetric=True) ** 2)
+
+
+def scratch_that_an_equation_makes(a):
+    kept = {}
+
+    def equation(x):
+        c = kept.setdefault("c", np.zeros(2))
+        c[0] = x * x
+        c[1] = -a
+        return np.sum(c)
+
+    return optimize.brentq(equation, 0.0, 5.0)
+
+
+def scratch_that_a_rule_makes(a):
+    kept = {}
+
+    def backward(x, ct):
+        c = kept.setdefault("c", np.zeros(1))
+        c[0] = 3.0 * x * x
+        return (ct * c[0],)
+
+    rule = fad.custom_vjp(lambda x: x**3)
+    rule.defvjp(lambda x: (x**3, x), backward)
+    return rule(a) * rule(2 * a)
+
+
 PROGRAMS = [
     scratch_of_an_integrand, scratch_that_a_helper_fills, scratch_that_is_viewed, scratch_of_an_object,
     scratch_with_traced_numbers, limits_of_an_integral_with_scratch, stiff_equation, collocated_equation,
-    matrix_of_a_linear_system, root_of_an_equation, backward_rule,
+    matrix_of_a_linear_system, root_of_an_equation, backward_rule, scratch_that_an_integrand_makes,
+    scratch_that_an_object_makes, scratch_that_a_linear_system_makes, scratch_that_an_equation_makes,
+    scratch_that_a_rule_makes,
 ]  # fmt: skip
 
 

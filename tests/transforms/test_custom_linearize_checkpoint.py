@@ -5,7 +5,7 @@ import pytest
 
 import fad
 from fad.core.primitive import Primitive
-from fad.errors import CustomRuleError
+from fad.errors import CustomRuleError, LeakedTracerError
 from fad.testing import call, check_grads, contract
 
 X = np.array([0.5, -1.0, 2.0])
@@ -287,6 +287,52 @@ def test_a_checkpoint_under_vmap_takes_what_is_not_mapped_as_it_is():
         g = around(fad.grad(lambda x, w: np.sum(fad.vmap(f, (0, None))(x, w)), (0, 1)))(X, w)
         np.testing.assert_allclose(g[0], slopes[0])
         np.testing.assert_allclose(g[1], np.sum(slopes[1], axis=0))
+
+
+class _Layer:
+    def __init__(self):
+        self.made = {}
+
+    def attribute(self, x):
+        self.kept = 2 * x
+        return np.sin(self.kept)
+
+    def element(self, x):
+        self.kept = self.made.setdefault("b", np.zeros(3))
+        self.kept[:] = x**2
+        return np.sin(self.kept)
+
+    def view(self, x):
+        y = np.zeros(4)
+        y[1:] = x**2
+        self.kept = y[1:]
+        return np.sin(y)
+
+
+@pytest.mark.parametrize("name", ["attribute", "element", "view"])
+def test_what_a_checkpoint_computes_and_keeps_is_no_value_of_the_function_around_it(name):
+    def penalised(x):
+        layer = _Layer()
+        return np.sum(fad.checkpoint(getattr(layer, name))(x)) + np.sum(layer.kept * np.exp(x))
+
+    def read_as_a_number(x):
+        layer = _Layer()
+        return np.sum(fad.checkpoint(getattr(layer, name))(x)) + np.sum(fad.stop_gradient(layer.kept))
+
+    x = np.array([0.3, 0.5, 0.7])
+    for refused in (fad.grad(penalised), fad.jit(fad.grad(penalised)), fad.jacrev(fad.grad(penalised))):
+        with pytest.raises(LeakedTracerError, match="under checkpoint"):
+            refused(x)
+    with pytest.raises(LeakedTracerError, match="under checkpoint"):
+        fad.vmap(fad.grad(penalised))(np.stack([x, x]))
+    wanted = fad.grad(lambda x: np.sum(getattr(_Layer(), name)(x)))(x)
+    np.testing.assert_allclose(fad.grad(read_as_a_number)(x), wanted)
+
+
+def test_an_array_that_a_checkpoint_keeps_is_a_plain_one_when_its_gradient_is_done():
+    layer = _Layer()
+    fad.grad(lambda x: np.sum(fad.checkpoint(layer.element)(x)))(np.array([0.3, 0.5, 0.7]))
+    np.testing.assert_allclose(np.asarray(layer.kept), [0.09, 0.25, 0.49])
 
 
 def test_a_policy_that_checkpoint_does_not_know_is_refused():

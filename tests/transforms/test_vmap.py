@@ -5,7 +5,8 @@ import pytest
 
 import fad
 import fad.numpy
-from fad.errors import BatchingError, LoopFallbackWarning
+from fad.errors import BatchedValueError, BatchingError, LoopFallbackWarning
+from fad.scipy.optimize import brentq
 
 A = np.arange(12.0).reshape(3, 4)
 B = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
@@ -103,6 +104,109 @@ def test_a_nested_vmap_splits_both():
     xs, ys = np.array([0.5, 2.0]), np.array([1.0, 0.0, 3.0])
     found = fad.vmap(lambda x: fad.vmap(lambda y: f(x, y))(ys))(xs)
     np.testing.assert_array_equal(found, [[f(x, y) for y in ys] for x in xs])
+
+
+def _factor_with_jitter(x):
+    a = np.array([[1.0, x[0]], [x[0], 1.0]])
+    jitter = 0.0
+    while True:
+        try:
+            factor = np.linalg.cholesky(a + jitter * np.eye(2))
+            break
+        except np.linalg.LinAlgError:
+            jitter += 0.5
+    return np.log(factor[1, 1]) * x[1] + jitter
+
+
+def _guarded_logarithm(x):
+    try:
+        with np.errstate(all="raise"):
+            return np.log(x[0] - 1.0) * x[1]
+    except FloatingPointError:
+        return x[0] * x[1]
+
+
+def _element_or_the_last(x):
+    try:
+        return x[(2 * x[0]).astype(int)] ** 2
+    except IndexError:
+        return x[-1] * x[0]
+
+
+def _weighted_mean(x):
+    try:
+        return np.average(x, weights=x - 0.5)
+    except ZeroDivisionError:
+        return np.sum(x**3)
+
+
+def _bracketed_root(x):
+    try:
+        return brentq(lambda t: t**2 - x[0], 0.0, 1.0) * x[1]
+    except ValueError:
+        return x[0] * x[1]
+
+
+@fad.jit
+def _jitted_solution(x):
+    return np.linalg.solve(np.array([[x[0], 0.25], [1.0, 1.0]]), x)
+
+
+@fad.custom_jvp
+def _inverse(a):
+    return np.linalg.inv(a)
+
+
+@_inverse.defjvp
+def _(primals, tangents):
+    y = np.linalg.inv(*primals)
+    return y, -y @ tangents[0] @ y
+
+
+def _solution_or_zero(x):
+    try:
+        return _jitted_solution(x)[0] * x[1]
+    except np.linalg.LinAlgError:
+        return x[0] * x[1]
+
+
+def _inverse_or_zero(x):
+    try:
+        return _inverse(np.array([[x[0], 0.25], [1.0, 1.0]]))[0, 1] * x[1]
+    except np.linalg.LinAlgError:
+        return x[0] * x[1]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        _factor_with_jitter, _guarded_logarithm, _element_or_the_last, _weighted_mean, _bracketed_root,
+        _solution_or_zero, _inverse_or_zero,
+    ],
+)  # fmt: skip
+def test_an_error_that_the_function_catches_is_one_of_the_examples_that_raise_it(f):
+    x = np.array([[0.5, 2.0], [1.25, 0.3], [0.9, 0.1], [1.75, 3.0], [0.25, 0.75]])
+    values, slopes = np.stack([f(row) for row in x]), np.stack([fad.grad(f)(row) for row in x])
+    summed = lambda x: np.sum(fad.vmap(f)(x))
+    for transform in (lambda f: f, fad.jit):
+        np.testing.assert_allclose(transform(fad.vmap(f))(x), values, rtol=1e-12)
+        np.testing.assert_allclose(transform(fad.vmap(fad.grad(f)))(x), slopes, rtol=1e-12)
+        np.testing.assert_allclose(transform(fad.grad(summed))(x), slopes, rtol=1e-12)
+    np.testing.assert_allclose(fad.vmap(fad.jit(f))(x), values, rtol=1e-12)
+    np.testing.assert_allclose(fad.vmap(f, chunk_size=2)(x), values, rtol=1e-12)
+    of_pairs = fad.vmap(lambda a: fad.vmap(lambda b: f(np.array([a, b])))(x[:, 1]))(x[:, 0])
+    wanted = np.stack([[f(np.array([a, b])) for b in x[:, 1]] for a in x[:, 0]])
+    np.testing.assert_allclose(of_pairs, wanted, rtol=1e-12)
+
+
+def test_an_error_of_one_example_that_the_function_does_not_catch_is_raised():
+    singular = np.stack([np.eye(2), np.ones((2, 2)), 2 * np.eye(2)])
+    with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+        fad.vmap(np.linalg.inv)(singular)
+    with pytest.raises(ValueError, match="matmul"):
+        fad.vmap(lambda x: x @ np.ones(3))(singular)
+    with pytest.raises(BatchedValueError, match="raises for some batch elements"):
+        fad.vmap(_factor_with_jitter, on_branch="error")(np.array([[0.5, 2.0], [1.25, 0.3]]))
 
 
 def test_user_code_that_catches_exceptions_does_not_catch_a_split():
