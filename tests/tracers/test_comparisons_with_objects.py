@@ -1,4 +1,4 @@
-"""A traced array is compared with what is no number as NumPy compares it, and computes with every sequence of numbers."""
+"""A traced array is compared with objects as NumPy compares it, and computes with every sequence of numbers."""
 
 import array
 import collections
