@@ -64,6 +64,9 @@ _OF_JAX = {
     "lax": "fad.cond, fad.scan, fad.while_loop and fad.numpy for the names of lax", "make_jaxpr": "fad.make_graph",
     "tree_util": "fad.tree", "tree_map": "fad.tree.map", "flatten_util": "fad.tree.ravel for ravel_pytree",
     "pmap": "fad.vmap", "custom_gradient": "fad.custom_vjp", "Array": "np.ndarray",
+    "checkpoint_policies": "fad.checkpoint(f, policy='nothing') or 'everything'",
+    "block_until_ready": "nothing: what a call returns is there", "tree_leaves": "fad.tree.leaves",
+    "pure_callback": "fad.custom_vjp above a function that is not NumPy's, or fad.debug.callback",
 }  # fmt: skip
 
 

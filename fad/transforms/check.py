@@ -253,12 +253,8 @@ def run(
     aux = None
     running = Running(fun, user)
     try:
-        try:
-            out = as_run(fun)(*arguments())
-        except Exception as error:
-            if not running.retry(error, trace.own_error(error)):
-                raise
-            out = _run_again(running, fun, arguments)
+        # A second run makes the arguments again: the first may have written into them.
+        out = running.run(lambda: as_run(fun)(*arguments()), trace.own_error)
         if has_aux:
             out, aux = _pair(out)
             aux = tree.map(functools.partial(_hand_out, trace), aux)
@@ -272,11 +268,6 @@ def run(
         trace.finish()
         running.__exit__()
     return leaves, structure, aux
-
-
-def _run_again(running: Running, fun: Callable, arguments: Callable) -> Any:
-    """Run a function once more, with arguments made again: the first run may have written into them."""
-    return running.again(lambda: as_run(fun)(*arguments()))
 
 
 def plain_values(outputs: list, trace: Trace) -> list:

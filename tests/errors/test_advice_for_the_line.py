@@ -2,6 +2,7 @@
 
 import importlib
 import math
+import traceback
 from math import sqrt
 
 import numpy as np
@@ -307,8 +308,45 @@ def test_a_value_or_an_argument_in_the_place_of_a_function_is_noticed_at_once(na
             transform(np.sum, X)
 
 
-@pytest.mark.parametrize(("name", "own"), [("make_jaxpr", "make_graph"), ("tree_util", "tree"), ("lax", "scan")])
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("make_jaxpr", "make_graph"),
+        ("tree_util", "tree"),
+        ("lax", "scan"),
+        ("checkpoint_policies", "checkpoint"),
+        ("pure_callback", "custom_vjp"),
+    ],
+)
 def test_a_name_of_jax_is_answered_with_fads(name, own):
     assert hasattr(fad, own)
     with pytest.raises(AttributeError, match=rf"{name}'; write .*fad\.{own}"):
         getattr(fad, name)
+
+
+@pytest.mark.parametrize("transform", ["grad", "vmap", "jit", "jvp"])
+@pytest.mark.parametrize("number", [math.sin, float])
+def test_an_error_of_a_function_that_ran_twice_is_shown_once(transform, number):
+    f = lambda x: np.sum(x) * number(x[0])
+    run = {
+        "grad": lambda: fad.grad(f)(X),
+        "vmap": lambda: fad.vmap(f)(X[None] + np.zeros((2, 1))),
+        "jit": lambda: fad.jit(fad.grad(f))(X),
+        "jvp": lambda: fad.jvp(f, (X,), (X,)),
+    }[transform]
+    with pytest.raises(errors.FadError) as caught:
+        run()
+    assert "During handling" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_what_the_user_was_handling_stays_in_the_traceback():
+    def f(x):
+        try:
+            raise KeyError("mine")
+        except KeyError:
+            return np.sum(x) * float(x[0])
+
+    with pytest.raises(errors.TracerConversionError) as caught:
+        fad.grad(f)(np.ones(2))
+    text = "".join(traceback.format_exception(caught.value))
+    assert text.count("During handling") == text.count("KeyError: 'mine'") == 1
