@@ -15,6 +15,7 @@ set of derivatives. Dtypes are NumPy's (``torch.float32`` is ``np.dtype("float32
 
 import numpy as _np
 
+from fad import __version__ as __version__
 from fad.eager import autograd, distributions, func, nn, optim, utils
 from fad.eager.core.inplace import *  # noqa: F403
 from fad.eager.core.inplace import __all__ as _changing

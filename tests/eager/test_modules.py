@@ -188,14 +188,25 @@ def test_learning_rates_of_groups_can_be_changed():
     assert (a.item(), b.item()) == (pytest.approx(0.4), -1.0)
 
 
-def test_zero_grad_leaves_zeros_or_nothing():
+def test_zero_grad_leaves_nothing_or_zeros():
     a = torch.ones(2, requires_grad=True)
     opt = torch.optim.SGD([a], lr=0.1)
     a.sum().backward()
-    opt.zero_grad()
+    opt.zero_grad(set_to_none=False)
     assert a.grad.tolist() == [0.0, 0.0]
-    opt.zero_grad(set_to_none=True)
+    opt.zero_grad()
     assert a.grad is None
+
+
+def test_a_parameter_that_a_step_did_not_use_waits_though_its_gradient_was_cleared():
+    a, b = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+    opt = torch.optim.Adam([a, b], lr=0.1)
+    for loss in (lambda: (a * b).sum(), lambda: a.sum(), lambda: a.sum()):
+        opt.zero_grad()
+        loss().backward()
+        opt.step()
+    assert b.item() == pytest.approx(0.9)  # PyTorch's, since 2.0
+    assert a.item() == pytest.approx(0.7)
 
 
 def test_an_optimiser_refuses_what_it_cannot_step_on():

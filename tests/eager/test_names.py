@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fad
 import fad.eager as torch
 
 rng = np.random.default_rng(0)
@@ -119,6 +120,7 @@ def test_a_program_that_looks_for_a_device_finds_the_host_and_may_write_its_sett
     torch.cuda.manual_seed_all(0)
     torch.backends.cudnn.benchmark = False
     assert torch.accelerator.current_accelerator() is None
+    assert torch.__version__ == fad.__version__
     assert torch.ones(1, device=device).device.type == "cpu"
 
 
@@ -183,6 +185,7 @@ def test_a_batch_of_vectors_gives_the_rows_of_a_jacobian(create_graph):
         (lambda: torch.autograd.forward_ad, r"torch\.func\.jvp"),
         (lambda: torch.autograd.graph.saved_tensors_hooks, "checkpoint"),
         (lambda: torch.optim.swa_utils, "lerp_"),
+        (lambda: torch.set_num_threads(1), "FAD_NUM_THREADS"),
         (lambda: torch.utils.tensorboard, "tensorboardX"),
         (lambda: torch.utils.data.WeightedRandomSampler, r"torch\.multinomial"),
         (lambda: torch.ones(2)._version, "by its value"),
