@@ -267,3 +267,13 @@ def test_forward_hooks_see_and_replace_the_output():
     assert layer(torch.ones(2)).item() == 0.0
     handle.remove()
     assert layer(torch.zeros(2)).item() == layer.bias.item()
+
+
+def test_a_slice_of_a_sequential_keeps_its_names_and_one_of_a_list_is_numbered_anew():
+    model = nn.Sequential({"first": nn.Linear(2, 3), "act": nn.Tanh(), "last": nn.Linear(3, 1)})
+    head = model[1:]
+    assert list(head.state_dict()) == ["last.weight", "last.bias"]
+    assert head.last.weight is model.last.weight
+    assert list(nn.Sequential(nn.Tanh(), nn.Linear(2, 3))[1:].state_dict()) == ["1.weight", "1.bias"]
+    assert len(model[3:]) == 0
+    assert list(nn.ModuleList(model)[2:].state_dict()) == ["0.weight", "0.bias"]
