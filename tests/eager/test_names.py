@@ -149,6 +149,12 @@ def test_a_generator_is_a_stream_of_its_own(draw):
     assert torch.equal(torch.rand(2), first)
 
 
+@pytest.mark.parametrize("kind", [float, int, bool])
+def test_a_loader_stacks_numbers_in_pythons_precision(kind):
+    (batch,) = torch.utils.data.DataLoader([{"y": kind(1)}, {"y": kind(0)}], batch_size=2)
+    assert batch["y"].dtype == np.dtype(kind)  # float64 for a float, as in PyTorch
+
+
 def test_data_sets_are_joined_and_samplers_give_the_order():
     data = torch.utils.data
     joined = data.ConcatDataset([range(3), [], range(10, 12)])

@@ -96,7 +96,7 @@ def default_collate(batch: list) -> Any:
     if isinstance(first, (np.ndarray, np.generic)):
         return as_tensor(np.stack(batch))
     if isinstance(first, (int, float)):
-        return tensor(batch)
+        return tensor(batch, dtype=np.dtype(float) if isinstance(first, float) else None)
     if isinstance(first, dict):
         return {k: default_collate([x[k] for x in batch]) for k in first}
     if isinstance(first, (tuple, list)):
