@@ -7,12 +7,15 @@ array([0., 1.])
 This file is the table of contents: everything here is defined in the file it is imported from.
 """
 
+import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
-from fad import backends, config, errors, numpy, ops, scipy, tree
+from fad import backends, config, errors, numpy, ops, tree
 from fad.backends import device_get, device_put
 from fad.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
 from fad.core.conversions import OFFERED
+from fad.core.numpy_dispatch import LOADERS
 from fad.core.spec import ShapeDtypeStruct
 from fad.core.values import stop_gradient
 from fad.doctor import doctor
@@ -31,7 +34,7 @@ from fad.transforms.vjp import vjp
 from fad.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from fad import compat, data, debug, distributed, eager, nn, optim, profiler, random, sparse, testing
+    from fad import compat, data, debug, distributed, eager, nn, optim, profiler, random, scipy, sparse, testing
     from fad.files import load, save
     from fad.keeping import saved
 
@@ -47,12 +50,12 @@ __all__ = [
     "stop_gradient", "switch", "testing", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 
-# The training layer, the tests' and the modules for other libraries' programs are loaded when they are first requested,
-# so that `import fad` stays quick.
+# What needs SciPy, the training layer, the tests' and the modules for other libraries' programs are loaded when they
+# are first requested, so that `import fad` stays quick.
 _LATER = {
     "compat": "compat", "data": "data", "debug": "debug", "distributed": "distributed", "eager": "eager",
-    "nn": "nn", "optim": "optim", "profiler": "profiler", "random": "random", "sparse": "sparse", "testing": "testing",
-    "load": "files", "save": "files", "saved": "keeping",
+    "nn": "nn", "optim": "optim", "profiler": "profiler", "random": "random", "scipy": "scipy", "sparse": "sparse",
+    "testing": "testing", "load": "files", "save": "files", "saved": "keeping",
 }  # fmt: skip
 
 
@@ -61,6 +64,9 @@ _OF_JAX = {
     "lax": "fad.cond, fad.scan, fad.while_loop and fad.numpy for the names of lax", "make_jaxpr": "fad.make_graph",
     "tree_util": "fad.tree", "tree_map": "fad.tree.map", "flatten_util": "fad.tree.ravel for ravel_pytree",
     "pmap": "fad.vmap", "custom_gradient": "fad.custom_vjp", "Array": "np.ndarray",
+    "checkpoint_policies": "fad.checkpoint(f, policy='nothing') or 'everything'",
+    "block_until_ready": "nothing: what a call returns is there", "tree_leaves": "fad.tree.leaves",
+    "pure_callback": "fad.custom_vjp above a function that is not NumPy's, or fad.debug.callback",
 }  # fmt: skip
 
 
@@ -75,7 +81,7 @@ def __getattr__(name: str) -> Any:
     if where is None:
         instead = f"; write {_OF_JAX[name]}" if name in _OF_JAX else ""
         raise AttributeError(f"module 'fad' has no attribute {name!r}{instead}")
-    module = errors.load_with_scipy(f"fad.{where}")
+    module = importlib.import_module(f"fad.{where}")
     found = module if where == name else getattr(module, name)
     globals()[name] = found
     return found
@@ -87,11 +93,20 @@ def __dir__() -> list[str]:
 
 def _offers(name: str) -> bool:
     """Return whether fad has a library's function under the same name: ``scipy.linalg.expm``."""
-    found: Any = globals()
-    found = found.get(name.partition(".")[0])
-    for part in name.split(".")[1:]:
+    first, *rest = name.split(".")
+    found: Any = importlib.import_module("fad.scipy") if first == "scipy" else globals().get(first)
+    for part in rest:
         found = getattr(found, part, None)
     return getattr(found, "__module__", "numpy").partition(".")[0] not in ("numpy", "scipy")
 
 
 OFFERED.append(_offers)
+
+
+def _load_rules(ufunc: Any) -> None:
+    """Bring in the rules of SciPy's ufuncs, the first time that one may have met a traced value."""
+    if "scipy.special" in sys.modules:
+        importlib.import_module("fad.scipy.special")
+
+
+LOADERS.append(_load_rules)

@@ -190,7 +190,13 @@ def _like(go: Any, x: Any) -> Any:
 
 
 def fori_loop(
-    lower: ArrayLike, upper: ArrayLike, body_fun: Callable, init: PyTree, *, checkpoint: str = "sqrt"
+    lower: ArrayLike,
+    upper: ArrayLike,
+    body_fun: Callable,
+    init: PyTree,
+    *,
+    unroll: int | bool | None = None,
+    checkpoint: str = "sqrt",
 ) -> PyTree:
     """Return the state after ``for i in range(lower, upper): state = body_fun(i, state)``.
 
@@ -205,6 +211,8 @@ def fori_loop(
     body_fun : callable
         ``(i, state) -> state``, of the same structure, shapes and dtypes.
     init : pytree
+    unroll : int or bool, keyword only
+        Accepted for compatibility with JAX, and ignored.
     checkpoint : "sqrt", "binomial" or "none", keyword only
         As in :func:`scan`.
 

@@ -8,6 +8,7 @@ and so every rule can itself be differentiated and batched.
 from __future__ import annotations
 
 import functools
+import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from fad.core.cotangent import Masked
 from fad.core.primitive import Binary, Nary, Primitive, Unary, answer, register
 from fad.core.tracer import Tracer
+from fad.core.views import is_array
 from fad.core.weak import ENTRIES, QUICK
 
 
@@ -229,6 +231,23 @@ COMPARISON_METHODS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", 
 UNARY_METHODS = {"neg": "neg", "pos": "pos", "abs": "abs", "~": "invert"}
 
 
+# How classes compare, beside text, of which no instance equals a number: None, functions, sets.
+_EQUAL_TO_NO_NUMBER = (object.__eq__, set.__eq__, frozenset.__eq__, dict.__eq__)
+
+
+def _compare_with_object(x: Tracer, y: Any, differs: bool) -> Any:
+    """Return what NumPy answers where an array meets what is no number: it compares the elements one by one.
+
+    It is NotImplemented where `y` may have an answer of its own.
+    """
+    if isinstance(y, numbers.Number):
+        raise TypeError(
+            f"a {type(y).__name__} was compared with a traced value, which is no exact number: write float(y)"
+        )
+    no_number = isinstance(y, (str, bytes)) or type(y).__eq__ in _EQUAL_TO_NO_NUMBER
+    return np.full(x.shape, differs) if no_number and is_array(x) else NotImplemented
+
+
 def install_operator(prim: Primitive, symbol: str) -> None:
     """Make a Python operator on tracers run `prim`; written out so that the hot path is one call deep."""
     prim.symbol = symbol
@@ -243,6 +262,10 @@ def install_operator(prim: Primitive, symbol: str) -> None:
                 return other.right(prim, x, y)
         return trace.left(prim, x, y)
 
+    def compared(x, y):
+        out = NotImplemented if isinstance(y, (str, bytes)) else forwards(x, y)
+        return _compare_with_object(x, y, symbol == "!=") if out is NotImplemented else out
+
     def backwards(y, x):
         return y.owner.right(prim, x, y)
 
@@ -252,6 +275,8 @@ def install_operator(prim: Primitive, symbol: str) -> None:
     ENTRIES.update(dict.fromkeys([id(f.__code__) for f in (forwards, backwards, alone)], True))
     if symbol in UNARY_METHODS:
         setattr(Tracer, f"__{UNARY_METHODS[symbol]}__", alone)
+    elif symbol in ("==", "!="):
+        setattr(Tracer, f"__{COMPARISON_METHODS[symbol]}__", compared)
     elif symbol in COMPARISON_METHODS:
         setattr(Tracer, f"__{COMPARISON_METHODS[symbol]}__", forwards)
     else:

@@ -150,6 +150,18 @@ class Running:
         self.spaces += spaces
         _swap_in(spaces, self.wide)
 
+    def run(self, call: Callable, own_error: Callable) -> Any:
+        """Return what a call of the function gives, after a second one where `retry` says so.
+
+        That runs when the first one's error is done with: its own then has no other before it in the traceback.
+        """
+        try:
+            return call()
+        except Exception as error:
+            if not self.retry(error, own_error(error)):
+                raise
+        return self.again(call)
+
     def retry(self, error: Exception, own: BaseException) -> bool:
         """Return whether a function that failed should run again, with what had not been in place.
 
@@ -184,12 +196,7 @@ class Running:
         What the first run wrote there nobody knows, but the second does again what the first did: if it leaves the
         arrays alone, or writes what they held, nothing was written twice.
         """
-        try:
-            result = run()
-        except (TracerConversionError, BatchedValueError) as error:
-            if not self._widen(error):
-                raise
-            result = run()
+        result = self._run_wider(run)
         for x, then in self.unknown:
             if x.tobytes() != then.tobytes():
                 raise ItemAssignmentError(
@@ -199,6 +206,14 @@ class Running:
                     "the function is known now; or make the array in the function, and return it"
                 )
         return result
+
+    def _run_wider(self, run: Callable) -> Any:
+        try:
+            return run()
+        except (TracerConversionError, BatchedValueError) as error:
+            if not self._widen(error):
+                raise
+        return run()
 
     def _widen(self, error: Exception) -> bool:
         """Let all of NumPy's functions return handles, if a write failed with the overlay in place; return whether."""

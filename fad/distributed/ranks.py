@@ -329,7 +329,7 @@ def run_typed(
     token = _active.set(trace)
     batches = _of_tangents.set(_of_tangents.get() | _find_batches_of_tangents(leaves))
 
-    def arguments() -> tuple:
+    def call() -> Any:
         if swept or (comm.debug and comm.size > 1):
             trace.samples = Samples(trace.birth, swept)  # without those of a run whose place this one takes
         given = [trace.new(x, same) if _is_number(x) else x for x, same in zip(leaves, flags, strict=True)]
@@ -338,17 +338,11 @@ def run_typed(
                 x.info.how = hows[k] if hows else None
                 if x.info.how is None and depth(x.wrapped):
                     trace.vary(x)  # at once, on every rank: where it is used may depend on the rank
-        return tree.unflatten(structure, given)
+        args, kwargs = tree.unflatten(structure, given)
+        return fun(*args, **kwargs)
 
     try:
-        args, kwargs = arguments()
-        try:
-            result = fun(*args, **kwargs)
-        except Exception as error:
-            if not running.retry(error, trace.own_error(error)):
-                raise
-            args, kwargs = arguments()
-            result = running.again(lambda: fun(*args, **kwargs))
+        result = running.run(call, trace.own_error)
         ys, out_tree = tree.flatten(result)
         outs = [finish(trace, y) for y in ys]
         if trace.samples is not None:

@@ -15,11 +15,12 @@ set of derivatives. Dtypes are NumPy's (``torch.float32`` is ``np.dtype("float32
 
 import numpy as _np
 
+from fad import __version__ as __version__
 from fad.eager import autograd, distributions, func, nn, optim, utils
 from fad.eager.core.inplace import *  # noqa: F403
 from fad.eager.core.inplace import __all__ as _changing
 from fad.eager.core.mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from fad.eager.devices import cuda, device
+from fad.eager.devices import accelerator, backends, cuda, device
 from fad.eager.errors import BackwardError, InPlaceError, RequiresGradError
 from fad.eager.func import vmap
 from fad.eager.ops import functions as _functions
@@ -170,7 +171,7 @@ from fad.eager.ops.shaping import (
     unbind,
     unsqueeze,
 )
-from fad.eager.rng import manual_seed, seed
+from fad.eager.rng import Generator, manual_seed, seed
 from fad.eager.serialization import load, save
 from fad.eager.tensor import Parameter, Size, Tensor, is_tensor, numel
 from fad.eager.unsupported import explain_missing as _explained
@@ -200,7 +201,9 @@ __all__ = [
     "RequiresGradError",
     "Size",
     "Tensor",
+    "Generator",
     "abs",
+    "accelerator",
     "acos",
     "add",
     "addmm",
@@ -220,6 +223,7 @@ __all__ = [
     "atleast_2d",
     "atleast_3d",
     "autograd",
+    "backends",
     "bernoulli",
     "bmm",
     "bool",

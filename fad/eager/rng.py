@@ -30,8 +30,35 @@ class _Stream(threading.local):
 _stream = _Stream()
 
 
-def generator() -> np.random.Generator:
-    """Return a generator of random numbers, for what is drawn now.
+class Generator:
+    """A stream of random numbers of its own, for functions that take ``generator=``. The numbers are NumPy's.
+
+    >>> import fad.eager as torch
+    >>> first, again = (torch.rand(2, generator=Generator().manual_seed(0)) for _ in range(2))
+    >>> torch.equal(first, again)
+    True
+    """
+
+    def __init__(self, device: Any = "cpu"):
+        self.seed()
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream again, and return it."""
+        self._seed = int(seed)
+        self.numbers = np.random.default_rng(self._seed)
+        return self
+
+    def seed(self) -> int:
+        """Start the stream again from an unforeseeable number, and return this."""
+        return self.manual_seed(secrets.randbits(63))._seed
+
+    def initial_seed(self) -> int:
+        """Return the number from which the stream was started last."""
+        return self._seed
+
+
+def generator(given: Generator | None = None) -> np.random.Generator:
+    """Return a generator of random numbers, for what is drawn now: of a stream that the user has `given`, or ours.
 
     What `fad.checkpoint` runs a second time draws the same numbers then. What `fad.jit` records draws none: a replay
     would give the recorded numbers again.
@@ -43,6 +70,8 @@ def generator() -> np.random.Generator:
             "random numbers of fad.eager were drawn while jit recorded the function, and a replay would give the same "
             "ones each time. Draw them outside and give them as an argument, or use fad.random with a key"
         )
+    if given is not None:
+        return given.numbers
     if not effects.is_remembered():
         return _stream.generator
     store = _stream.repeated

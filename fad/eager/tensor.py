@@ -19,6 +19,7 @@ from fad.eager.core.engine import EagerTrace, lift
 from fad.eager.core.mode import is_recording, visible
 from fad.eager.core.node import KEEPER, PREHOOK, Handle, Node, add_hook, node_of
 from fad.eager.core.records import is_leaf, name_user_line, new_leaf, root
+from fad.eager.devices import HOST, device
 from fad.eager.errors import BackwardError, IntegerTensorError, RequiresGradError
 from fad.eager.tensor_repr import show
 from fad.errors import NonScalarOutputError, ShapeMismatchError, TracerConversionError
@@ -124,8 +125,8 @@ class Tensor:
         return self.value.ndim
 
     @property
-    def device(self) -> str:
-        return "cpu"
+    def device(self) -> device:
+        return HOST
 
     @property
     def requires_grad(self) -> bool:

@@ -27,7 +27,6 @@ from fad.errors.packages import (
     BackendMismatchError,
     BackendNotFoundError,
     ExtraNotInstalledError,
-    load_with_scipy,
 )
 from fad.errors.recording import (
     DonatedArrayError,
@@ -99,7 +98,6 @@ __all__ = [  # in the order of their page in the documentation
     "TracerConversionError",
     "TreeMismatchError",
     "UnsupportedInputError",
-    "load_with_scipy",
     "page_of",
 ]  # fmt: skip
 

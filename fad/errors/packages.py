@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 from fad.errors.base import FadError
 
 
@@ -50,13 +47,3 @@ class ExtraNotInstalledError(FadError, ImportError):
 
         pip install 'fad[scipy]'
     """
-
-
-def load_with_scipy(name: str) -> Any:
-    """Return a module of fad that needs SciPy; raise an error that says what to install where there is none."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "scipy":
-            raise
-        raise ExtraNotInstalledError(f"{name} needs SciPy: pip install 'fad[scipy]'") from None

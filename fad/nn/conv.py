@@ -58,7 +58,11 @@ class Conv(Module):
         return conv(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
-        return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        usual = {"padding": 0, "dilation": 1, "groups": 1, "padding_mode": "zeros"}
+        chosen = {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
+        settings = {"kernel_size": self.kernel_size, "stride": self.stride, **chosen}
+        shown = [f"{name}={value!r}" for name, value in settings.items()]
+        return ", ".join([str(self.in_channels), str(self.out_channels), *shown])
 
 
 class Conv1d(Conv):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ class At:
 
 
 class Place:
-    """``x.at[i]``: get, set, add, multiply, min, max."""
+    """``x.at[i]``: get, set, add, subtract, multiply, divide, power, min, max, apply."""
 
     __slots__ = ("_x", "_index")
 
@@ -62,9 +63,25 @@ class Place:
         """Return a copy of x with v added at i, once for each time a place occurs in i."""
         return self._bind(index_add_p, v)
 
+    def subtract(self, v: Any) -> Any:
+        """Return a copy of x with v subtracted at i, once for each time a place occurs in i."""
+        return self.add(np.negative(v))
+
     def multiply(self, v: Any) -> Any:
         """Return a copy of x with ``x[i]`` multiplied by v."""
         return self.set(self._unique() * v)
+
+    def divide(self, v: Any) -> Any:
+        """Return a copy of x with ``x[i]`` divided by v."""
+        return self.set(self._unique() / v)
+
+    def power(self, v: Any) -> Any:
+        """Return a copy of x with ``x[i]`` raised to the power of v."""
+        return self.set(self._unique() ** v)
+
+    def apply(self, f: Callable) -> Any:
+        """Return a copy of x with ``f(x[i])`` at i."""
+        return self.set(f(self._unique()))
 
     def min(self, v: Any) -> Any:
         """Return a copy of x with ``x[i]`` lowered to at most v."""
@@ -82,7 +99,7 @@ class Place:
             n = places.size
             rows = np.sort(unwrap(places).reshape(-1, n), axis=1) if n else unwrap(places).reshape(1, 0)
             if (rows[:, 1:] == rows[:, :-1]).any():
-                raise IndexError("at[i].multiply, min and max need an index that names each place once")
+                raise IndexError("all of at[i] but set, add and subtract needs an index that names each place once")
         return self.get()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
+import fad.scipy  # noqa: F401  which says what to install where there is no SciPy
 from fad.core.transformed import transformed
 from fad.sparse.colouring import plan_passes, plan_symmetric
 from fad.sparse.derivatives import Point, Sparse

@@ -26,7 +26,7 @@ from fad.sparse.passes import VectorMap
 from fad.sparse.runs import Runs
 from fad.staging.record import recorder
 from fad.transforms.batch_trace import BatchTrace
-from fad.transforms.check import as_primal
+from fad.transforms.check import as_primals
 from fad.transforms.grad import grad, split_arguments
 from fad.transforms.jacobian import check_kinds
 from fad.transforms.mutation import recording
@@ -46,7 +46,7 @@ class Point:
             scalar = runs.wrap(split_arguments(scalar, args, kwargs, argnums, None, name)[0])
         self.scalar = scalar
         leaves, self.in_tree = tree.flatten(chosen)
-        self.xs = [as_primal(x, f"the argument of {name}") for x in leaves]
+        self.xs = as_primals(leaves, self.in_tree, f"the argument of {name}")
         check_kinds(self.xs, False, name, "input")
         every, structure = tree.flatten((args, kwargs))
         self.key = (structure, tuple([np.shape(x) for x in every]))

@@ -352,8 +352,8 @@ def record(
         except TracerConversionError as error:
             if not running.retry(error, error):
                 raise
-            outer = outer or OuterState()
-            return running.again(lambda: _record_again(before, fun, in_tree, leaves, traced, places, outer))
+        outer = outer or OuterState()
+        return running.again(lambda: _record_again(before, fun, in_tree, leaves, traced, places, outer))
 
 
 def _record_again(before: Earlier, *args: Any) -> Recording:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,8 @@ def as_operand(x: Any, beside: Any = ()) -> Any:
     if backend_or_none(x) is not None:
         backend_of(x, *[unwrap(other) for other in beside])
         return x
+    if isinstance(x, Sequence) and not isinstance(x, (str, bytes, bytearray)):  # a range, an array.array, a deque
+        return as_operand(np.asarray(x))
     return _as_number(x)
 
 
@@ -127,9 +129,25 @@ def as_primal(x: Any, what: str = "the argument to differentiate") -> Any:
     if x.dtype.kind not in "fc":
         raise IntegerInputError(
             f"{what} has dtype {x.dtype}, and a derivative needs floating-point or complex numbers. "
-            "Write 3.0 for 3 or x.astype(float), or pass allow_int=True to grad for a zero gradient"
+            "Write 3.0 for 3 or x.astype(float); grad takes allow_int=True for a zero gradient"
         )
     return x
+
+
+def as_primals(leaves: list, structure: Any, what: str = "the argument to differentiate") -> list:
+    """Return the leaves of differentiable inputs, a tuple of trees, by `as_primal`.
+
+    The error of one that has no derivative says where in its tree it stands: ``at ['layers'][0]['name']``.
+    """
+    try:
+        return [as_primal(x, what) for x in leaves]
+    except (IntegerInputError, UnsupportedInputError):
+        placed, _ = tree.flatten_with_path(tree.unflatten(structure, leaves))
+    return [as_primal(x, what + _place(path[1:])) for path, x in placed]
+
+
+def _place(path: tuple) -> str:
+    return " at " + "".join([f"[{key!r}]" for key in path]) if path else ""
 
 
 def as_value(x: Any, what: str = "the argument") -> Any:
@@ -137,7 +155,7 @@ def as_value(x: Any, what: str = "the argument") -> Any:
     kind = type(x)
     if kind is np.ndarray:
         if x.dtype.kind not in "fcbiu":
-            raise UnsupportedInputError(f"{what} is an array of dtype {x.dtype}; fad takes arrays of numbers")
+            raise _not_of_numbers(x, what)
         return x
     if kind is Tracer:
         return up_to_date(x).owner.strong(x)
@@ -147,6 +165,8 @@ def as_value(x: Any, what: str = "the argument") -> Any:
         return np.asarray(x)[()]
     if isinstance(x, np.generic) and x.dtype.kind in "fcbiu":
         return x
+    if isinstance(x, (np.timedelta64, np.datetime64)):
+        raise _not_of_numbers(x, what)
     if isinstance(x, np.ndarray):
         raise UnsupportedInputError(
             f"{what} is a {kind.__name__}; fad takes plain arrays: np.asarray(x), or x.filled() if it is masked"
@@ -161,8 +181,26 @@ def as_value(x: Any, what: str = "the argument") -> Any:
     )
 
 
+_NUMBERS_OF = {
+    "O": ": x.astype(float), if its elements are numbers", "S": ": x.astype(float), if its text is of numbers",
+    "U": ": x.astype(float), if its text is of numbers", "M": ": (x - start) / np.timedelta64(1, 's') counts seconds",
+    "m": ": x / np.timedelta64(1, 's') counts seconds", "V": ": a field is one, x['name']",
+}  # fmt: skip
+
+
+def _not_of_numbers(x: Any, what: str) -> UnsupportedInputError:
+    kind = "an array" if type(x) is np.ndarray else "a scalar"
+    return UnsupportedInputError(
+        f"{what} is {kind} of dtype {x.dtype}; fad takes arrays of numbers{_NUMBERS_OF.get(x.dtype.kind, '')}"
+    )
+
+
 def _how_to_register(kind: type) -> str:
     name = kind.__name__
+    if issubclass(kind, (str, bytes)):
+        return "keep it out of the tree, as an argument of its own, in a closure or in meta_fields of a dataclass"
+    if issubclass(kind, Iterable) and kind.__module__ in ("builtins", "array", "collections"):
+        return f"np.array(list(x)) for a {name}"
     if dataclasses.is_dataclass(kind):
         return f"write @fad.tree.register_dataclass above @dataclass of {name}, or fad.tree.register_dataclass({name})"
     return f"fad.tree.register_node({name}, flatten, unflatten)"
@@ -215,12 +253,8 @@ def run(
     aux = None
     running = Running(fun, user)
     try:
-        try:
-            out = as_run(fun)(*arguments())
-        except Exception as error:
-            if not running.retry(error, trace.own_error(error)):
-                raise
-            out = _run_again(running, fun, arguments)
+        # A second run makes the arguments again: the first may have written into them.
+        out = running.run(lambda: as_run(fun)(*arguments()), trace.own_error)
         if has_aux:
             out, aux = _pair(out)
             aux = tree.map(functools.partial(_hand_out, trace), aux)
@@ -234,11 +268,6 @@ def run(
         trace.finish()
         running.__exit__()
     return leaves, structure, aux
-
-
-def _run_again(running: Running, fun: Callable, arguments: Callable) -> Any:
-    """Run a function once more, with arguments made again: the first run may have written into them."""
-    return running.again(lambda: as_run(fun)(*arguments()))
 
 
 def plain_values(outputs: list, trace: Trace) -> list:
@@ -277,12 +306,13 @@ def check_like(given: list, expected: list, what: str) -> list:
         if t.shape != x.shape:
             raise ShapeMismatchError(f"{what} must have the shape {x.shape} of its value, but has {t.shape}")
         if t.dtype != x.dtype:
-            if not weak or (t.dtype.kind == "c" and x.dtype.kind != "c"):
+            dtype = x.dtype.newbyteorder("=")  # derivatives have the machine's byte order, whatever their value has
+            if t.dtype.newbyteorder("=") != dtype and (not weak or (t.dtype.kind == "c" and dtype.kind != "c")):
                 raise DtypeMismatchError(
-                    f"{what} must have the dtype {x.dtype} of its value, but has {t.dtype}: "
-                    f"write t.astype({str(x.dtype)!r})"
+                    f"{what} must have the dtype {dtype} of its value, but has {t.dtype}: "
+                    f"write t.astype({str(dtype)!r})"
                 )
-            t = t.astype(x.dtype)
+            t = t.astype(dtype)
         out.append(t)
     return out
 

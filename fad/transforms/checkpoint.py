@@ -33,7 +33,11 @@ _POLICIES = ("nothing", "everything")
 
 
 def checkpoint(
-    fun: Callable | None = None, *, policy: str | None = None, static_argnums: int | Sequence[int] = ()
+    fun: Callable | None = None,
+    *,
+    policy: str | None = None,
+    prevent_cse: bool = True,
+    static_argnums: int | Sequence[int] = (),
 ) -> Callable:
     """Return a function equal to `fun` that keeps only its arguments for reverse mode, and computes the rest twice.
 
@@ -43,6 +47,8 @@ def checkpoint(
         A pure function; ``@checkpoint`` and ``@checkpoint(policy=...)`` both work.
     policy : None, "nothing" or "everything", keyword only
         What of the intermediate values to keep; None is "nothing".
+    prevent_cse : bool, keyword only
+        Accepted for compatibility with JAX: what is computed twice is never merged.
     static_argnums : int or tuple of int, keyword only
         Accepted for compatibility with JAX; arguments are never traced here unless they are traced already.
 

@@ -15,7 +15,7 @@ from fad.core.buffers import borrow
 from fad.core.transformed import Transformed, as_run
 from fad.core.views import RUNS
 from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
-from fad.transforms.check import as_primal, as_value, check_function, zeros_like
+from fad.transforms.check import as_primal, as_primals, as_value, check_function, zeros_like
 from fad.transforms.vjp import Tape
 from fad.tree.nodes import LEAF
 
@@ -217,7 +217,7 @@ def _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames, with_val
         if allow_int:
             tape, values, grads = _with_integers(f, in_tree, leaves, has_aux, holomorphic)
         else:
-            leaves = list(map(as_primal, leaves))
+            leaves = as_primals(leaves, in_tree)
             tape, values, grads = _evaluate(f, in_tree, leaves, has_aux, holomorphic, fun)
         g = tree.unflatten(in_tree, grads)
         g = g[0] if single else g

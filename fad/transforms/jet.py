@@ -29,7 +29,7 @@ from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.core.views import is_writeable
 from fad.errors import TreeMismatchError
 from fad.ops.elementwise import divide, multiply
-from fad.transforms.check import as_primal, check_like, root, run, split_operands, zeros_like
+from fad.transforms.check import as_primals, check_like, root, run, split_operands, zeros_like
 from fad.transforms.custom_rules import RULES, Call, check_closed, push_call
 from fad.transforms.jvp import _like, transposed_vjp
 from fad.transforms.tape import is_inexact
@@ -478,7 +478,7 @@ def _curve(primals: Any, series: Any) -> tuple[list, list, Any]:
             f"the series of jet must have as many derivatives for each primal, but they have {lengths}; "
             "append zeros to the shorter ones"
         )
-    xs = [as_primal(x, "a primal of jet") for x in xs]
+    xs = as_primals(xs, in_tree, "a primal of jet")
     what = "a derivative in the series of jet"
     terms = [check_like(cs, [x] * len(cs), what) for x, cs in zip(xs, terms, strict=True)]
     return xs, terms, in_tree

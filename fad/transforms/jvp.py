@@ -35,7 +35,7 @@ from fad.core.views import (
 from fad.ops.indexing import join_index
 from fad.transforms.check import (
     as_operand,
-    as_primal,
+    as_primals,
     check_like,
     kind_of_traced,
     run,
@@ -285,7 +285,7 @@ def jvp(fun: Callable, primals: PyTree, tangents: PyTree, has_aux: bool = False)
     xs, in_tree = tree.flatten(tuple(primals))
     ts, t_tree = tree.flatten(tuple(tangents))
     same_structure(in_tree, t_tree, "the tangents of jvp")
-    xs = [as_primal(x, "a primal of jvp") for x in xs]
+    xs = as_primals(xs, in_tree, "a primal of jvp")
     ts = check_like(ts, xs, "a tangent of jvp")
     trace = JVPTrace()
 

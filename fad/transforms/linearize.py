@@ -18,7 +18,7 @@ from fad.core.transformed import LinearMap
 from fad.core.values import same_structure
 from fad.core.views import running_rules
 from fad.errors import NotLinearError
-from fad.transforms.check import as_primal, as_value, check_like, plain_values, run, split_operands, zeros_like
+from fad.transforms.check import as_primals, as_value, check_like, plain_values, run, split_operands, zeros_like
 from fad.transforms.jvp import jvp, push_tangents
 from fad.transforms.mutation import check_own, copy_result, own, snapshots
 from fad.transforms.vjp import vjp
@@ -155,7 +155,7 @@ def linearize(fun: Callable, *primals: PyTree, has_aux: bool = False) -> tuple:
     (np.float64(6.0), np.float64(12.0))
     """
     xs, in_tree = tree.flatten(primals)
-    given = [as_primal(x, "a primal of linearize") for x in xs]
+    given = as_primals(xs, in_tree, "a primal of linearize")
     xs = own(given)
     trace = LinearTrace()
     trace.records += [None] * len(xs)

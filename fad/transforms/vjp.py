@@ -33,7 +33,7 @@ from fad.core.views import (
 )
 from fad.errors import PullbackConsumedError
 from fad.transforms.backward_sweep import sweep
-from fad.transforms.check import as_primal, check_cotangent, plain_values, run, settle
+from fad.transforms.check import as_primals, check_cotangent, plain_values, run, settle
 from fad.transforms.mutation import check_fingerprints, check_own, copy_result, own, take_fingerprints
 from fad.transforms.operand_cotangents import PULL_BACK
 from fad.transforms.overwrites import detach, may_view, overwrite, record_view, redo, store
@@ -265,7 +265,7 @@ def vjp(fun: Callable, *primals: PyTree, has_aux: bool = False) -> tuple:
     (np.float64(6.0),)
     """
     leaves, in_tree = tree.flatten(primals)
-    leaves = [as_primal(x, "a primal of vjp") for x in leaves]
+    leaves = as_primals(leaves, in_tree, "a primal of vjp")
     owned = own(leaves)
     tape = Tape(fun, in_tree, owned, has_aux, own=True)
     check_own(owned, leaves)

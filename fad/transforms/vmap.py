@@ -202,12 +202,7 @@ def _run_once(fun, in_tree, leaves, flags, trace, before) -> tuple:
             trace.taken = 0
             return as_run(fun)(*args, **kwargs)
 
-        try:
-            out = call()
-        except Exception as error:
-            if not running.retry(error, trace.own_error(error)):
-                raise
-            out = running.again(call)
+        out = running.run(call, trace.own_error)
         ys, out_tree = tree.flatten(out)
         ys = [y if _is_own(y, trace) else _snapshot(finish_output(y)) for y in ys]
     except Split as split:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -330,13 +330,21 @@ def register_node(cls: type, flatten: Callable, unflatten: Callable) -> type:
     return optree.register_pytree_node(cls, flatten, unflatten, namespace=_NAMESPACE)
 
 
-def register_dataclass(cls: type) -> type:
+def register_dataclass(
+    cls: type, data_fields: Sequence[str] | None = None, meta_fields: Sequence[str] | None = None
+) -> type:
     """Make a dataclass a pytree whose children are its fields; usable as a decorator.
 
     Parameters
     ----------
     cls : class
-        A dataclass, whose fields become the children.
+        A dataclass.
+    data_fields : list of str, optional
+        Names of the fields that are the children: all but `meta_fields`, if left out.
+    meta_fields : list of str, optional
+        Names of the fields that are settings (names, functions, sizes) and no children: they belong to the structure
+        and must be hashable. If both lists are left out, the fields made by
+        ``dataclasses.field(metadata={"static": True})``.
 
     Returns
     -------
@@ -345,7 +353,9 @@ def register_dataclass(cls: type) -> type:
     Raises
     ------
     TypeError
-        if the class is no dataclass.
+        if the class is no dataclass;
+    ValueError
+        if the two lists do not have each field once.
 
     Examples
     --------
@@ -356,16 +366,42 @@ def register_dataclass(cls: type) -> type:
     ...     y: float
     >>> map(lambda v: 2 * v, Point(1.0, 2.0))
     Point(x=2.0, y=4.0)
+
+    >>> @functools.partial(register_dataclass, meta_fields=["unit"])
+    ... @dataclasses.dataclass
+    ... class Length:
+    ...     value: float
+    ...     unit: str
+    >>> leaves(Length(3.0, "m"))
+    [3.0]
     """
-    names = tuple(field.name for field in dataclasses.fields(cls))
+    names, settings = _split_fields(cls, data_fields, meta_fields)
 
     def flatten_fields(x):
-        return tuple(getattr(x, name) for name in names), None, names
+        return tuple([getattr(x, name) for name in names]), tuple([getattr(x, name) for name in settings]), names
 
-    def unflatten_fields(_, children):
+    def unflatten_fields(values, children):
         new: Any = object.__new__(cls)
-        for name, child in zip(names, children, strict=True):
-            object.__setattr__(new, name, child)
+        for name, value in (*zip(names, children, strict=True), *zip(settings, values, strict=True)):
+            object.__setattr__(new, name, value)
         return new
 
     return register_node(cls, flatten_fields, unflatten_fields)
+
+
+def _split_fields(cls: type, data: Sequence[str] | None, meta: Sequence[str] | None) -> tuple[tuple, tuple]:
+    """Return the names of a dataclass's fields that are children, and of those that are settings."""
+    fields = dataclasses.fields(cls)
+    every = [field.name for field in fields]
+    if data is None and meta is None:
+        meta = [field.name for field in fields if field.metadata.get("static")]
+    if meta is None:
+        meta = [name for name in every if name not in (data or ())]
+    if data is None:
+        data = [name for name in every if name not in meta]
+    if sorted([*data, *meta]) != sorted(every):
+        raise ValueError(
+            f"data_fields and meta_fields must have each field of {cls.__name__} once, {every}, "
+            f"but are {list(data)} and {list(meta)}"
+        )
+    return tuple(data), tuple(meta)

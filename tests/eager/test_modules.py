@@ -188,14 +188,25 @@ def test_learning_rates_of_groups_can_be_changed():
     assert (a.item(), b.item()) == (pytest.approx(0.4), -1.0)
 
 
-def test_zero_grad_leaves_zeros_or_nothing():
+def test_zero_grad_leaves_nothing_or_zeros():
     a = torch.ones(2, requires_grad=True)
     opt = torch.optim.SGD([a], lr=0.1)
     a.sum().backward()
-    opt.zero_grad()
+    opt.zero_grad(set_to_none=False)
     assert a.grad.tolist() == [0.0, 0.0]
-    opt.zero_grad(set_to_none=True)
+    opt.zero_grad()
     assert a.grad is None
+
+
+def test_a_parameter_that_a_step_did_not_use_waits_though_its_gradient_was_cleared():
+    a, b = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+    opt = torch.optim.Adam([a, b], lr=0.1)
+    for loss in (lambda: (a * b).sum(), lambda: a.sum(), lambda: a.sum()):
+        opt.zero_grad()
+        loss().backward()
+        opt.step()
+    assert b.item() == pytest.approx(0.9)  # PyTorch's, since 2.0
+    assert a.item() == pytest.approx(0.7)
 
 
 def test_an_optimiser_refuses_what_it_cannot_step_on():
@@ -256,3 +267,13 @@ def test_forward_hooks_see_and_replace_the_output():
     assert layer(torch.ones(2)).item() == 0.0
     handle.remove()
     assert layer(torch.zeros(2)).item() == layer.bias.item()
+
+
+def test_a_slice_of_a_sequential_keeps_its_names_and_one_of_a_list_is_numbered_anew():
+    model = nn.Sequential({"first": nn.Linear(2, 3), "act": nn.Tanh(), "last": nn.Linear(3, 1)})
+    head = model[1:]
+    assert list(head.state_dict()) == ["last.weight", "last.bias"]
+    assert head.last.weight is model.last.weight
+    assert list(nn.Sequential(nn.Tanh(), nn.Linear(2, 3))[1:].state_dict()) == ["1.weight", "1.bias"]
+    assert len(model[3:]) == 0
+    assert list(nn.ModuleList(model)[2:].state_dict()) == ["0.weight", "0.bias"]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fad
 import fad.eager as torch
 
 rng = np.random.default_rng(0)
@@ -111,3 +112,101 @@ def test_a_running_extreme_stays_nan_from_the_first_nan_on():
         values, places = extreme(torch.tensor([1.0, float("nan"), 0.5, 2.0]), 0)
         np.testing.assert_array_equal(values.numpy(), [1.0, np.nan, np.nan, np.nan])
         np.testing.assert_array_equal(places.numpy(), [0, 1, 1, 1])
+
+
+def test_a_program_that_looks_for_a_device_finds_the_host_and_may_write_its_settings():
+    device = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"
+    assert device == ("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
+    torch.cuda.manual_seed_all(0)
+    torch.backends.cudnn.benchmark = False
+    assert torch.accelerator.current_accelerator() is None
+    assert torch.__version__ == fad.__version__
+    assert torch.ones(1, device=device).device.type == "cpu"
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda g: torch.rand(3, generator=g), lambda g: torch.randn(3, generator=g),
+        lambda g: torch.randint(9, (3,), generator=g), lambda g: torch.randperm(9, generator=g),
+        lambda g: torch.normal(0.0, 1.0, (3,), generator=g), lambda g: torch.multinomial(torch.ones(9), 3, generator=g),
+        lambda g: torch.bernoulli(torch.full((99,), 0.5), generator=g), lambda g: torch.zeros(3).normal_(generator=g),
+        lambda g: torch.zeros(3).uniform_(generator=g),
+        lambda g: torch.cat(list(torch.utils.data.DataLoader(torch.arange(9), 2, shuffle=True, generator=g))),
+        lambda g: torch.tensor(torch.utils.data.random_split(range(9), [5, 4], generator=g)[0].indices),
+    ],
+)  # fmt: skip
+def test_a_generator_is_a_stream_of_its_own(draw):
+    torch.manual_seed(0)
+    first = torch.rand(2)
+    g = torch.Generator().manual_seed(3)
+    x, y = draw(g), draw(g)
+    assert g.initial_seed() == 3
+    assert torch.equal(draw(g.manual_seed(3)), x)
+    assert not torch.equal(x, y)
+    torch.manual_seed(0)
+    draw(g)
+    assert torch.equal(torch.rand(2), first)
+
+
+@pytest.mark.parametrize("kind", [float, int, bool])
+def test_a_loader_stacks_numbers_in_pythons_precision(kind):
+    (batch,) = torch.utils.data.DataLoader([{"y": kind(1)}, {"y": kind(0)}], batch_size=2)
+    assert batch["y"].dtype == np.dtype(kind)  # float64 for a float, as in PyTorch
+
+
+def test_data_sets_are_joined_and_samplers_give_the_order():
+    data = torch.utils.data
+    joined = data.ConcatDataset([range(3), [], range(10, 12)])
+    assert [joined[i] for i in range(len(joined))] == [0, 1, 2, 10, 11]
+    assert joined[-1] == 11
+    with pytest.raises(IndexError):
+        joined[5]
+    loader = data.DataLoader(joined, batch_size=2, sampler=[4, 0, 1])
+    assert len(loader) == 2
+    assert [x.tolist() for x in loader] == [[11, 0], [1]]
+    with pytest.raises(ValueError, match="leave shuffle out"):
+        data.DataLoader(joined, sampler=[0], shuffle=True)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_batch_of_vectors_gives_the_rows_of_a_jacobian(create_graph):
+    x, z = torch.tensor([1.0, 2.0, 3.0], requires_grad=True), torch.ones(2, requires_grad=True)
+    y = x**2
+    rows, none = torch.autograd.grad(
+        y, (x, z), torch.eye(3), is_grads_batched=True, allow_unused=True, create_graph=create_graph
+    )
+    assert torch.equal(rows, torch.diag(2 * x))
+    assert none is None
+    if create_graph:
+        assert torch.equal(torch.autograd.grad(rows.sum(), x)[0], torch.full((3,), 2.0))
+    else:
+        with pytest.raises(torch.BackwardError):
+            torch.autograd.grad(y, x, torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("look", "instead"),
+    [
+        (lambda: torch.autograd.forward_ad, r"torch\.func\.jvp"),
+        (lambda: torch.autograd.graph.saved_tensors_hooks, "checkpoint"),
+        (lambda: torch.optim.swa_utils, "lerp_"),
+        (lambda: torch.set_num_threads(1), "FAD_NUM_THREADS"),
+        (lambda: torch.utils.tensorboard, "tensorboardX"),
+        (lambda: torch.utils.data.WeightedRandomSampler, r"torch\.multinomial"),
+        (lambda: torch.ones(2)._version, "by its value"),
+    ],
+)
+def test_modules_of_modules_say_what_to_write_instead(look, instead):
+    with pytest.raises(AttributeError, match=instead):
+        look()
+
+
+def test_the_device_of_a_tensor_is_a_device():
+    host = torch.device("cpu")
+    x = torch.ones(2, device=host)
+    assert x.device == host == torch.device(host)
+    assert (x.device.type, str(x.device), x.device.index) == ("cpu", "cpu", None)
+    assert x.device != "cuda"
+    assert {x.device: 1}[host] == 1
+    assert x.to(x.device).device == torch.zeros(1, device=x.device).device

@@ -188,7 +188,7 @@ def test_gradients_pile_up_over_five_backward_passes_until_they_are_zeroed():
         loss = (ideal_output - prediction).pow(2).sum()
         loss.backward()
     assert torch.allclose(model.layer2.weight.grad, 6 * once, rtol=1e-4)
-    optimizer.zero_grad()
+    optimizer.zero_grad(set_to_none=False)
     assert printed(model.layer2.weight.grad[0][0:10]) == "tensor([0., 0., 0., 0., 0., 0., 0., 0., 0., 0.])"
 
 

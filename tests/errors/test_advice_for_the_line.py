@@ -2,6 +2,7 @@
 
 import importlib
 import math
+import traceback
 from math import sqrt
 
 import numpy as np
@@ -288,6 +289,36 @@ def test_an_unregistered_dataclass_is_answered_with_how_to_register_it():
     np.testing.assert_array_equal(fad.grad(lambda r: r.origin @ r.direction)(ray).origin, 2 * X)
 
 
+PARAMETERS = {"layers": [{"w": X, "width": 3}], "name": "net"}
+
+
+@pytest.mark.parametrize("transform", [fad.grad, fad.hessian, lambda f: lambda x: fad.jvp(f, (x,), (x,))])
+def test_the_leaf_of_a_tree_that_has_no_derivative_is_named_by_its_place(transform):
+    with refused(errors.IntegerInputError, "at ['layers'][0]['width'] has dtype int64"):
+        transform(lambda p: 1.0)({**PARAMETERS, "name": None})
+    with refused(errors.UnsupportedInputError, "at ['name'] has a leaf of type str ('net')", "keep it out of the tree"):
+        transform(lambda p: 1.0)({"layers": [], "name": "net"})
+
+
+@pytest.mark.parametrize(
+    ("x", "advice"),
+    [
+        (np.array([1.0, 2.0], object), "x.astype(float)"),
+        (np.array(["1.5"]), "x.astype(float)"),
+        (np.timedelta64(3, "D"), "x / np.timedelta64(1, 's')"),
+        (np.array(["2020-01-01"], "M8[D]"), "(x - start) / np.timedelta64(1, 's')"),
+        (np.datetime64("2020"), "(x - start) / np.timedelta64(1, 's')"),
+        (np.zeros(2, [("a", "f8")]), "x['name']"),
+        ({1.0, 2.0}, "np.array(list(x)) for a set"),
+        (range(3), "np.array(list(x)) for a range"),
+    ],
+)
+def test_what_holds_no_numbers_is_answered_with_how_to_make_numbers_of_it(x, advice):
+    for run in (fad.grad(lambda x: 1.0), fad.vmap(lambda x: x), lambda x: fad.vjp(lambda x: 1.0, x)):
+        with refused(errors.UnsupportedInputError, advice):
+            run(x)
+
+
 @pytest.mark.parametrize("name", ["grad", "value_and_grad", "jacobian", "jacfwd", "jacrev", "hessian", "vmap"])
 def test_a_value_or_an_argument_in_the_place_of_a_function_is_noticed_at_once(name):
     transform = getattr(fad, name)
@@ -298,8 +329,45 @@ def test_a_value_or_an_argument_in_the_place_of_a_function_is_noticed_at_once(na
             transform(np.sum, X)
 
 
-@pytest.mark.parametrize(("name", "own"), [("make_jaxpr", "make_graph"), ("tree_util", "tree"), ("lax", "scan")])
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("make_jaxpr", "make_graph"),
+        ("tree_util", "tree"),
+        ("lax", "scan"),
+        ("checkpoint_policies", "checkpoint"),
+        ("pure_callback", "custom_vjp"),
+    ],
+)
 def test_a_name_of_jax_is_answered_with_fads(name, own):
     assert hasattr(fad, own)
     with pytest.raises(AttributeError, match=rf"{name}'; write .*fad\.{own}"):
         getattr(fad, name)
+
+
+@pytest.mark.parametrize("transform", ["grad", "vmap", "jit", "jvp"])
+@pytest.mark.parametrize("number", [math.sin, float])
+def test_an_error_of_a_function_that_ran_twice_is_shown_once(transform, number):
+    f = lambda x: np.sum(x) * number(x[0])
+    run = {
+        "grad": lambda: fad.grad(f)(X),
+        "vmap": lambda: fad.vmap(f)(X[None] + np.zeros((2, 1))),
+        "jit": lambda: fad.jit(fad.grad(f))(X),
+        "jvp": lambda: fad.jvp(f, (X,), (X,)),
+    }[transform]
+    with pytest.raises(errors.FadError) as caught:
+        run()
+    assert "During handling" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_what_the_user_was_handling_stays_in_the_traceback():
+    def f(x):
+        try:
+            raise KeyError("mine")
+        except KeyError:
+            return np.sum(x) * float(x[0])
+
+    with pytest.raises(errors.TracerConversionError) as caught:
+        fad.grad(f)(np.ones(2))
+    text = "".join(traceback.format_exception(caught.value))
+    assert text.count("During handling") == text.count("KeyError: 'mine'") == 1

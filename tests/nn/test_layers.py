@@ -458,3 +458,9 @@ def test_an_adaptive_pool_of_no_windows_is_empty(layer, size):
     np.testing.assert_array_equal(pullback(y)[0], np.zeros_like(x))
     with pytest.raises(ValueError, match="cannot be negative"):
         layer(-1)(x)
+
+
+def test_a_convolution_shows_what_was_chosen_of_its_settings():
+    assert "2, 4, kernel_size=(3,), stride=1)" in repr(nn.Conv1d(2, 4, 3, key=0))
+    shown = repr(nn.Conv2d(2, 4, 3, padding="same", groups=2, padding_mode="reflect", key=0))
+    assert "2, 4, kernel_size=(3, 3), stride=1, padding='same', groups=2, padding_mode='reflect'" in shown

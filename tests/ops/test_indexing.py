@@ -184,11 +184,15 @@ def test_gradients_of_batched_updates_equal_a_loop(index, how):
     ("how", "v", "value", "slope"),
     [
         ("multiply", 3.0, [3.0, 5.0, -6.0], [3.0, 1.0, 3.0]),
+        ("subtract", 3.0, [-2.0, 5.0, -5.0], [1.0, 1.0, 1.0]),
+        ("divide", 2.0, [0.5, 5.0, -1.0], [0.5, 1.0, 0.5]),
+        ("power", 2, [1.0, 5.0, 4.0], [2.0, 1.0, -4.0]),
+        ("apply", np.square, [1.0, 5.0, 4.0], [2.0, 1.0, -4.0]),
         ("min", 0.5, [0.5, 5.0, -2.0], [0.0, 1.0, 1.0]),
         ("max", 0.5, [1.0, 5.0, 0.5], [1.0, 1.0, 0.0]),
     ],
 )
-def test_multiplying_and_bounding_at_an_index_have_the_derivative_of_what_is_kept(how, v, value, slope):
+def test_arithmetic_and_bounding_at_an_index_have_the_derivative_of_what_is_kept(how, v, value, slope):
     x, i = np.array([1.0, 5.0, -2.0]), np.array([0, -1])
     np.testing.assert_array_equal(fad.vjp(lambda x: getattr(x.at[i], how)(v), x)[0], value)
     np.testing.assert_array_equal(fad.grad(lambda x: np.sum(getattr(x.at[i], how)(v)))(x), slope)

@@ -396,15 +396,23 @@ def test_a_stiff_equation_is_solved_with_its_sparse_jacobian():
     np.testing.assert_allclose(solved.y[:, -1], dense.y[:, -1], rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["sparse", "scipy.special"])
-def test_without_scipy_an_error_says_what_to_install(name):
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fad.sparse", "fad.scipy.special", "import fad.scipy.special", "import fad.sparse",
+        "from fad.scipy.integrate import solve_ivp", "import fad.compat.autograd.scipy.stats",
+        "fad.eager.erf(fad.eager.ones(2))", "fad.eager.special.erf", "fad.eager.linalg.matrix_exp(fad.eager.eye(2))",
+        "fad.random.truncated_normal(fad.random.key(0), -1.0, 1.0, (2,))",
+    ],
+)  # fmt: skip
+def test_without_scipy_an_error_says_what_to_install(line):
     program = (
         "import sys; sys.modules['scipy'] = None; import fad\n"
-        f"try: fad.{name}\n"
+        f"try: {line}\n"
         "except ImportError as error: print(type(error).__name__, error)"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert f"ExtraNotInstalledError fad.{name} needs SciPy: pip install 'fad[scipy]'" in run.stdout
+    assert "ExtraNotInstalledError fad.scipy and fad.sparse need SciPy: pip install 'fad[scipy]'" in run.stdout
 
 
 @pytest.mark.parametrize("output", [None, (), {"a": ()}])

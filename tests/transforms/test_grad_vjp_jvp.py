@@ -1,7 +1,9 @@
 """grad, value_and_grad, vjp and jvp: trees, aux, argument choice, many calls, and programs as people write them."""
 
+import dataclasses
 import functools
 import weakref
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -264,3 +266,71 @@ def test_a_tape_that_was_swept_and_not_kept_is_refused():
     assert tape.pull([1.0], keep=True) == tape.pull([1.0], keep=False) == [1.0]
     with pytest.raises(PullbackConsumedError):
         tape.pull([1.0], keep=False)
+
+
+@pytest.mark.parametrize("order", [">", "<"])
+@pytest.mark.parametrize("kind", ["f8", "f4", "c16"])
+def test_a_derivative_may_be_given_in_either_byte_order(order, kind):
+    x = np.array([1.0, 2.0], ">" + kind)  # as a file's: gradients come in the machine's order, and go back in
+    v = np.array([3.0, 4.0], order + kind)
+    f = lambda x: x * x
+    want = np.array([6.0, 16.0])
+    for found in (
+        fad.jvp(f, (x,), (v,))[1],
+        fad.linearize(f, x)[1](v),
+        fad.vjp(f, x)[1](v)[0],
+        fad.vjp(f, x.astype(kind))[1](v)[0],
+        fad.jet(f, (x,), ([v],))[1][0],
+        fad.jit(lambda x, v: fad.jvp(f, (x,), (v,))[1])(x, v),
+        fad.hvp(lambda x: np.sum((x * x * x).real) / 3, (x,), (v,))[1],
+        fad.linear_transpose(lambda v: 2 * x * v, x)(v)[0],
+    ):
+        np.testing.assert_array_equal(found, want)
+        assert found.dtype == np.dtype(kind)
+    np.testing.assert_array_equal(fad.vjp(lambda x: x.copy(), x)[1](v)[0], v)
+
+
+def test_the_settings_of_a_dataclass_are_no_leaves():
+    @functools.partial(fad.tree.register_dataclass, data_fields=["w"], meta_fields=["act", "name"])
+    @dataclasses.dataclass(frozen=True)
+    class Layer:
+        w: np.ndarray
+        act: Callable
+        name: str = "layer"
+
+    def loss(layer, x):
+        assert layer.name == "first"
+        return np.sum(layer.act(layer.w @ x))
+
+    layer, x = Layer(np.eye(2), np.tanh, "first"), np.array([0.1, 0.2])
+    want = np.outer(1 - np.tanh(x) ** 2, x)
+    for gradient in (fad.grad(loss), fad.jit(fad.grad(loss))):
+        found = gradient(layer, x)
+        assert (found.act, found.name) == (np.tanh, "first")
+        np.testing.assert_allclose(found.w, want)
+    relu = fad.jit(fad.grad(loss))(dataclasses.replace(layer, act=fad.nn.functional.relu), x)
+    np.testing.assert_allclose(relu.w, [x, x])
+    assert fad.vmap(lambda layer: layer.act(layer.w))(layer).shape == (2, 2)
+
+
+def test_a_field_may_say_itself_that_it_is_a_setting():
+    @fad.tree.register_dataclass
+    @dataclasses.dataclass
+    class Scale:
+        by: float
+        unit: str = dataclasses.field(default="m", metadata={"static": True})
+
+    assert fad.grad(lambda s: s.by**2)(Scale(3.0, "km")) == Scale(6.0, "km")
+    with pytest.raises(fad.errors.TreeMismatchError):
+        fad.tree.map(lambda a, b: a + b, Scale(3.0, "km"), Scale(3.0, "m"))
+
+
+def test_fields_of_a_dataclass_that_are_in_no_list_are_refused():
+    @dataclasses.dataclass
+    class Pair:
+        a: float
+        b: float
+
+    for lists in (dict(data_fields=["a"], meta_fields=[]), dict(meta_fields=["c"]), dict(data_fields=["a", "a"])):
+        with pytest.raises(ValueError, match="must have each field of Pair once"):
+            fad.tree.register_dataclass(Pair, **lists)

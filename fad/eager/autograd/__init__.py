@@ -8,6 +8,7 @@ from fad.eager.autograd.gradcheck import GradcheckError, gradcheck, gradgradchec
 from fad.eager.autograd.gradients import backward, grad
 from fad.eager.core.mode import enable_grad, no_grad, set_grad_enabled
 from fad.eager.tensor import Tensor
+from fad.eager.unsupported import explain_missing
 
 
 def Variable(tensor: Tensor, requires_grad: bool = False) -> Tensor:
@@ -19,3 +20,5 @@ __all__ = [
     "Function", "GradcheckError", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad",
     "gradcheck", "gradgradcheck", "graph", "no_grad", "profiler", "set_detect_anomaly", "set_grad_enabled",
 ]  # fmt: skip
+
+__getattr__ = explain_missing("torch.autograd", globals())

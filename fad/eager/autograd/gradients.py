@@ -10,6 +10,7 @@ from fad.core.tracer import Tracer
 from fad.eager.core.backward import as_owned, run_backward
 from fad.eager.core.mode import OUTSIDE, WITH_HISTORY, NeedsHistory, inside, no_grad
 from fad.eager.errors import BackwardError
+from fad.eager.ops.shaping import stack
 from fad.eager.tensor import Tensor, wrap
 from fad.transforms.tape import Recorder
 
@@ -43,6 +44,7 @@ def grad(
     create_graph: bool = False,
     only_inputs: bool = True,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple:
     """Return the sum of gradients of `outputs` with respect to each of `inputs`, as a tuple; no ``.grad`` is touched.
@@ -59,6 +61,8 @@ def grad(
         Always so, as in PyTorch, where the argument remains from earlier times.
     allow_unused : bool
         Return None for an input that the outputs do not depend on, instead of raising.
+    is_grads_batched : bool
+        `grad_outputs` have a leading axis of several such vectors, and the gradients get one.
     materialize_grads : bool
         Return zeros there.
 
@@ -84,6 +88,10 @@ def grad(
                 "a gradient was asked with respect to a tensor that does not require grad: call x.requires_grad_() "
                 "before it is used"
             )
+    if is_grads_batched:
+        return _of_each(
+            outputs, inputs, as_list(grad_outputs), retain_graph, create_graph, allow_unused, materialize_grads
+        )
     found = run_backward(
         outputs, _gradients(grad_outputs, len(outputs)), retain_graph, create_graph, inputs, capture=True
     )
@@ -91,6 +99,18 @@ def grad(
         with no_grad():  # for the transform around it is a constant, as in PyTorch
             return _results(inputs, found, allow_unused, materialize_grads)
     return _results(inputs, found, allow_unused, materialize_grads)
+
+
+def _of_each(outputs: list, inputs: list, batches: list, retain_graph: Any, create_graph: bool, *options: Any) -> tuple:
+    """Return the gradients for one vector after the other, stacked: the graph is kept until the last."""
+    n = len(batches[0])
+    retain = [True] * (n - 1) + [retain_graph]
+    allow_unused, materialize_grads = options
+    rows = [
+        grad(outputs, inputs, [g[i] for g in batches], keep, create_graph, True, allow_unused, False, materialize_grads)
+        for i, keep in enumerate(retain)
+    ]
+    return tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))
 
 
 def _results(inputs: list, found: list, allow_unused: bool | None, materialize_grads: bool) -> tuple:

@@ -9,7 +9,10 @@ import numpy as np
 
 from fad.eager.core.node import Node, node_of
 from fad.eager.core.records import BIRTH, find_saved_in
+from fad.eager.unsupported import explain_missing
 from fad.viz import drawing
+
+__getattr__ = explain_missing("torch.autograd.graph", globals())
 
 
 def nodes(tensor: Any) -> list[Node]:

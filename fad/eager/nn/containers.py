@@ -24,7 +24,8 @@ class _Numbered(Module):
     def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
             kind: Any = type(self)
-            return kind(*self._items()[i]) if isinstance(self, Sequential) else kind(self._items()[i])
+            some = list(self._tables()["_modules"].items())[i]
+            return kind(dict(some)) if isinstance(self, Sequential) else kind([m for _, m in some])
         return self._items()[i]
 
     def __setitem__(self, i: int, module: Module) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
 from fad.eager.ops.operators import convert
-from fad.eager.rng import generator
+from fad.eager.rng import generator as numbers
 from fad.eager.tensor import Tensor, add_methods, float32, int64, wrap
 
 _default = [float32]
@@ -173,8 +173,8 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool 
 
 
 def _draw(draw: Callable, doc: str) -> Callable:
-    def create(*size, dtype=None, requires_grad=False, device=None):
-        return _finish(draw(generator(), _shape(size)), _default[0] if dtype is None else dtype, requires_grad)
+    def create(*size, generator=None, dtype=None, requires_grad=False, device=None):
+        return _finish(draw(numbers(generator), _shape(size)), _default[0] if dtype is None else dtype, requires_grad)
 
     create.__doc__ = doc
     return create
@@ -196,28 +196,30 @@ def randn_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False,
     return randn(*input.shape, dtype=dtype or input.dtype, requires_grad=requires_grad)
 
 
-def randint(low: int, high: int | tuple, size: Any = None, *, dtype: Any = None, device: Any = None) -> Tensor:
+def randint(
+    low: int, high: int | tuple, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None
+) -> Tensor:
     """Return whole numbers in ``[low, high)``; with two arguments, ``randint(high, size)``."""
     low, high, size = (0, low, high) if size is None else (low, high, size)
-    return _finish(generator().integers(low, high, size), dtype, False)
+    return _finish(numbers(generator).integers(low, high, size), dtype, False)
 
 
-def randperm(n: int, *, device: Any = None) -> Tensor:
+def randperm(n: int, *, generator: Any = None, device: Any = None) -> Tensor:
     """Return 0 ... n - 1 in random order."""
-    return Tensor(generator().permutation(n))
+    return Tensor(numbers(generator).permutation(n))
 
 
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None) -> Tensor:
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None) -> Tensor:
     """Return normal numbers of a mean and a standard deviation, numbers or tensors of them."""
     dtype = next((x.dtype for x in (mean, std) if isinstance(x, Tensor)), _default[0])
     mean, std = (np.asarray(x.detach()) if isinstance(x, Tensor) else x for x in (mean, std))
-    return _finish(np.asarray(generator().normal(mean, std, size)), dtype, False)
+    return _finish(np.asarray(numbers(generator).normal(mean, std, size)), dtype, False)
 
 
-def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> Tensor:
+def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
     """Return numbers of classes drawn with the probabilities in the last axis, which need not add up to one."""
     p = np.asarray(input.detach(), np.float64)
-    noise = generator().gumbel(size=(*p.shape[:-1], num_samples if replacement else 1, p.shape[-1]))
+    noise = numbers(generator).gumbel(size=(*p.shape[:-1], num_samples if replacement else 1, p.shape[-1]))
     with np.errstate(divide="ignore"):
         scores = np.log(p)[..., None, :] + noise
     if replacement:
@@ -227,10 +229,10 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> T
     return Tensor(np.argsort(-scores[..., 0, :], axis=-1)[..., :num_samples])
 
 
-def bernoulli(input: Tensor) -> Tensor:
+def bernoulli(input: Tensor, *, generator: Any = None) -> Tensor:
     """Return ones and zeros: one with the probability that stands there."""
     p = np.asarray(input.detach())
-    return Tensor((generator().random(p.shape) < p).astype(p.dtype))
+    return Tensor((numbers(generator).random(p.shape) < p).astype(p.dtype))
 
 
 def _put(self: Tensor, x: Any) -> Tensor:
@@ -238,9 +240,13 @@ def _put(self: Tensor, x: Any) -> Tensor:
 
 
 add_methods(
-    uniform_=lambda self, a=0.0, b=1.0: _put(self, generator().uniform(a, b, self.value.shape)),
-    normal_=lambda self, mean=0.0, std=1.0: _put(self, generator().normal(mean, std, self.value.shape)),
-    bernoulli_=lambda self, p=0.5: _put(self, generator().random(self.value.shape) < p),
+    uniform_=lambda self, a=0.0, b=1.0, *, generator=None: _put(
+        self, numbers(generator).uniform(a, b, self.value.shape)
+    ),
+    normal_=lambda self, mean=0.0, std=1.0, *, generator=None: _put(
+        self, numbers(generator).normal(mean, std, self.value.shape)
+    ),
+    bernoulli_=lambda self, p=0.5, *, generator=None: _put(self, numbers(generator).random(self.value.shape) < p),
     multinomial=multinomial,
     bernoulli=bernoulli,
 )

@@ -68,8 +68,8 @@ class Optimizer:
         """Change every parameter that has a gradient."""
         raise NotImplementedError(f"{type(self).__name__} does not define step")
 
-    def zero_grad(self, set_to_none: bool = False) -> None:
-        """Set all gradients to zeros, or forget them."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget all gradients, or set them to zeros: `step` leaves a parameter without one as it is."""
         for group in self.param_groups:
             for p in group["params"]:
                 clear_grad(p, set_to_none)
