@@ -17,6 +17,7 @@ from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.scipy.collocation import store_solution
+from fad.scipy.events import DenseSolution, solve_with_events
 from fad.scipy.host import host_function, needs_host_call, plain
 from fad.scipy.runge_kutta import EXPLICIT, Stepper, fractions_of
 from fad.scipy.special.build import number
@@ -46,7 +47,10 @@ def solve_ivp(
     ----------
     fun, t_span, y0, method, t_eval, args, rtol, atol, max_step, first_step
         As in SciPy.
-    dense_output, events, vectorized
+    events, dense_output
+        As in SciPy; not under jit and vmap, where their number is not known. The time of an event is differentiated
+        as the root that it is. Each call of ``sol`` solves the equation once more on traced values.
+    vectorized
         As in SciPy, for plain values only.
     **options
         jac, jac_sparsity, lband, uband, min_step: as in SciPy, for its stiff methods; `fad.jacobian` and
@@ -61,14 +65,14 @@ def solve_ivp(
 
     Returns
     -------
-    OptimizeResult-like bunch with ``t``, ``y`` of shape (n, number of times), ``success``, ``message``, ``nfev``. Under
-    jit and vmap the number of steps is not known: without `t_eval` "Radau", "BDF", "LSODA" and "continuous" then give
-    ``y`` at both ends of `t_span` alone.
+    OptimizeResult-like bunch with ``t``, ``y`` of shape (n, number of times), ``success``, ``message``, ``nfev``, and
+    ``t_events`` and ``y_events`` if there are events. Under jit and vmap the number of steps is not known: without
+    `t_eval` "Radau", "BDF", "LSODA" and "continuous" then give ``y`` at both ends of `t_span` alone.
 
     Raises
     ------
     DerivativeError
-        if a derivative is taken of a solution that the solver could not complete, or through `events`.
+        if a derivative is taken of a solution that the solver could not complete, or of `events` under jit or vmap.
 
     Notes
     -----
@@ -90,11 +94,22 @@ def solve_ivp(
     ...     return solve_ivp(lambda t, y: -rate * y, (0.0, 1.0), np.array([1.0]), rtol=1e-9, atol=1e-9).y[0, -1]
     >>> fad.grad(end)(2.0).round(7) + 0.0, round(-np.exp(-2.0), 7)
     (np.float64(-0.1353353), np.float64(-0.1353353))
+
+    When a stone hits the ground that falls from a height, ``sqrt(2 * height / g)``:
+
+    >>> def ground(t, y):
+    ...     return y[0]
+    >>> ground.terminal = True
+    >>> def time_of_fall(height):
+    ...     fall = solve_ivp(lambda t, y: np.stack([y[1], -9.81]), (0.0, 9.0), np.stack([height, 0.0]), events=ground)
+    ...     return fall.t_events[0][0]
+    >>> np.round(fad.value_and_grad(time_of_fall)(2.0), 6), np.round((np.sqrt(4.0 / 9.81), np.sqrt(0.25 / 9.81)), 6)
+    (array([0.638551, 0.159638]), array([0.638551, 0.159638]))
     """
-    field = _field(fun, args)
-    closure = Closure(field)
-    held = closure.held
-    if not any(type(x) is Tracer for x in [*tree.leaves((t_span, y0, t_eval)), *held]):
+    given = list(tree.leaves((t_span, y0, t_eval)))
+    happenings = [_with_arguments(e, args) for e in _as_list(events)]
+    held = Closure(_field(fun, args)).held + [x for e in happenings for x in Closure(e).held]
+    if not any(type(x) is Tracer for x in [*given, *held]):
         return si.solve_ivp(
             fun,
             t_span,
@@ -113,36 +128,18 @@ def solve_ivp(
         )
     if options.keys() - _OF_STIFF_METHODS:
         raise TypeError(f"solve_ivp of traced values does not take {sorted(options.keys() - _OF_STIFF_METHODS)}")
-    if events is not None or dense_output:
-        raise DerivativeError(
-            "solve_ivp of traced values has no events and no dense output. For the time of an event, find the root of "
-            "y(t) with fad.scipy.optimize.brentq; for other times, pass t_eval"
-        )
-    if isinstance(method, type):
-        method = _METHODS.get(method, method)
-    adjoint = adjoint or ("discrete" if method in _DISCRETE else "continuous")
-    if adjoint == "discrete" and method not in _DISCRETE:
-        raise ValueError(
-            f"the discrete adjoint has the methods {sorted(_DISCRETE)}, not {method!r}; use adjoint='continuous'"
-        )
-    t0, t1 = (_real(t).astype(float) for t in t_span)
-    y0 = _state(y0)
-    times = None if t_eval is None else _real(t_eval).astype(float)
     options = {k: v for k, v in options.items() if k != "jac"}
     options |= {"rtol": rtol, "atol": atol, "max_step": max_step, "first_step": first_step}
-    if adjoint == "discrete" and method in EXPLICIT and np.all(number(t0 != t1)):
-        stepper = Stepper(field, t0, t1, y0, method, rtol, atol, max_step, first_step)
-        times, rows = stepper.solve(times)
-        return _result(times, rows.T, stepper.nfev)
-    closure.keep(y0, t0, t1, times)
-    solver = _Solver(closure.at, method, adjoint == "discrete", options)
-    if needs_host_call((y0, t0, t1, times, held)):
-        times = np.stack([t0, t1]) if times is None else times
-        (rows,) = host_function("scipy.integrate.solve_ivp", solver.rows)(y0, t0, t1, times, *held)
-    else:
-        times, rows = solver.solve(y0, t0, t1, times, held)
-    closure.settle()
-    return _result(times, rows.T, solver.nfev)
+    problem = _Problem(_field(fun, args), t_span, y0, method, adjoint, options)
+    times = None if t_eval is None else _real(t_eval).astype(float)
+    if not (events or dense_output):
+        return _result(*problem.solve(times))
+    if needs_host_call((problem.y0, problem.t0, problem.t1, times, held)):
+        raise DerivativeError(
+            "solve_ivp has no events and no dense output under jit and vmap, where their number is not known. Call it "
+            "outside of them, or pass t_eval; the time of one event is the root of y(t): fad.scipy.optimize.brentq"
+        )
+    return problem.solve_with_events(times, happenings, dense_output)
 
 
 def odeint(
@@ -251,6 +248,76 @@ def _result(t: Any, y: Any, nfev: int) -> Any:
     )  # fmt: skip
 
 
+class _Problem:
+    """An initial value problem with traced values, and how it is solved and differentiated."""
+
+    def __init__(self, field: Callable, t_span: Any, y0: Any, method: Any, adjoint: str | None, options: dict):
+        if isinstance(method, type):
+            method = _METHODS.get(method, method)
+        adjoint = adjoint or ("discrete" if method in _DISCRETE else "continuous")
+        if adjoint == "discrete" and method not in _DISCRETE:
+            raise ValueError(
+                f"the discrete adjoint has the methods {sorted(_DISCRETE)}, not {method!r}; use adjoint='continuous'"
+            )
+        self.field, self.method, self.adjoint, self.options = field, method, adjoint, options
+        self.t0, self.t1 = (_real(t).astype(float) for t in t_span)
+        self.y0 = _state(y0)
+
+    def solve(self, times: Any, end: float | None = None) -> tuple[Any, Any, int]:
+        """Return times, states as columns, and how often the right-hand side ran; nothing is asked behind `end`."""
+        y0, t0, t1, method = self.y0, self.t0, self.t1, self.method
+        if self.adjoint == "discrete" and method in EXPLICIT and np.all(number(t0 != t1)):
+            o = self.options
+            stepper = Stepper(self.field, t0, t1, y0, method, o["rtol"], o["atol"], o["max_step"], o["first_step"])
+            times, rows = stepper.solve(times, end is not None)
+            return times, rows.T, stepper.nfev
+        if end is not None:
+            t1 = np.float64(end)
+        closure = Closure(self.field)
+        held = closure.held
+        closure.keep(y0, t0, t1, times)
+        solver = _Solver(closure.at, method, self.adjoint == "discrete", self.options)
+        if needs_host_call((y0, t0, t1, times, held)):
+            times = np.stack([t0, t1]) if times is None else times
+            (rows,) = host_function("scipy.integrate.solve_ivp", solver.rows)(y0, t0, t1, times, *held)
+        else:
+            times, rows = solver.solve(y0, t0, t1, times, held)
+        closure.settle()
+        return times, rows.T, solver.nfev
+
+    def solve_with_events(self, times: Any, events: list[Callable], dense_output: bool) -> Any:
+        """Return the solution, and when events happened, as SciPy gives them."""
+        solve = lambda ts, end=None: self.solve(ts, end)[1].T
+        span, options = (self.t0, self.t1), self.options
+        found = solve_with_events(solve, self.field, self.y0, span, times, events, self.method, options)
+        if not found.success:
+            raise _has_failed(found)
+        if dense_output:
+            found.sol = DenseSolution(solve, self.t0, found.t[-1] if found.status == 1 else self.t1)
+        return found
+
+
+def _as_list(events: Any) -> list:
+    return [] if events is None else [events] if callable(events) else list(events)
+
+
+def _with_arguments(event: Callable, args: Any) -> Callable:
+    """Return an event that gets the further arguments, with the attributes that SciPy reads."""
+    args = tuple(args or ())
+    if not args:
+        return event
+
+    def of_state(t: Any, y: Any) -> Any:
+        return event(t, y, *args)
+
+    of_state.__dict__.update(getattr(event, "__dict__", {}))
+    return of_state
+
+
+def _has_failed(found: Any) -> DerivativeError:
+    return DerivativeError(f"solve_ivp could not complete the integration, so it has no derivative: {found.message}")
+
+
 # --- solutions stored by SciPy ----------------------------------------------------------------------------------------
 
 
@@ -279,9 +346,7 @@ class _Solver:
         first, start, end = (number(x) for x in (y0, t0, t1))
         found = self.run(plain_field, first, start, end, self.options)
         if not found.success:
-            raise DerivativeError(
-                f"solve_ivp could not complete the integration, so it has no derivative: {found.message}"
-            )
+            raise _has_failed(found)
         self.nfev = found.nfev
         if times is None:
             times = t0 + (t1 - t0) * found.fractions

@@ -91,15 +91,15 @@ class Stepper:
 
         return at
 
-    def solve(self, t_eval):
-        """Return times and states, the times in front."""
+    def solve(self, t_eval, until_last=False):
+        """Return times and states, the times in front; `until_last` of them, what comes behind is not computed."""
         out = _Output(self, t_eval)
         s, y = 0.0, self.y0
         k = self.slope(s, y)
         h = self.first(k)
         exponent = -1.0 / (self.rk.error_estimator_order + 1)
         rejected = False
-        while s < 1.0:
+        while s < 1.0 and not (until_last and out.is_complete()):
             h = min(h, self.largest, 1.0 - s)
             if h < 10 * np.finfo(float).eps:
                 raise DerivativeError(
@@ -159,6 +159,9 @@ class _Output:
             inside = inside or self.stepper.interpolant(s, h, y, new, ks)
             self.ys.append(inside((self.fractions[self.at] - s) / h))
             self.at += 1
+
+    def is_complete(self):
+        return self.times is not None and self.at == len(self.plain)
 
     def result(self):
         times = np.stack(self.ts) if self.times is None else self.times
