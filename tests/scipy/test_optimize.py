@@ -89,6 +89,40 @@ def test_a_double_root_has_no_derivative():
         fad.grad(lambda a: ours.newton(lambda x, a: (x - a) ** 2 * 0.0, 1.0, (a,)))(1.0)
 
 
+def test_fsolve_gives_what_scipy_gives_and_derivatives():
+    found = lambda a: ours.fsolve(circle_and_line, [1, 1], (a,), xtol=1e-12)
+    np.testing.assert_allclose(found(POINT), so.fsolve(circle_and_line, [1, 1], (POINT,), xtol=1e-12), rtol=1e-9)
+    np.testing.assert_allclose(fad.jacobian(found)(POINT), fad.jacobian(exact)(POINT), rtol=1e-8)
+    np.testing.assert_allclose(fad.jit(fad.jacobian(found))(POINT), fad.jacobian(exact)(POINT), rtol=1e-8)
+    x, report, flag, message = ours.fsolve(lambda x, a: x**3 - a, 1.0, 8.0, full_output=True)
+    wanted = so.fsolve(lambda x, a: x**3 - a, 1.0, 8.0, full_output=True)
+    assert (x.shape, flag, message, set(report)) == (wanted[0].shape, 1, wanted[3], {*wanted[1], "njev"})
+    with pytest.warns(RuntimeWarning, match="did not converge"):
+        ours.fsolve(lambda x: x * x + 1.0, 1.0)
+
+
+@pytest.mark.parametrize("method", ["brent", "golden", "bounded"])
+def test_minimize_scalar_is_differentiable_to_second_order(method):
+    bounds = (0.0, 9.0) if method == "bounded" else None
+
+    def found(a):
+        tol = {"xatol": 1e-9} if method == "bounded" else {"xtol": 1e-9}
+        return ours.minimize_scalar(
+            lambda x, a: np.cosh(x) - a * x, bounds=bounds, args=(a,), method=method, options=tol
+        ).x
+
+    assert np.ndim(found(0.7)) == 0
+    orders = [f(0.7) for f in (found, fad.grad(found), fad.grad(fad.grad(found)), fad.jit(fad.grad(found)))]
+    exact = [f(0.7) for f in (np.arcsinh, fad.grad(np.arcsinh), fad.grad(fad.grad(np.arcsinh)), fad.grad(np.arcsinh))]
+    np.testing.assert_allclose(orders, exact, rtol=1e-6)
+    np.testing.assert_allclose(fad.vmap(found)(np.array([0.2, 0.7])), np.arcsinh([0.2, 0.7]), rtol=1e-6)
+
+
+def test_a_number_whose_minimum_lies_on_a_bound_stays_there():
+    found = lambda a: ours.minimize_scalar(lambda x: (x - a) ** 2, bounds=(0.0, 1.0), method="bounded").x
+    assert [fad.grad(found)(a) for a in (2.0, 0.4)] == pytest.approx([0.0, 1.0])
+
+
 def test_fixed_point_is_differentiable():
     def found(a):
         return ours.fixed_point(lambda x, a: np.sqrt(x + a), np.array([1.0]), (a,), xtol=1e-13)[0]

@@ -80,6 +80,55 @@ def root(
     return finish(x, success, report, problem.vector(), problem, "scipy.optimize.root")
 
 
+def fsolve(
+    func: Callable, x0: Any, args: Any = (), fprime: Callable | None = None, full_output: bool = False, *,
+    xtol: float = 1.49012e-8, maxfev: int = 0,
+) -> Any:  # fmt: skip
+    """Return x with ``func(x, *args) = 0``, as ``scipy.optimize.fsolve`` does, with fad's Jacobian.
+
+    Parameters
+    ----------
+    func : callable
+        Function of a vector of unknowns; its result has as many numbers.
+    x0 : array_like
+        Where to start; a number is a vector of one.
+    args : tuple
+        What the solution depends on and is differentiable in.
+    fprime : callable, optional
+        Accepted and not needed.
+    full_output : bool
+        Whether to return what SciPy reports, too.
+    xtol : float, keyword only
+        The relative tolerance.
+    maxfev : int, keyword only
+        The greatest number of calls; 0 is 100 times one more than there are unknowns.
+
+    Returns
+    -------
+    array, or (array, dict, int, str) if `full_output`
+        The solution, differentiated by the implicit function theorem; counts, a flag that is 1 for success, a message.
+
+    Raises
+    ------
+    DerivativeError
+        if a derivative is taken of a solution that was not found, or at which the Jacobian is singular.
+
+    Examples
+    --------
+    >>> import numpy as np, fad
+    >>> from fad.scipy.optimize import fsolve
+    >>> fad.grad(lambda a: fsolve(lambda x, a: x * x - a, 1.0, a)[0])(4.0).round(9)
+    np.float64(0.25)
+    """
+    start = np.reshape(as_float(x0), -1)
+    args = args if isinstance(args, tuple) else (args,)
+    found = root(func, start, args, tol=xtol, options={"maxfev": maxfev})
+    if not full_output:
+        return found.x
+    report = {name: found[name] for name in ("nfev", "njev", "fjac", "r", "qtf") if name in found}
+    return found.x, {**report, "fvec": found.fun}, found.get("status"), found.get("message")
+
+
 def fixed_point(
     func: Callable, x0: Any, args: tuple = (), xtol: float = 1e-8, maxiter: int = 500, method: str = "del2"
 ) -> Any:

@@ -97,6 +97,56 @@ def minimize(
     return result
 
 
+def minimize_scalar(
+    fun: Callable, bracket: Any = None, bounds: Any = None, args: Any = (), method: str | None = None,
+    tol: float | None = None, options: dict | None = None,
+) -> OptimizeResult:  # fmt: skip
+    """Minimise ``fun(x, *args)`` of one number by ``scipy.optimize.minimize_scalar``.
+
+    The minimum satisfies ``grad fun = 0``, or lies on a bound and stays there.
+
+    Parameters
+    ----------
+    fun : callable
+        Scalar function of a number.
+    bracket, bounds, method, tol, options
+        As in SciPy.
+    args : tuple
+        What the minimum depends on and is differentiable in.
+
+    Returns
+    -------
+    OptimizeResult
+        ``x``, ``fun`` the minimum, ``success``, and SciPy's other entries.
+
+    Raises
+    ------
+    DerivativeError
+        if a derivative is taken of a minimum that was not found or is flat.
+
+    Examples
+    --------
+    >>> import numpy as np, fad
+    >>> from fad.scipy.optimize import minimize_scalar
+    >>> fad.grad(lambda a: minimize_scalar(lambda x, a: np.cosh(x) - a * x, args=(a,)).x)(0.0).round(6)
+    np.float64(1.0)
+    """
+    constant_bounds(bounds)
+    args = args if isinstance(args, tuple) else (args,)
+    problem = Problem(fun, args, (), lambda x: x[0])
+
+    def solver(held):
+        f = _number(problem.at(held))
+        found = so.minimize_scalar(
+            lambda x: float(value(f(np.asarray([x])))), bracket, bounds, (), method, tol, options
+        )
+        return np.reshape(found.x, 1), found
+
+    x, success, report = run(solver, problem.held)
+    equation = _make_equation(grad(_number(problem.at())), x, *_box(None if bounds is None else [bounds], (1,)))
+    return finish(x, success, report, equation, problem, "scipy.optimize.minimize_scalar")
+
+
 def _number(f: Callable) -> Callable:
     """Return a function whose result of one element is a number."""
     return lambda x: as_float(f(x)).reshape(())
