@@ -27,10 +27,10 @@ _SPARSE = re.compile(r"scipy\.sparse\.\w+")  # what makes one
 _OTHER_NAMES = {
     f"scipy.optimize.{name}": f"scipy.optimize.{other}"
     for other, names in {
-        "root": ["fsolve", "broyden1", "broyden2", "anderson", "newton_krylov"],
+        "root": ["broyden1", "broyden2", "anderson", "newton_krylov"],
         "brentq": ["brenth", "bisect", "ridder", "toms748"],
         "least_squares": ["leastsq"],
-        "minimize": ["minimize_scalar", "fmin", "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell"],
+        "minimize": ["fmin", "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell"],
     }.items()
     for name in names
 }

@@ -69,7 +69,7 @@ class NativeProgram:
     def notes(self) -> list[str]:
         lines = [
             f"{sum(self.kinds.values())} steps ({', '.join(f'{n} {k}' for k, n in sorted(self.kinds.items()))}), "
-            f"{self.kernels} different kernels, {self.arena.nbytes} bytes of memory"
+            f"{self.kernels} different kernels, {_memory_of(self.keep)} bytes of memory"
         ]
         if self.keep.nests:
             lines.append(f"{len(self.keep.nests)} loops are one function each, with all loops in them")
@@ -83,6 +83,11 @@ class NativeProgram:
     def steps(self) -> tuple[Graph, list]:
         """Return the program as it was scheduled: its graph, and its steps in the order in which they run."""
         return self.keep.memory.graph, self.keep.memory.steps
+
+
+def _memory_of(program: Program) -> int:
+    """Return the bytes of memory for the intermediate values of a program and of the bodies of its loops."""
+    return program.memory.arena.nbytes + sum(map(_memory_of, program.bodies))
 
 
 # --- the call -----------------------------------------------------------------------------------------------------
