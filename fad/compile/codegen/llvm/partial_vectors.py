@@ -2,7 +2,8 @@
 
 There are masked stores and gathers for that, which are quick on every CPU with AVX-512. Others, AMD's without it above
 all, take a dozen cycles for one: there a whole vector is stored at once, and the rest of a row a power of two at a
-time. Elements that lie apart are loaded and stored one by one, without asking for each whether it is there.
+time. Elements that lie apart are loaded and stored one by one, without asking for each whether it is there; what is
+left of such a row is up to a function, which all kernels of a module share: LLVM takes long to write it out in each.
 """
 
 from __future__ import annotations
@@ -77,37 +78,65 @@ def _store_half(name: str, value: str, t: str, n: int, place: str, tag: str, how
     ]  # fmt: skip
 
 
-def load_apart(name: str, t: str, n: int, row: str, at: str, stride: str, note: str = "") -> list[str]:
-    """Return the lines that load the elements from `at` on of a row, which lie `stride` bytes apart, as a vector."""
-    v, before = vector(t, n), "poison"
-    lines = _first_apart(name, row, at, stride)
+def load_apart(name: str, t: str, n: int, place: str, stride: str, note: str = "") -> list[str]:
+    """Return the lines that load elements which lie `stride` bytes apart as a vector."""
+    v, before, lines = vector(t, n), "poison", []
     for k in range(n):
         after = name if k == n - 1 else f"{name}_v{k}"
         lines += [
-            f"  {name}_x{k} = load {t}, ptr {name}_p{k}, align {BYTES[t]}{note}",
-            f"  {after} = insertelement {v} {before}, {t} {name}_x{k}, i64 {k}", *_next_apart(name, k, n, stride),
-        ]  # fmt: skip
-        before = after
+            f"  {name}_x{k} = load {t}, ptr {place}, align {BYTES[t]}{note}",
+            f"  {after} = insertelement {v} {before}, {t} {name}_x{k}, i64 {k}",
+            f"  {name}_p{k} = getelementptr i8, ptr {place}, i64 {stride}",
+        ]
+        before, place = after, f"{name}_p{k}"
     return lines
 
 
-def store_apart(name: str, value: str, t: str, n: int, row: str, at: str, stride: str, note: str = "") -> list[str]:
-    """Return the lines that store a vector's elements from `at` on in a row, `stride` bytes apart."""
-    lines = _first_apart(name, row, at, stride)
+def store_apart(name: str, value: str, t: str, n: int, place: str, stride: str, note: str = "") -> list[str]:
+    """Return the lines that store a vector's elements `stride` bytes apart."""
+    lines = []
     for k in range(n):
         lines += [
             f"  {name}_x{k} = extractelement {vector(t, n)} {value}, i64 {k}",
-            f"  store {t} {name}_x{k}, ptr {name}_p{k}, align {BYTES[t]}{note}", *_next_apart(name, k, n, stride),
-        ]  # fmt: skip
+            f"  store {t} {name}_x{k}, ptr {place}, align {BYTES[t]}{note}",
+            f"  {name}_p{k} = getelementptr i8, ptr {place}, i64 {stride}",
+        ]
+        place = f"{name}_p{k}"
     return lines
 
 
-def _first_apart(name: str, row: str, at: str, stride: str) -> list[str]:
-    return [f"  {name}_far = mul i64 {at}, {stride}", f"  {name}_p0 = getelementptr i8, ptr {row}, i64 {name}_far"]
+def load_left(name: str, t: str, n: int, place: str, stride: str, left: str, note: str = "") -> tuple[str, str]:
+    """Return a function that loads a vector's first elements, `stride` bytes apart, and the line that calls it."""
+    v, called = vector(t, n), f"@load_left_{t}_{n}"
+    step = f"%x = load {t}, ptr %there, align {BYTES[t]} store {t} %x, ptr %here, align {BYTES[t]}"
+    function = (
+        f"define internal {v} {called}(ptr %place, i64 %stride, i64 %left) noinline cold {{ entry: "
+        f"%whole = alloca {v} store {v} zeroinitializer, ptr %whole {_loop_over_left(t, step)} "
+        f"done: %found = load {v}, ptr %whole ret {v} %found }}"
+    )
+    return function, f"  {name} = call {v} {called}(ptr {place}, i64 {stride}, i64 {left}){note}"
 
 
-def _next_apart(name: str, k: int, n: int, stride: str) -> list[str]:
-    return [f"  {name}_p{k + 1} = getelementptr i8, ptr {name}_p{k}, i64 {stride}"] if k + 1 < n else []
+def store_left(value: str, t: str, n: int, place: str, stride: str, left: str, note: str = "") -> tuple[str, str]:
+    """Return a function that stores a vector's first elements, `stride` bytes apart, and the line that calls it."""
+    v, called = vector(t, n), f"@store_left_{t}_{n}"
+    step = f"%x = load {t}, ptr %here, align {BYTES[t]} store {t} %x, ptr %there, align {BYTES[t]}"
+    function = (
+        f"define internal void {called}({v} %value, ptr %place, i64 %stride, i64 %left) noinline cold {{ entry: "
+        f"%whole = alloca {v} store {v} %value, ptr %whole {_loop_over_left(t, step)} done: ret void }}"
+    )
+    return function, f"  call void {called}({v} {value}, ptr {place}, i64 {stride}, i64 {left}){note}"
+
+
+def _loop_over_left(t: str, step: str) -> str:
+    """Return a loop over the elements left (none is possible) that knows where one is in the vector and in the row."""
+    return (
+        "%none = icmp eq i64 %left, 0 br i1 %none, label %done, label %one one: %k = phi i64 [0, %entry], [%kn, %one] "
+        "%there = phi ptr [%place, %entry], [%beyond, %one] "
+        f"%here = getelementptr {t}, ptr %whole, i64 %k {step} %kn = add i64 %k, 1 "
+        "%beyond = getelementptr i8, ptr %there, i64 %stride %on = icmp ult i64 %kn, %left "
+        "br i1 %on, label %one, label %done "
+    )
 
 
 def _choose(start: int, stop: int) -> str:

@@ -18,8 +18,10 @@ from fad.compile.codegen.llvm.partial_vectors import (
     count_left,
     declare_masked_store,
     load_apart,
+    load_left,
     masks_stores,
     store_apart,
+    store_left,
     store_masked,
     store_some,
 )
@@ -115,15 +117,22 @@ class Lanes:
         return [*lines, f"  {name} = call {v} {called}({given}), !alias.scope !2"]
 
     def _load_all_or_some(self, name: str, t: str, row: str, stride: str) -> list[str]:
-        """Load elements that lie apart: all of a vector one by one, or those that are left under a mask."""
-        tag, v, block = self.tag, vector(t, self.n), name.removeprefix("%")
+        """Load elements that lie apart: all of a vector one by one, or those that are left."""
+        tag, v, block, note = self.tag, vector(t, self.n), name.removeprefix("%"), ", !alias.scope !2"
         every, some = f"{name}_every", f"{name}_some"
+        function, call = load_left(some, t, self.n, f"{name}_g", stride, f"%rest{tag}", note)
+        self.w.e.needs.add(function)
         return [
-            f"  br i1 %full{tag}, label %{block}_all, label %{block}_rest", f"{block}_all:",
-            *load_apart(every, t, self.n, row, f"%j{tag}", stride, ", !alias.scope !2"), f"  br label %{block}_end",
-            f"{block}_rest:", *self._load_masked(some, t, row, stride), f"  br label %{block}_end", f"{block}_end:",
+            *self._find(name, row, stride), f"  br i1 %full{tag}, label %{block}_all, label %{block}_rest",
+            f"{block}_all:", *load_apart(every, t, self.n, f"{name}_g", stride, note),
+            f"  br label %{block}_end", f"{block}_rest:", call, f"  br label %{block}_end", f"{block}_end:",
             f"  {name} = phi {v} [{every}, %{block}_all], [{some}, %{block}_rest]",
         ]  # fmt: skip
+
+    def _find(self, name: str, row: str, stride: str) -> list[str]:
+        """Find where the elements of a vector begin in a row."""
+        far = f"  {name}_far = mul i64 %j{self.tag}, {stride}"
+        return [far, f"  {name}_g = getelementptr i8, ptr {row}, i64 {name}_far"]
 
     def _place(self, name: str, kind: str, row: str, stride: str) -> tuple[str, list[str]]:
         if not stride:
@@ -144,22 +153,30 @@ class Lanes:
             lines.append(f"  {name}_b = zext {vector(BOOL, self.n)} {value} to {vector(kind, self.n)}")
             value = f"{name}_b"
         row, note = f"%row{tag}_{number}", ", !noalias !2"
-        if stride and not masks_stores():
-            block, every = name.removeprefix("%"), store_apart(
-                f"{name}_every", value, kind, self.n, row, f"%j{tag}", stride, note
-            )  # fmt: skip
-            return [
-                *lines, f"  br i1 %full{tag}, label %{block}_all, label %{block}_rest", f"{block}_all:", *every,
-                f"  br label %{block}_end", f"{block}_rest:", *self._scatter(name, value, kind, row, stride, note),
-                f"  br label %{block}_end", f"{block}_end:",
-            ]  # fmt: skip
+        if masks_stores():
+            return [*lines, *self._store_masked(name, value, kind, row, stride, note)]
+        return [*lines, *self._store_all_or_left(name, value, kind, row, stride, note)]
+
+    def _store_all_or_left(self, name: str, value: str, t: str, row: str, stride: str, note: str) -> list[str]:
+        """Store a whole vector, elements that lie apart one by one, or call the function that stores what is left."""
+        block, tag = name.removeprefix("%"), self.tag
+        if not stride:
+            place, lines = self._place(name, t, row, "")
+            return [*lines, *store_some(block, value, t, self.n, place, tag, note)]
+        function, call = store_left(value, t, self.n, f"{name}_g", stride, f"%rest{tag}", note)
+        self.w.e.needs.add(function)
+        return [
+            *self._find(name, row, stride), f"  br i1 %full{tag}, label %{block}_all, label %{block}_rest",
+            f"{block}_all:", *store_apart(f"{name}_every", value, t, self.n, f"{name}_g", stride, note),
+            f"  br label %{block}_end", f"{block}_rest:", call, f"  br label %{block}_end", f"{block}_end:",
+        ]  # fmt: skip
+
+    def _store_masked(self, name: str, value: str, t: str, row: str, stride: str, note: str) -> list[str]:
         if stride:
-            return [*lines, *self._scatter(name, value, kind, row, stride, note)]
-        place, more = self._place(name, kind, row, "")
-        if not masks_stores():
-            return [*lines, *more, *store_some(f"w{tag}_{n}", value, kind, self.n, place, tag, note)]
-        self.w.e.needs.add(declare_masked_store(kind, self.n))
-        return [*lines, *more, store_masked(value, kind, self.n, place, f"%m{tag}", note)]
+            return self._scatter(name, value, t, row, stride, note)
+        self.w.e.needs.add(declare_masked_store(t, self.n))
+        place, lines = self._place(name, t, row, "")
+        return [*lines, store_masked(value, t, self.n, place, f"%m{self.tag}", note)]
 
     def _scatter(self, name: str, value: str, t: str, row: str, stride: str, note: str) -> list[str]:
         """Store the elements that are left under a mask, apart."""
