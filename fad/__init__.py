@@ -16,6 +16,7 @@ from fad.backends import device_get, device_put
 from fad.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
 from fad.core.conversions import OFFERED
 from fad.core.numpy_dispatch import LOADERS
+from fad.core.overlay import FINDERS
 from fad.core.spec import ShapeDtypeStruct
 from fad.core.values import stop_gradient
 from fad.doctor import doctor
@@ -110,3 +111,12 @@ def _load_rules(ufunc: Any) -> None:
 
 
 LOADERS.append(_load_rules)
+
+
+def _pair_names(stand_ins: dict) -> None:
+    """Find what stands in for SciPy's names, where a program has imported it."""
+    if "scipy" in sys.modules:
+        importlib.import_module("fad.scipy.stand_ins").pair_names(stand_ins)
+
+
+FINDERS.append(_pair_names)

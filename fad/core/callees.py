@@ -26,6 +26,7 @@ _WRITERS = {
     "copyto", "put", "putmask", "place", "put_along_axis", "fill_diagonal", "at", "fill", "sort", "partition",
     "itemset", "flat", "nan_to_num", "setfield", "__setitem__", "shuffle", "permutation",
 }  # fmt: skip
+_OVERLAID = ("numpy", "scipy")
 _MOST = 400  # functions that are looked at
 _METHODS = (types.FunctionType, staticmethod, classmethod, property)
 _LIBRARIES = ("builtins", "functools", "numpy", "scipy", "fad")
@@ -156,13 +157,13 @@ def compares_classes(code: types.CodeType) -> bool:
 
 
 @functools.lru_cache(4096)
-def imports_numpy(code: types.CodeType) -> bool:
-    """Return whether code imports NumPy itself."""
-    if any(name.partition(".")[0] == "numpy" for name in code.co_names):
+def imports_library(code: types.CodeType) -> bool:
+    """Return whether code itself imports a library whose names something stands in for."""
+    if any(name.partition(".")[0] in _OVERLAID for name in code.co_names):
         imported = [at.argval for at in dis.get_instructions(code) if at.opname == "IMPORT_NAME"]
-        if any(name.partition(".")[0] == "numpy" for name in imported):
+        if any(name.partition(".")[0] in _OVERLAID for name in imported):
             return True
-    return any(imports_numpy(c) for c in code.co_consts if isinstance(c, types.CodeType))
+    return any(imports_library(c) for c in code.co_consts if isinstance(c, types.CodeType))
 
 
 @functools.lru_cache(4096)

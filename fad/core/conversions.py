@@ -35,6 +35,9 @@ _OTHER_NAMES = {
     for name in names
 }
 _OF_FLAT = "Error setting single item of array."  # what x.flat[i] = v raises, whatever was raised before
+_OF_NDITER = "Iterator operand is flagged as writeable, but is an object which cannot be written back to via "
+_OF_NDITER += "WRITEBACKIFCOPY"  # and np.nditer(x), whatever its flags
+_COVERING = ("setting an array element with a sequence.", _OF_FLAT, _OF_NDITER)
 _MAKE = "Make the array in the function, by NumPy's own functions (np.zeros(n), np.array(y)), and return it"
 _BARE = "for the bare numbers, fad.stop_gradient(x)"
 
@@ -102,7 +105,7 @@ def own_error(error: Exception, refused: BaseException | None) -> BaseException 
     caller = getattr(refused, "caller", "")
     if own is None and caller and caller.rpartition(".")[2] in [f.co_name for f in frames]:
         own = refused  # the call that it was refused to is the one that failed
-    if own is None and str(error) == _OF_FLAT:
+    if own is None and str(error) in (_OF_FLAT, _OF_NDITER):
         own = refused
     return own if own is not None and _by_library(error, frames) else None
 
@@ -117,7 +120,7 @@ def _frames(error: Exception) -> list[CodeType]:
 
 
 def _by_library(error: Exception, frames: list[CodeType]) -> bool:
-    if isinstance(error, SystemError) or str(error) in ("setting an array element with a sequence.", _OF_FLAT):
+    if isinstance(error, SystemError) or str(error) in _COVERING:
         return True
     return bool(frames) and is_machinery(frames[-1].co_filename)
 

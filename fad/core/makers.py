@@ -18,7 +18,7 @@ from fad.core.views import RUNS, Memory, is_array, is_writeable, snapshot
 MAKERS = (
     "zeros", "empty", "ones", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri", "diag",
     "zeros_like", "empty_like", "ones_like", "full_like", "copy", "array", "fromfunction", "indices", "tile", "repeat",
-    "outer", "vander", "meshgrid", "concatenate", "stack", "hstack", "vstack", "fromiter", "loadtxt", "genfromtxt",
+    "outer", "vander", "meshgrid", "concatenate", "stack", "hstack", "vstack", "loadtxt", "genfromtxt",
 )  # fmt: skip
 
 
@@ -85,13 +85,6 @@ def converter(convert: Callable) -> Callable:
         return wrap_made(y) if type(a) in (list, tuple) else y
 
     return converted
-
-
-def ndenumerate(arr: Any) -> Any:
-    """Return an iterator over the places and elements of an array; np.ndenumerate takes plain ones alone."""
-    if type(arr) is not Tracer:
-        return np.ndenumerate(arr)
-    return ((place, arr[place]) for place in np.ndindex(arr.shape))
 
 
 def of_lists(function: Callable) -> Callable:

@@ -6,6 +6,8 @@ return handles (`fad.core.buffers`). NumPy itself is left untouched: no library,
 difference. Functions that never write are recognised by their code, and keep NumPy's own. Where a function is called
 in a way that its caller's code does not show, the first write fails; then the transform runs its function again with
 the overlay, and knows the next time. Where that fails, too, all of NumPy's functions return handles.
+
+Names of other libraries are replaced with it: those of SciPy's functions by fad's own (`fad.scipy.stand_ins`).
 """
 
 from __future__ import annotations
@@ -28,19 +30,20 @@ from fad.core.callees import (
     called_functions,
     compares_classes,
     held_by,
-    imports_numpy,
+    imports_library,
     wrapped_in,
     writes_arrays,
 )
+from fad.core.iterators import broadcast, fromiter, ndenumerate, nditer
 from fad.core.journal import JOURNAL, forget
-from fad.core.makers import MAKERS, Grid, converter, maker, ndenumerate, of_lists, wrap_made
+from fad.core.like_users import modules_with, sees_overlay
+from fad.core.makers import MAKERS, Grid, converter, maker, of_lists, wrap_made
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.outside import MANY, copies, lend, reaches_device, restore, take_back
 from fad.core.random_sources import own_generator, random_module
 from fad.core.transformed import LinearMap, Transformed, Wrapping
 from fad.core.views import RUNS
 from fad.errors import BatchedValueError, ItemAssignmentError, TracerConversionError
-from fad.introspect.frames import is_machinery
 
 
 class _Array(type):
@@ -58,17 +61,22 @@ class _Array(type):
 
 
 def _import(name: str, globals: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """Import a module, for builtins.__import__: a function of the user's that imports NumPy itself gets the overlay."""
+    """Import a module, for builtins.__import__: a function of the user's gets what stands in."""
     module = _import_module(name, globals, *args, **kwargs)
-    entry = _swapped.get(id(globals)) if module is np and RUNS.buffers else None
-    return module if entry is None else entry[3][id(np)]
+    entry = _swapped.get(id(globals)) if RUNS.buffers else None
+    if entry is None:
+        return module
+    return entry[3][id(np)] if module is np else LIBRARIES.get(id(module), module)
 
 
 _import_module = builtins.__import__
 REPLACED: dict[int, Any] = {}  # by the id of what it stands for
-# The same where no code says ``type(x) is np.ndarray``, which stays true of plain arrays: the class makes handles, too.
+# And where no code says ``type(x) is np.ndarray``, which stays true of plain arrays: the class makes handles, too.
 _CONSTRUCTING: dict[int, Any] = {}
 _OTHERS: dict[str, Any] = {}
+# What stands in for the names of other libraries, by the id of what it stands for; `FINDERS` fill it.
+LIBRARIES: dict[int, Any] = {}
+FINDERS: list[Callable[[dict], None]] = []
 # The two where a function wrote into what another function of NumPy's gave (`fad.core.results_as_handles`).
 _WIDE: dict[int, Any] = {}
 _WIDE_CONSTRUCTING: dict[int, Any] = {}
@@ -88,7 +96,7 @@ def _build() -> None:
     named |= {name: maker(getattr(np, name)) for name in MAKERS if hasattr(np, name)}
     named |= {name: converter(getattr(np, name)) for name in CONVERTERS}
     named |= {name: Grid(getattr(np, name)) for name in ("mgrid", "ogrid")}
-    named |= _OTHERS | {"ndenumerate": ndenumerate}
+    named |= _OTHERS | {f.__name__: f for f in (ndenumerate, nditer, broadcast, fromiter)}
     vars(module).update(named, random=random_module())
     REPLACED.update({id(getattr(np, name)): f for name, f in named.items()})
     REPLACED.update({id(np): module, id(np.random): module.random, id(_import_module): _import})
@@ -96,7 +104,7 @@ def _build() -> None:
     constructor = _Array("ndarray", (), {"__doc__": np.ndarray.__doc__})
     with_constructor = types.ModuleType("numpy", np.__doc__)
     vars(with_constructor).update(vars(module), ndarray=constructor)
-    _CONSTRUCTING.update({id(np): with_constructor, id(np.ndarray): constructor})
+    _CONSTRUCTING.update(REPLACED | {id(np): with_constructor, id(np.ndarray): constructor})
     _WIDE.update(results_as_handles.build(module, wrap_made))
     wide_with_constructor = types.ModuleType("numpy", np.__doc__)
     vars(wide_with_constructor).update(vars(_WIDE[id(np)]), ndarray=constructor)
@@ -245,8 +253,9 @@ def _swap_in(spaces: tuple, wide: bool) -> None:
             entry = _swapped.get(id(space))
             if entry is None:
                 compared = any(compares_classes(f.__code__) for f in space.values() if type(f) is types.FunctionType)
-                put = REPLACED if compared else REPLACED | _CONSTRUCTING
-                names = [(k, v, put[id(v)]) for k, v in space.items() if id(v) in put]
+                put = REPLACED if compared else _CONSTRUCTING
+                found = [(k, v, put.get(id(v), LIBRARIES.get(id(v)))) for k, v in space.items()]
+                names = [name for name in found if name[2] is not None]
                 names += [(k, v, own_generator(v)) for k, v in space.items() if type(v) is np.random.Generator]
                 entry = _swapped[id(space)] = [space, names, 0, put]
                 for name, _, stands_in in names:
@@ -307,7 +316,7 @@ def _frames(error: BaseException) -> list[types.FrameType]:
     at = error.__traceback__
     while at is not None:
         file = at.tb_frame.f_code.co_filename
-        if not is_machinery(file) and not file.endswith(".pyx"):  # Cython's frames have the variables of their library
+        if sees_overlay(file) and not file.endswith(".pyx"):  # Cython's frames have the variables of their library
             found.append(at.tb_frame)
         at = at.tb_next
     return found
@@ -338,11 +347,14 @@ def _learn(error: BaseException, overlaid: Sequence[dict]) -> tuple[tuple, bool]
     frames = _frames(error)
     spaces = {id(frame.f_globals): frame.f_globals for frame in frames}
     codes = [frame.f_code for frame in frames]
+    spaces.update({id(space): space for space in modules_with(codes)})
     if not REPLACED:
         _build()
-    if any(imports_numpy(code) for code in codes):
+    for find in FINDERS:
+        find(LIBRARIES)
+    if any(imports_library(code) for code in codes):
         spaces[id(vars(builtins))] = vars(builtins)
-    found = tuple([s for s in spaces.values() if any(id(v) in REPLACED for v in s.values())])  # NumPy's own, not ours
+    found = tuple([s for s in spaces.values() if any(id(v) in REPLACED or id(v) in LIBRARIES for v in s.values())])
     writes = bool(codes) and writes_arrays(codes[-1])
     if found or writes:
         _known.clear()
@@ -419,7 +431,7 @@ def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool]:
     writes = on_device
     for f in called_functions(function):
         code = f.__code__
-        if is_machinery(code.co_filename):
+        if not sees_overlay(code.co_filename):
             continue
         spaces[id(f.__globals__)] = f.__globals__
         learned, also_failed = _learned.get(code, ((), False))
@@ -427,7 +439,7 @@ def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool]:
         failed = failed or also_failed
         wide = wide or code in _need_all
         writes = writes or code in _learned or writes_arrays(code)
-        imports = imports or imports_numpy(code)
+        imports = imports or imports_library(code)
     if imports:
         spaces[id(vars(builtins))] = vars(builtins)  # for its __import__
     return tuple(spaces.values()) if writes else (), failed, wide

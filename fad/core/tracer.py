@@ -23,6 +23,7 @@ from fad.backends import DEVICE_ARRAYS, host
 from fad.backends.counterparts import explain
 from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
 from fad.core.lengths import Length
+from fad.core.like_users import find_written
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
 from fad.core.views import RUNS, is_array, link, refresh, replace_root, snapshot, unwrap
 from fad.core.weak import ENTRIES, WEAK, is_weak, number
@@ -137,10 +138,6 @@ class Tracer:
     def __complex__(self) -> complex:
         return up_to_date(self).owner.number(self, complex)
 
-    def item(self, *args: int) -> Any:
-        """Return the value as a Python number; refused where that would lose a derivative."""
-        return up_to_date(self).owner.number(self, lambda x: x.item(*args))
-
     def __hash__(self) -> int:
         """Hash whole numbers and booleans by value; an equal float has another derivative, so it is another key."""
         if self.dtype.kind not in "biu" or self.shape or is_array(self):
@@ -206,6 +203,8 @@ class Tracer:
         if len(types) > 1 and any(hasattr(kind, "__fad_function__") for kind in types):
             return NotImplemented
         operation = FUNCTIONS.get(func)
+        if operation is None:
+            operation = find_written(func)
         if operation is None:
             return raise_missing(func, full_name(func))
         try:

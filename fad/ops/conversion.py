@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from fad.backends.counterparts import with_notes
 from fad.core.archetypes import cast, flat, linear
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, add_methods, bind
+from fad.core.tracer import Tracer, add_methods, bind, up_to_date
 from fad.core.views import as_one_array, is_array
 from fad.core.weak import weaken
 from fad.errors import ComplexGradientError
@@ -68,7 +69,24 @@ def _tolist(x):
     return bind(python_number_p, x) if x.dtype.kind in "fc" and x.dtype.itemsize <= 16 else x
 
 
-add_methods(tolist=_tolist)
+def _item(x, *args):
+    """Return the only element, or that of a place, as a number of Python's: a traced one if it has a derivative."""
+    x = up_to_date(x)
+    if x.dtype.kind not in "fc":
+        return x.owner.number(x, lambda value: value.item(*args))
+    at = args[0] if len(args) == 1 and type(args[0]) is tuple else args
+    if not at:
+        if x.size != 1:
+            raise ValueError("can only convert an array of size 1 to a Python scalar")
+        return _tolist(x.reshape(()))
+    if len(at) == 1:
+        return _tolist(x.reshape(-1)[operator.index(at[0])])
+    if len(at) != x.ndim:
+        raise ValueError("incorrect number of indices for array")
+    return _tolist(x[tuple(map(operator.index, at))])
+
+
+add_methods(tolist=_tolist, item=_item)
 astype_flat_p: Any = register(
     Primitive(
         "convert_to_integer",

@@ -17,7 +17,7 @@ from fad.core.views import as_one_array, is_array, layout, snapshot
 from fad.ops.asking import result_type
 from fad.ops.functional_updates import At
 from fad.ops.memory_order import duplicate, lay_out, lay_out_as, lay_out_like
-from fad.ops.structural import as_array, as_shape, beside, normalize_axis
+from fad.ops.structural import as_array, as_shape, beside, normalize_axis, requests_copy
 
 # --- like another array ------------------------------------------------------------------------------------------
 
@@ -152,7 +152,8 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, ndm
     """
     x = _as(object, dtype)
     if type(x) is Tracer:
-        x = _copy_ordered(x, order) if x is object and copy else lay_out(x, order) if order in ("C", "F") else x
+        copied = x is object and requests_copy(copy)
+        x = _copy_ordered(x, order) if copied else lay_out(x, order) if order in ("C", "F") else x
     return x.reshape((1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
 
 
@@ -178,7 +179,7 @@ def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
 
 def _arrange(x: Any, order: Any, copy: bool | None) -> Any:
     """Return an array, or a copy of it where one is requested or it lies in memory in another order."""
-    if copy:
+    if requests_copy(copy):
         return np.copy(x, order=order or "K")
     return lay_out(x, order) if order in ("C", "F") else x
 

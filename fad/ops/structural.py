@@ -71,6 +71,11 @@ def _shape(x: Any, shape: tuple) -> tuple:
     return shape
 
 
+def requests_copy(copy: Any) -> bool:
+    """Return whether an argument ``copy=`` requests one; NumPy's enumeration has no truth value for "if needed"."""
+    return copy is not np._CopyMode.IF_NEEDED and bool(copy)
+
+
 def as_array(x: Any) -> Any:
     """Return an array or tracer; nested lists that hold tracers are stacked."""
     if type(x) is Tracer or hasattr(x, "dtype"):
@@ -114,7 +119,7 @@ def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
         raise ValueError("order 'K' is not permitted for reshaping")
     order = _memory_order(order, a)
     y = bind(reshape_p, a.T, shape=shape[::-1]).T if order == "F" else bind(reshape_p, a, shape=shape)
-    return snapshot(y) if copy and type(y) is Tracer else y
+    return snapshot(y) if requests_copy(copy) and type(y) is Tracer else y
 
 
 def _flags(a: Any) -> Any:

@@ -1,0 +1,123 @@
+"""SciPy as programs name it: while a transform runs, those of its functions that fad has are fad's for traced values.
+
+``scipy.signal.welch(x)`` makes a plain array of a traced x, and raises. The transform runs its function again then
+(`fad.core.overlay`), with what is made here under SciPy's names in the modules of the user's functions. SciPy itself is
+left untouched, and plain arguments go to it as ever.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.core.primitive import has_tracer
+from fad.core.views import RUNS
+from fad.errors import MissingRuleError
+
+_PARTS = (
+    "special", "linalg", "fft", "signal", "ndimage", "stats", "interpolate", "integrate", "optimize", "sparse",
+    "sparse.linalg", "spatial", "spatial.distance",
+)  # fmt: skip
+_paired: set[str] = set()
+
+
+def pair_names(stand_ins: dict[int, Any]) -> None:
+    """Enter what stands in for the public names of those of SciPy's modules that are loaded by now."""
+    for part in _PARTS:
+        theirs = sys.modules.get(f"scipy.{part}")
+        if theirs is not None and part not in _paired:
+            _paired.add(part)
+            _pair(theirs, importlib.import_module(f"fad.scipy.{part}"), stand_ins)
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "scipy" and "._" not in name and id(module) not in stand_ins:
+            stand_ins[id(module)] = _Part(module, stand_ins)
+
+
+def _pair(theirs: types.ModuleType, ours: Any, stand_ins: dict[int, Any]) -> None:
+    for name in ours.__all__:
+        original, own = getattr(theirs, name, None), getattr(ours, name)
+        if original is None or original is own or isinstance(original, (np.ufunc, types.ModuleType)):
+            continue  # ufuncs ask their arguments
+        if isinstance(original, type):
+            stand_ins[id(original)] = _Kind(name, (), {"own": own, "original": original, "__doc__": own.__doc__})
+        else:
+            make = _choose if type(own) is types.FunctionType else _Distribution
+            stand_ins[id(original)] = make(original, own)
+
+
+class _Part(types.ModuleType):
+    """A module of SciPy's in which fad's functions have the names of those that they stand in for."""
+
+    def __init__(self, module: types.ModuleType, stand_ins: dict[int, Any]):
+        super().__init__(module.__name__, module.__doc__)
+        self._module, self._stand_ins = module, stand_ins
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._module, name)
+        if type(found) is types.ModuleType and id(found) not in self._stand_ins:
+            pair_names(self._stand_ins)  # it was loaded by this
+        return self._stand_ins.get(id(found), found)
+
+
+def _choose(original: Callable, own: Callable) -> Callable:
+    """Return a function that is fad's for traced values and for functions, which may hold some, and else SciPy's."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = (*args, *kwargs.values())
+        if not RUNS.depth:
+            return original(*args, **kwargs)
+        if has_tracer(given):
+            return own(*args, **kwargs)
+        return _prefer(own, original, args, kwargs) if any(map(callable, given)) else original(*args, **kwargs)
+
+    call.__name__, call.__doc__ = original.__name__, own.__doc__
+    return call
+
+
+def _prefer(own: Callable, original: Callable, args: tuple, kwargs: dict) -> Any:
+    """Call fad's function, or SciPy's where an option is not fad's."""
+    try:
+        return own(*args, **kwargs)
+    except (MissingRuleError, NotImplementedError):
+        return original(*args, **kwargs)
+
+
+class _Kind(type):
+    """The class of a class that makes fad's objects, which take traced values later, and knows SciPy's as its own."""
+
+    own: Any
+    original: Any
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return _prefer(cls.own, cls.original, args, kwargs) if RUNS.depth else cls.original(*args, **kwargs)
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, (cls.own, cls.original))
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, (cls.own, cls.original))
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls.own if hasattr(cls.own, name) else cls.original, name)
+
+
+class _Distribution:
+    """A distribution of SciPy's whose methods are fad's for traced values, as those of what it is frozen to are."""
+
+    def __init__(self, original: Any, own: Any, args: tuple = (), kwargs: dict | None = None):
+        self._original, self._own, self._args, self._kwargs = original, own, args, kwargs or {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> _Distribution:
+        return _Distribution(self._original, self._own, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        original, own = getattr(self._original, name), getattr(self._own, name, None)
+        if not callable(original):
+            return original
+        method = original if own is None else _choose(original, own)
+        return lambda *args, **kwargs: method(*args, *self._args, **(self._kwargs | kwargs))
