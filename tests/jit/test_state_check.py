@@ -287,7 +287,8 @@ def test_a_question_after_what_objects_lack_is_kept_once_for_each_of_them():
     _, check = check_of(function)
     known = check.table.dictionaries
     for held in [d for o in objects for d in (vars(o), gc.get_referents(vars(type(o)))[0])]:
-        assert known[id(held)].lacking == {"a", "b", "c"} and len(known[id(held)].gaps) == 1
+        assert known[id(held)].lacking == {"a", "b", "c"}
+        assert len(known[id(held)].gaps) == 1
 
 
 def test_a_picture_that_a_program_may_draw_brings_in_nothing_of_matplotlib():
