@@ -137,10 +137,6 @@ class Tracer:
     def __complex__(self) -> complex:
         return up_to_date(self).owner.number(self, complex)
 
-    def item(self, *args: int) -> Any:
-        """Return the value as a Python number; refused where that would lose a derivative."""
-        return up_to_date(self).owner.number(self, lambda x: x.item(*args))
-
     def __hash__(self) -> int:
         """Hash whole numbers and booleans by value; an equal float has another derivative, so it is another key."""
         if self.dtype.kind not in "biu" or self.shape or is_array(self):

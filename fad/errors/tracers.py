@@ -88,7 +88,7 @@ class RefusedAttributeError(MissingRuleError, AttributeError):
 
 
 class BatchedValueError(FadError, TypeError):
-    """A batched value, which stands for many numbers, was converted to one, by ``float(x)`` or ``x.item()``.
+    """A batched value, which stands for many numbers, was converted to one, by ``float(x)``.
 
     Wrong::
 

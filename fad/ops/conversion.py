@@ -68,7 +68,15 @@ def _tolist(x):
     return bind(python_number_p, x) if x.dtype.kind in "fc" and x.dtype.itemsize <= 16 else x
 
 
-add_methods(tolist=_tolist)
+def _item(x, *args):
+    """Return an element as a traced Python number, whole numbers and booleans as Python's own."""
+    np.empty(x.shape, np.bool_).item(*args)  # NumPy's errors: of more elements than one, of places that there are not
+    at = args[0] if len(args) == 1 else args
+    one = x[at] if isinstance(at, tuple) and at else x.reshape(-1)[at or 0]
+    return x.owner.concrete(one, lambda value: value.item()) if x.dtype.kind in "biu" else _tolist(one)
+
+
+add_methods(tolist=_tolist, item=_item)
 astype_flat_p: Any = register(
     Primitive(
         "convert_to_integer",

@@ -11,7 +11,7 @@ import numpy as np
 from fad.core.own_attributes import OwnAttribute
 from fad.core.tracer import Tracer, add_methods, up_to_date
 
-# What looks at a number's digits: answered as ``x.item()`` is, where no derivative would be lost.
+# What looks at a number's digits: answered as ``float(x)`` is, where no derivative would be lost.
 _DIGITS = ("as_integer_ratio", "hex", "bit_length", "bit_count", "to_bytes")
 
 

@@ -95,7 +95,6 @@ LINES = [
     (lambda x: math.gamma(x[0]), ("math.gamma", "fad.scipy.special.gamma(")),
     (lambda x: sqrt(x[0]), ("math.sqrt", "Write np.sqrt(")),
     (lambda x: float(x[0]), ("float(", "x itself", "float(fad.stop_gradient(x))")),
-    (lambda x: x[0].item(), ("x[0].item(", "x itself")),
     (lambda x: len("%.2f" % x[0]) * x[0], ("%", 'f"{x:.3f}"')),  # noqa: UP031  the old way of printing is the point
     (store_part, ("rows[1:]", "rows = fad.numpy.at(rows)[1:].set(", "list")),
     (store_one, ("rows[i]", "rows = fad.numpy.at(rows)[i].set(", "np.stack")),
