@@ -147,6 +147,23 @@ def _names_of(f: Any) -> frozenset:
 
 
 @functools.lru_cache(4096)
+def constructs_arrays(code: types.CodeType) -> bool:
+    """Return whether code calls ``np.ndarray`` itself, which it may also name as the class that it is."""
+    steps = list(dis.get_instructions(code)) if "ndarray" in code.co_names else []
+    if any(at.argval == "ndarray" and _is_to_be_called(steps, n) for n, at in enumerate(steps)):
+        return True
+    return any(constructs_arrays(c) for c in code.co_consts if isinstance(c, types.CodeType))
+
+
+def _is_to_be_called(steps: list[dis.Instruction], n: int) -> bool:
+    """Return whether what an instruction loads is called: a place for `self` is made beside it or its module."""
+    first = n - (steps[n].opname in ("LOAD_ATTR", "LOAD_METHOD"))
+    made = [steps[first - 1].opname, steps[n + 1].opname] if first else [steps[n + 1].opname]
+    loads = steps[first : n + 1]
+    return "PUSH_NULL" in made or any("NULL" in at.argrepr or at.opname == "LOAD_METHOD" for at in loads)
+
+
+@functools.lru_cache(4096)
 def compares_classes(code: types.CodeType) -> bool:
     """Return whether code compares a class with ``np.ndarray``."""
     steps = list(dis.get_instructions(code)) if "ndarray" in code.co_names else []

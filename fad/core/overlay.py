@@ -17,7 +17,7 @@ import functools
 import sys
 import threading
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from fad.core.callees import (
     DATA,
     called_functions,
     compares_classes,
+    constructs_arrays,
     held_by,
     imports_library,
     wrapped_in,
@@ -55,6 +56,12 @@ class _Array(type):
     def __subclasscheck__(cls, kind: type) -> bool:
         return issubclass(kind, np.ndarray)
 
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is np.ndarray
+
+    def __hash__(cls) -> int:
+        return hash(np.ndarray)
+
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         y = np.ndarray(*args, **kwargs)
         return wrap_made(y) if y.base is None else y
@@ -71,7 +78,8 @@ def _import(name: str, globals: Any = None, *args: Any, **kwargs: Any) -> Any:
 
 _import_module = builtins.__import__
 REPLACED: dict[int, Any] = {}  # by the id of what it stands for
-# And where no code says ``type(x) is np.ndarray``, which stays true of plain arrays: the class makes handles, too.
+# The same where a function calls ``np.ndarray``: the class makes handles, too. It is no class to view arrays as or to
+# derive from, and ``type(x) is np.ndarray`` is to stay true of plain arrays: elsewhere it is NumPy's own.
 _CONSTRUCTING: dict[int, Any] = {}
 _OTHERS: dict[str, Any] = {}
 # What stands in for the names of other libraries, by the id of what it stands for; `FINDERS` fill it.
@@ -124,7 +132,9 @@ class Running:
     there are any.
     """
 
-    __slots__ = ("spaces", "function", "lent", "before", "unknown", "effects", "wide", "runs", "around")
+    __slots__ = (
+        "spaces", "function", "lent", "before", "unknown", "effects", "wide", "constructs", "runs", "around",
+    )  # fmt: skip
     spaces: tuple
     lent: Sequence[tuple]
     before: Sequence[tuple]
@@ -135,7 +145,7 @@ class Running:
         self.spaces = self.lent = self.unknown = ()
         self.before = before
         needs = spaces_of(user or function)
-        found, failed, first, self.wide = needs
+        found, failed, first, self.wide, self.constructs = needs
         if first:
             needs[2] = False
             self.before = before or copies([function])
@@ -156,7 +166,7 @@ class Running:
             _build()
         RUNS.buffers += not self.spaces
         self.spaces += spaces
-        _swap_in(spaces, self.wide)
+        _swap_in(spaces, self.wide, self.constructs)
 
     def run(self, call: Callable, own_error: Callable) -> Any:
         """Return what a call of the function gives, after a second one where `retry` says so.
@@ -184,6 +194,7 @@ class Running:
         if reaches_device(self.function):
             return False  # what the run wrote into arrays of a device is not undone
         found, writes = _learn(error, self.spaces)
+        self.constructs = self.constructs or _construct(frame.f_code for frame in _frames(error))
         if found or writes:
             saved = {id(x) for x, _ in self.before}
             reached = copies([self.function, *_known_to(error)], MANY, sys.maxsize)
@@ -247,41 +258,38 @@ class Running:
             _swap_out(self.spaces)
 
 
-def _swap_in(spaces: tuple, wide: bool) -> None:
+def _swap_in(spaces: tuple, wide: bool, constructs: bool) -> None:
     with _lock:
         for space in spaces:
             entry = _swapped.get(id(space))
             if entry is None:
-                compared = any(compares_classes(f.__code__) for f in space.values() if type(f) is types.FunctionType)
-                put = REPLACED if compared else _CONSTRUCTING
+                put = _CONSTRUCTING if constructs else REPLACED
                 found = [(k, v, put.get(id(v), LIBRARIES.get(id(v)))) for k, v in space.items()]
                 names = [name for name in found if name[2] is not None]
                 names += [(k, v, own_generator(v)) for k, v in space.items() if type(v) is np.random.Generator]
                 entry = _swapped[id(space)] = [space, names, 0, put]
                 for name, _, stands_in in names:
                     space[name] = stands_in
-            if wide and entry[3][id(np)] is not _find_wide(entry[3])[id(np)]:
-                _swap_wide(entry)
+            _widen_entry(entry, wide, constructs)
             entry[2] += 1
 
 
-def _find_wide(put: dict[int, Any]) -> dict[int, Any]:
-    """Return what returns handles throughout in the place of what stands in for NumPy's names."""
-    return _WIDE_CONSTRUCTING if id(np.ndarray) in put else _WIDE
-
-
-def _swap_wide(entry: list) -> None:
-    """Exchange what stands in for NumPy's names by what returns handles throughout."""
+def _widen_entry(entry: list, wide: bool, constructs: bool) -> None:
+    """Exchange what stands in for NumPy's names if more is needed: handles throughout, or a class that makes them."""
     space, names, _, put = entry
-    wide = _find_wide(put)
+    wide = wide or put[id(np)] in (_WIDE[id(np)], _WIDE_CONSTRUCTING[id(np)])
+    constructs = constructs or id(np.ndarray) in put
+    more = (_WIDE_CONSTRUCTING if constructs else _WIDE) if wide else _CONSTRUCTING if constructs else REPLACED
+    if put[id(np)] is more[id(np)]:
+        return
     known = {name: (value, stood_in) for name, value, stood_in in names}
     for name, now in list(space.items()):
         own, stood_in = known.get(name, (now, now))
-        if now is stood_in and id(own) in wide:
-            known[name] = own, wide[id(own)]
-            space[name] = wide[id(own)]
+        if now is stood_in and id(own) in more:
+            known[name] = own, more[id(own)]
+            space[name] = more[id(own)]
     entry[1] = [(name, own, stands_in) for name, (own, stands_in) in known.items()]
-    entry[3] = put | wide
+    entry[3] = put | more
 
 
 def _swap_out(spaces: tuple) -> None:
@@ -320,6 +328,12 @@ def _frames(error: BaseException) -> list[types.FrameType]:
             found.append(at.tb_frame)
         at = at.tb_next
     return found
+
+
+def _construct(codes: Iterable[types.CodeType]) -> bool:
+    """Return whether functions call ``np.ndarray``, and none compares classes with it."""
+    codes = list(codes)
+    return any(map(constructs_arrays, codes)) and not any(map(compares_classes, codes))
 
 
 def _known_to(error: BaseException) -> list:
@@ -366,8 +380,8 @@ def _learn(error: BaseException, overlaid: Sequence[dict]) -> tuple[tuple, bool]
 def spaces_of(function: Callable) -> list:
     """Return the module dictionaries in which a function needs the overlay: none if it writes into no new array.
 
-    And whether a write failed in it, whether it is still to run for the first time, and whether all of NumPy's
-    functions are to return handles.
+    And whether a write failed in it, whether it is still to run for the first time, whether all of NumPy's functions
+    are to return handles, and whether the class of arrays is to make them.
     """
     alone = type(function) is types.FunctionType and not (
         function.__closure__ or function.__defaults__ or function.__kwdefaults__
@@ -382,8 +396,8 @@ def spaces_of(function: Callable) -> list:
     if known is None:
         if len(_known) > _MOST_KNOWN:
             _known.clear()
-        found, failed, wide = _look(function, not on_host)
-        known = _known[key] = [found, failed, True, wide], parts
+        found, failed, wide, constructs = _look(function, not on_host)
+        known = _known[key] = [found, failed, True, wide, constructs], parts
     if alone and on_host:
         _known[_LATEST] = known
     return known[0]
@@ -424,15 +438,17 @@ def _others(found: list, known: list) -> list:
     return [x for x in found if all(x is not y for y in known)]
 
 
-def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool]:
+def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool, bool]:
     """Return what `spaces_of` does; where new arrays are those of a device, all that a function makes has a handle."""
     spaces: dict[int, dict] = {}
     imports = failed = wide = False
     writes = on_device
+    codes = []
     for f in called_functions(function):
         code = f.__code__
         if not sees_overlay(code.co_filename):
             continue
+        codes.append(code)
         spaces[id(f.__globals__)] = f.__globals__
         learned, also_failed = _learned.get(code, ((), False))
         spaces.update((id(s), s) for s in learned)
@@ -442,4 +458,4 @@ def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool]:
         imports = imports or imports_library(code)
     if imports:
         spaces[id(vars(builtins))] = vars(builtins)  # for its __import__
-    return tuple(spaces.values()) if writes else (), failed, wide
+    return tuple(spaces.values()) if writes else (), failed, wide, _construct(codes)

@@ -29,8 +29,9 @@ MOST = 100  # objects that are looked at, from the function on
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
 BUFFERS = (bytearray, memoryview, array.array)
 PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})  # what holds nothing
-# Their code is not read, nor is that of the standard library. pytest's is in every assertion that it has rewritten.
-_LIBRARIES = frozenset({"fad", "numpy", "scipy", "cupy", "cupyx", "_pytest", "pytest"})
+# Their code is not read, nor is that of the standard library. Programs name Matplotlib for pictures, from which no
+# result is read, and reach thousands of objects there; pytest's code is in every assertion that it has rewritten.
+_LIBRARIES = frozenset({"fad", "numpy", "scipy", "cupy", "cupyx", "matplotlib", "mpl_toolkits", "_pytest", "pytest"})
 # Classes of objects that are not looked into: arrays of a device, and what has a state that no program reads. What
 # changes in them makes no recording stale.
 OPAQUE: list[type] = []

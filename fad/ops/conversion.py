@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from fad.backends.counterparts import with_notes
 from fad.core.archetypes import cast, flat, linear
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, add_methods, bind, up_to_date
+from fad.core.tracer import Tracer, add_methods, bind
 from fad.core.views import as_one_array, is_array
 from fad.core.weak import weaken
 from fad.errors import ComplexGradientError
@@ -70,20 +69,11 @@ def _tolist(x):
 
 
 def _item(x, *args):
-    """Return the only element, or that of a place, as a number of Python's: a traced one if it has a derivative."""
-    x = up_to_date(x)
-    if x.dtype.kind not in "fc":
-        return x.owner.number(x, lambda value: value.item(*args))
-    at = args[0] if len(args) == 1 and type(args[0]) is tuple else args
-    if not at:
-        if x.size != 1:
-            raise ValueError("can only convert an array of size 1 to a Python scalar")
-        return _tolist(x.reshape(()))
-    if len(at) == 1:
-        return _tolist(x.reshape(-1)[operator.index(at[0])])
-    if len(at) != x.ndim:
-        raise ValueError("incorrect number of indices for array")
-    return _tolist(x[tuple(map(operator.index, at))])
+    """Return an element as a traced Python number, whole numbers and booleans as Python's own."""
+    np.empty(x.shape, np.bool_).item(*args)  # NumPy's errors: of more elements than one, of places that there are not
+    at = args[0] if len(args) == 1 else args
+    one = x[at] if isinstance(at, tuple) and at else x.reshape(-1)[at or 0]
+    return x.owner.concrete(one, lambda value: value.item()) if x.dtype.kind in "biu" else _tolist(one)
 
 
 add_methods(tolist=_tolist, item=_item)

@@ -260,3 +260,48 @@ def test_nothing_is_looked_at_where_mutation_is_not_checked():
     with fad.config.use(check_mutation="off"):
         assert not check.is_stale()
     assert check.is_stale()
+
+
+def test_what_many_objects_lack_is_asked_of_each_and_noticed_where_it_comes_up():
+    kinds = [type(f"Kind{n}", (), {}) for n in range(30)]
+    objects = [kind() for kind in kinds]
+
+    def function(x):
+        return [(hasattr(o, "a"), getattr(o, "b", 0.0), getattr(o, "c", None)) for o in objects]
+
+    _, check = check_of(function)
+    assert not check.is_stale()
+    for owner in (objects[17], kinds[29]):
+        owner.b = 1.0
+        assert check.is_stale()
+        del owner.b
+        assert not check.is_stale()
+
+
+def test_a_question_after_what_objects_lack_is_kept_once_for_each_of_them():
+    objects = [type(f"Kind{n}", (), {})() for n in range(30)]
+
+    def function(x):
+        return [(hasattr(o, "a"), getattr(o, "b", 0.0), getattr(o, "c", None)) for o in objects]
+
+    _, check = check_of(function)
+    known = check.table.dictionaries
+    for held in [d for o in objects for d in (vars(o), gc.get_referents(vars(type(o)))[0])]:
+        assert known[id(held)].lacking == {"a", "b", "c"}
+        assert len(known[id(held)].gaps) == 1
+
+
+def test_a_picture_that_a_program_may_draw_brings_in_nothing_of_matplotlib():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    shown = False
+
+    def function(x):
+        if shown:
+            figure, axes = plt.subplots()
+            axes.plot(getattr(x, "real", x))
+            figure.canvas.mpl_connect("key_release_event", lambda event: event.key)
+        return x
+
+    outer, check = check_of(function)
+    assert len(outer.places) < 10
+    assert not check.is_stale()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -55,14 +55,16 @@ def _has_changed(x: Place | Entered) -> bool:
 
 
 class _Dictionary:
-    """What is known of one dictionary: values of keys, keys that it lacks (`ABSENT`), how many there are."""
+    """What is known of one dictionary: values of keys, keys that it lacks, how many there are."""
 
-    __slots__ = ("held", "values", "places", "size", "sized")
+    __slots__ = ("held", "values", "places", "lacking", "gaps", "size", "sized")
 
     def __init__(self, held: dict):
         self.held = held
         self.values: dict[Any, Any] = {}
         self.places: dict[Any, list[Place]] = {}  # for each key
+        self.lacking: set = set()
+        self.gaps: list[Place] = []  # where those that it lacks are asked for: thousands of names, in a large program
         self.size: int | None = None
         self.sized: list[Place] = []
 
@@ -70,13 +72,17 @@ class _Dictionary:
         self.values[key] = value
         self.places.setdefault(key, []).append(place)
 
+    def note_gaps(self, place: Place, names: Iterable) -> None:
+        self.lacking.update(names)
+        self.gaps.append(place)
+
     def is_quicker_in_turn(self) -> bool:
         """Whether to compare all keys, those of no interest as well, rather than look up some and count them."""
-        there = {key for key, value in self.values.items() if value is not ABSENT}
-        lookups = len(self.values) + bool(self.sized)
-        if lookups == len(there) or len(self.held) > _PER_LOOKUP * lookups:
+        lookups = len(self.values) + len(self.lacking) + bool(self.sized)
+        if lookups == len(self.values) or len(self.held) > _PER_LOOKUP * lookups:
             return False
-        return there == self.values.keys() & self.held.keys() and self.size in (None, len(self.held))
+        there = self.held.keys()
+        return self.values.keys() <= there and self.lacking.isdisjoint(there) and self.size in (None, len(there))
 
 
 class _Table:
@@ -145,14 +151,13 @@ class _Table:
         elif read is look_up and look_up(held, key) is not ABSENT:
             for dictionary in held:
                 found = key in dictionary
-                self._find_dictionary(dictionary).note(place, key, value if found else ABSENT)
                 if found:
+                    self._find_dictionary(dictionary).note(place, key, value)
                     break
+                self._find_dictionary(dictionary).note_gaps(place, (key,))
         elif read is has_any:
             for dictionary in held:
-                known = self._find_dictionary(dictionary)
-                for name in key:
-                    known.note(place, name, ABSENT)
+                self._find_dictionary(dictionary).note_gaps(place, key)
         else:
             return False
         return True
@@ -167,7 +172,8 @@ class _Table:
         if known.is_quicker_in_turn():
             keys = list(held)
             words = [word for k in keys for word in (id(k), id(values[k]) if k in values else 0)]
-            places = {id(place): place for some in [*known.places.values(), known.sized] for place in some}
+            noted = [*known.places.values(), known.gaps, known.sized]
+            places = {id(place): place for some in noted for place in some}
             self._add_with(words, rows.ALL, held, len(keys), list(places.values()))
             self.kept.append(keys)
             return
@@ -176,10 +182,13 @@ class _Table:
         for key, value in values.items():
             if type(key) not in PLAIN:
                 self.asked += known.places[key]
-            elif value is ABSENT:
-                self._add(rows.LACKS, held, id(key), 0, known.places[key])
             else:
                 self._add(rows.ENTRY, held, id(key), id(value), known.places[key])
+        for key in known.lacking:
+            if type(key) not in PLAIN:
+                self.asked += known.gaps
+            else:
+                self._add(rows.LACKS, held, id(key), 0, known.gaps)
 
     # --- arrays ---------------------------------------------------------------------------------------------------
 
