@@ -144,8 +144,8 @@ def _instead(name: str) -> str:
     """Return what to write instead of a library's function that makes plain arrays of its arguments."""
     if _OF_SPARSE.fullmatch(name) or (_SPARSE.fullmatch(name) and not is_offered(name)):
         return (
-            "Write fad.scipy.sparse.matmul(a, x) for a @ x, and fad.scipy.sparse.coo_array, csr_array or csc_array for "
-            "a matrix of traced numbers"
+            "a @ x, s * a and x @ a are differentiated; other operations take fad.scipy.sparse.from_scipy(a), or "
+            "a matrix of traced numbers made by fad.scipy.sparse.coo_array, csr_array, csc_array or diags"
         )
     if is_offered(name):
         return f"Use fad.{name} instead"

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import itertools
 import operator
+import sys
 from collections.abc import Callable
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +36,8 @@ from fad.errors import (
 from fad.introspect.reachable import TRACED
 
 _births = itertools.count(1)
+# Code of other libraries that leaves an operation to an operand which is no array of NumPy's.
+LEAVING: set[CodeType] = set()
 _ALONG = ("reduce", "accumulate", "reduceat")  # methods that compute in a dtype which counts that of an output, too
 
 
@@ -74,7 +78,7 @@ class Tracer:
         For an array of a device it is Tracer, too: its library reads the memory of what isinstance calls its array.
         """
         kind = self.owner.class_of(self)
-        if kind in DEVICE_ARRAYS:
+        if kind in DEVICE_ARRAYS or (LEAVING and sys._getframe(1).f_code in LEAVING):
             return Tracer
         return np.ndarray if self.memory is not None and issubclass(kind, np.generic) and is_array(self) else kind
 
@@ -153,6 +157,8 @@ class Tracer:
     # --- conversions that would lose the derivative: refused ----------------------------------------------------
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if LEAVING and sys._getframe(1).f_code in LEAVING:
+            return np.array(None)  # of an object, which is no number
         return up_to_date(self).owner.as_array(self, dtype, copy)
 
     # --- NumPy's dispatch protocols -----------------------------------------------------------------------------

@@ -7,6 +7,7 @@ left untouched, and plain arguments go to it as ever.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import types
@@ -18,11 +19,13 @@ import numpy as np
 from fad.core.primitive import has_tracer
 from fad.core.views import RUNS
 from fad.errors import MissingRuleError
+from fad.scipy.sparse.array import SparseArray
 
 _PARTS = (
     "special", "linalg", "fft", "signal", "ndimage", "stats", "interpolate", "integrate", "optimize", "sparse",
     "sparse.linalg", "spatial", "spatial.distance",
 )  # fmt: skip
+_OLDER = {"csr_matrix": "csr_array", "csc_matrix": "csc_array", "coo_matrix": "coo_array"}
 _paired: set[str] = set()
 
 
@@ -39,15 +42,13 @@ def pair_names(stand_ins: dict[int, Any]) -> None:
 
 
 def _pair(theirs: types.ModuleType, ours: Any, stand_ins: dict[int, Any]) -> None:
-    for name in ours.__all__:
-        original, own = getattr(theirs, name, None), getattr(ours, name)
+    names = {name: name for name in ours.__all__} | {old: new for old, new in _OLDER.items() if new in ours.__all__}
+    for name, other in names.items():
+        original, own = getattr(theirs, name, None), getattr(ours, other)
         if original is None or original is own or isinstance(original, (np.ufunc, types.ModuleType)):
             continue  # ufuncs ask their arguments
-        if isinstance(original, type):
-            stand_ins[id(original)] = _Kind(name, (), {"own": own, "original": original, "__doc__": own.__doc__})
-        else:
-            make = _choose if type(own) is types.FunctionType else _Distribution
-            stand_ins[id(original)] = make(original, own)
+        make = _choose if type(own) is types.FunctionType else _Distribution
+        stand_ins[id(original)] = (_stand_for if isinstance(original, type) else make)(original, own)
 
 
 class _Part(types.ModuleType):
@@ -73,13 +74,13 @@ def _choose(original: Callable, own: Callable) -> Callable:
             return original(*args, **kwargs)
         if has_tracer(given):
             return own(*args, **kwargs)
-        return _prefer(own, original, args, kwargs) if any(map(callable, given)) else original(*args, **kwargs)
+        return _prefer(own, original, *args, **kwargs) if any(map(callable, given)) else original(*args, **kwargs)
 
     call.__name__, call.__doc__ = original.__name__, own.__doc__
     return call
 
 
-def _prefer(own: Callable, original: Callable, args: tuple, kwargs: dict) -> Any:
+def _prefer(own: Callable, original: Callable, *args: Any, **kwargs: Any) -> Any:
     """Call fad's function, or SciPy's where an option is not fad's."""
     try:
         return own(*args, **kwargs)
@@ -88,22 +89,33 @@ def _prefer(own: Callable, original: Callable, args: tuple, kwargs: dict) -> Any
 
 
 class _Kind(type):
-    """The class of a class that makes fad's objects, which take traced values later, and knows SciPy's as its own."""
+    """The class of a class that makes fad's objects, and knows SciPy's as its instances, too."""
 
-    own: Any
+    make: Any
     original: Any
+    kinds: tuple
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return _prefer(cls.own, cls.original, args, kwargs) if RUNS.depth else cls.original(*args, **kwargs)
+        return cls.make(*args, **kwargs) if RUNS.depth else cls.original(*args, **kwargs)
 
     def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, (cls.own, cls.original))
+        return isinstance(x, cls.kinds)
 
     def __subclasscheck__(cls, kind: type) -> bool:
-        return issubclass(kind, (cls.own, cls.original))
+        return issubclass(kind, cls.kinds)
 
     def __getattr__(cls, name: str) -> Any:
-        return getattr(cls.own if hasattr(cls.own, name) else cls.original, name)
+        own = cls.kinds[0]
+        return getattr(own if hasattr(own, name) else cls.original, name)
+
+
+def _stand_for(original: type, own: Any) -> _Kind:
+    """Return a class in the place of SciPy's. An interpolator takes traced values later, so that it is always fad's."""
+    if isinstance(own, type):
+        make, kinds = staticmethod(functools.partial(_prefer, own, original)), (own, original)
+    else:
+        make, kinds = staticmethod(_choose(original, own)), (SparseArray, original)
+    return _Kind(original.__name__, (), {"make": make, "original": original, "kinds": kinds, "__doc__": own.__doc__})
 
 
 class _Distribution:

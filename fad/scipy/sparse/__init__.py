@@ -1,11 +1,11 @@
 """``scipy.sparse``, differentiable: sparse matrices times dense arrays, and linear systems with them (`linalg`).
 
-SciPy's own sparse matrices make plain arrays of what they are multiplied with, so ``matrix @ x`` of a traced x raises.
-`matmul` takes such a matrix as a constant; `csr_array` and related functions make one whose entries may be traced.
+SciPy's own sparse matrices are multiplied with traced arrays as they are: ``matrix @ x``, ``x @ matrix``, `matmul`.
+Their entries are constants then; `csr_array` and related functions make one whose entries may be traced.
 
 >>> import numpy as np, scipy.sparse, fad
 >>> a = scipy.sparse.csr_array(np.array([[1.0, 0.0], [2.0, 3.0]]))
->>> fad.grad(lambda x: np.sum(fad.scipy.sparse.matmul(a, x) ** 2))(np.ones(2))
+>>> fad.grad(lambda x: np.sum((a @ x) ** 2))(np.ones(2))
 array([22., 30.])
 """
 
@@ -17,7 +17,12 @@ from fad.core.docstring_sections import refer
 from fad.scipy.registration import missing
 from fad.scipy.sparse import linalg
 from fad.scipy.sparse.array import SparseArray, coo_array, csc_array, csr_array, from_scipy, matmul
+from fad.scipy.sparse.construct import diags, diags_array
+from fad.scipy.sparse.operators import install_products
 
-__all__ = ["SparseArray", "coo_array", "csc_array", "csr_array", "from_scipy", "linalg", "matmul"]
+__all__ = [
+    "SparseArray", "coo_array", "csc_array", "csr_array", "diags", "diags_array", "from_scipy", "linalg", "matmul",
+]  # fmt: skip
 __getattr__ = missing("sparse")
+install_products()
 refer({name: globals()[name] for name in __all__}, scipy.sparse)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from fad import tree
-from fad.core.tracer import Tracer, bind
+from fad.core.tracer import LEAVING, Tracer, bind
 from fad.ops.indexing import pick
 from fad.ops.structural import as_array
 from fad.ops.taking import at
@@ -76,6 +77,8 @@ class SparseArray:
         return getattr(self.tocsr(), name)
 
     def __array__(self, *_: Any, **__: Any) -> Any:
+        if sys._getframe(1).f_code in LEAVING:
+            return np.array(None)  # of an object: SciPy leaves its product to this class
         raise TypeError(
             "a sparse array is not made dense by itself: write a.toarray() for a dense array, and a.tocsr() or "
             "a.tocsc() for what SciPy's functions take"
@@ -125,10 +128,28 @@ class SparseArray:
     todense = toarray
 
     def tocsr(self) -> Any:
-        """Return SciPy's matrix of these entries, which must not be traced."""
-        if type(self.data) is Tracer:
-            raise TypeError(_TRACED)
-        return self.pattern.matrix(self.data)
+        """Return SciPy's matrix of these entries; traced ones in the order of rows, those at one place added up."""
+        return self._sort_by_rows() if type(self.data) is Tracer else self.pattern.matrix(self.data)
+
+    def tocsc(self) -> Any:
+        """Return SciPy's matrix by columns; traced entries in that order, those at one place added up."""
+        return self.T.tocsr().T
+
+    def tocoo(self) -> Any:
+        """Return SciPy's matrix of places and entries; traced entries as they are."""
+        return self if type(self.data) is Tracer else self.tocsr().tocoo()
+
+    def copy(self) -> SparseArray:
+        """Return a sparse array with entries of its own."""
+        return SparseArray(self.data.copy(), self.pattern)
+
+    def _sort_by_rows(self) -> SparseArray:
+        places = self.pattern.rows * np.int64(self.shape[1]) + self.pattern.columns
+        if np.all(places[1:] > places[:-1]):
+            return self
+        kept, inverse = np.unique(places, return_inverse=True)
+        data = at(np.zeros_like(self.data, shape=kept.shape))[inverse].add(self.data)
+        return SparseArray(data, Pattern(*np.divmod(kept, self.shape[1]), self.shape))
 
     def matvec(self, x: Any) -> Any:
         """Return the product with a vector, as SciPy's iterative solvers ask for it."""
@@ -163,12 +184,24 @@ class SparseArray:
 
     def __matmul__(self, other: Any) -> Any:
         if isinstance(other, SparseArray) or scipy.sparse.issparse(other):
-            raise TypeError("the product of two sparse arrays is not offered: write a @ b.toarray()")
+            return self._times_sparse(from_scipy(other)._sort_by_rows())
         return self._times(other, False)
 
     dot = __matmul__
 
+    def _times_sparse(self, other: SparseArray) -> SparseArray:
+        """Multiply each entry with those of the row of the other matrix that its column names; add up what meets."""
+        if self.shape[1] != other.shape[0]:
+            raise ValueError(f"a sparse array of shape {self.shape} cannot be multiplied with one of {other.shape}")
+        begins, met = other.pattern.indptr[self.pattern.columns], np.diff(other.pattern.indptr)[self.pattern.columns]
+        left = np.repeat(np.arange(self.nnz), met)
+        right = np.arange(left.size) + np.repeat(begins - (np.cumsum(met) - met), met)
+        pattern = Pattern(self.pattern.rows[left], other.pattern.columns[right], (self.shape[0], other.shape[1]))
+        return SparseArray(pick(self.data, (left,)) * pick(other.data, (right,)), pattern)._sort_by_rows()
+
     def __rmatmul__(self, other: Any) -> Any:
+        if scipy.sparse.issparse(other):
+            return from_scipy(other) @ self
         other = as_array(other)
         return self._times(other, True) if other.ndim == 1 else self._times(other.T, True).T
 
@@ -186,6 +219,7 @@ class SparseArray:
         return SparseArray(-self.data, self.pattern)
 
     def __add__(self, other: Any) -> SparseArray:
+        other = from_scipy(other) if scipy.sparse.issparse(other) else other
         if not isinstance(other, SparseArray) or other.shape != self.shape:
             raise ValueError("a sparse array is added to a sparse array of the same shape; or write a.toarray() + b")
         if other.pattern is self.pattern:
@@ -195,8 +229,13 @@ class SparseArray:
         )
         return SparseArray(np.concatenate([self.data, other.data]), Pattern(rows, columns, self.shape))
 
+    __radd__ = __add__
+
     def __sub__(self, other: Any) -> SparseArray:
         return self + (-other)
+
+    def __rsub__(self, other: Any) -> SparseArray:
+        return -self + other
 
 
 tree.register_node(SparseArray, lambda a: ((a.data,), a.pattern), lambda pattern, data: SparseArray(data[0], pattern))
@@ -378,9 +417,7 @@ def coo_array(arg1: Any, shape: Any = None) -> SparseArray:
 
 
 def matmul(a: Any, b: Any) -> Any:
-    """Multiply a sparse matrix, SciPy's or one of these, with a dense array, on either side.
-
-    SciPy's own ``matrix @ x`` makes a plain array of `x`, so a traced one needs this function.
+    """Multiply a sparse matrix, SciPy's or one of these, with a dense array, on either side: ``a @ b``.
 
     Parameters
     ----------

@@ -1,0 +1,48 @@
+"""SciPy's sparse matrices times traced arrays as programs write it: ``a @ x``, ``x @ a``, ``a.dot(x)``, ``a * x``.
+
+SciPy hands the memory of what says that its class is NumPy's array to C code. Of anything else it makes an array, and
+where that fails, in that it holds the object itself, it leaves the product to the operand. So its products alone see a
+tracer as what it is (`fad.core.tracer.LEAVING`), and what they leave to it is computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import scipy.sparse
+
+from fad.core.tracer import LEAVING, Tracer, add_methods
+from fad.scipy.sparse.array import from_scipy, matmul
+
+
+def _with_matrices(operator: Callable, reflected: bool, multiply: Callable) -> Callable:
+    """Return an operator of tracers that is one with SciPy's sparse matrices, too."""
+
+    def apply(x: Any, y: Any) -> Any:
+        out = operator(x, y)
+        if out is not NotImplemented or not scipy.sparse.issparse(y):
+            return out
+        return multiply(y, x) if reflected else multiply(x, y)
+
+    return apply
+
+
+def _times(a: Any, b: Any) -> Any:
+    """Return what ``*`` is: a matrix times a number, and the product of matrices for SciPy's older classes."""
+    matrix, x = (a, b) if scipy.sparse.issparse(a) else (b, a)
+    if not x.ndim:
+        return from_scipy(matrix) * x
+    return matmul(a, b) if isinstance(matrix, scipy.sparse.spmatrix) else NotImplemented
+
+
+def install_products() -> None:
+    """Let tracers answer the products that SciPy's matrices leave to them."""
+    kinds = [vars(scipy.sparse)[f"{form}_array"] for form in ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")]
+    LEAVING.update([kind._matmul_dispatch.__code__ for kind in kinds])
+    add_methods(
+        __matmul__=_with_matrices(Tracer.__matmul__, False, matmul),
+        __rmatmul__=_with_matrices(Tracer.__rmatmul__, True, matmul),
+        __mul__=_with_matrices(Tracer.__mul__, False, _times),
+        __rmul__=_with_matrices(Tracer.__rmul__, True, _times),
+    )
