@@ -45,6 +45,7 @@ from fad.core.random_sources import own_generator, random_module
 from fad.core.transformed import LinearMap, Transformed, Wrapping
 from fad.core.views import RUNS
 from fad.errors import BatchedValueError, ItemAssignmentError, TracerConversionError
+from fad.introspect.frames import step_in
 
 
 class _Array(type):
@@ -235,9 +236,9 @@ class Running:
         return run()
 
     def _widen(self, error: Exception) -> bool:
-        """Let all of NumPy's functions return handles, if a write failed with the overlay in place; return whether."""
+        """Let all of NumPy's functions return handles and take lists, if a write or a list failed; return whether."""
         frames = _frames(error)
-        if self.wide or not frames or not writes_arrays(frames[-1].f_code):
+        if self.wide or not frames or not (writes_arrays(frames[-1].f_code) or _is_in_numpys(frames[-1])):
             return False
         _known.clear()
         _need_all.update([frame.f_code for frame in frames])
@@ -316,6 +317,12 @@ _need_all: set[types.CodeType] = set()  # functions that were seen to need handl
 def _is_refused_by_cython(error: Exception) -> bool:
     """Return whether a compiled function, as those of NumPy's generators, insisted on a plain array."""
     return type(error) is TypeError and str(error).startswith("Cannot convert Tracer to ")
+
+
+def _is_in_numpys(frame: types.FrameType) -> bool:
+    """Return whether a frame called a function of NumPy's that takes lists of traced values in the wide overlay."""
+    called = step_in(frame).called
+    return isinstance(called, np.ufunc) or id(called) in _WIDE
 
 
 def _frames(error: BaseException) -> list[types.FrameType]:

@@ -18,7 +18,7 @@ from fad.core.docstring_sections import PageOfInstance, document
 from fad.core.docstrings import SignatureOfInstance, page
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context
 from fad.core.options import traced_ufunc_options, with_out
-from fad.core.tracer import Tracer, bind
+from fad.core.tracer import Tracer, bind, stack_list
 from fad.core.views import ViewRule
 from fad.core.weak import NUMPY_SCALARS, WEAK, on_number, on_numbers
 
@@ -251,6 +251,8 @@ class Unary(Primitive):
             return with_ufunc_options(self, (x,), options)
         if type(x) is Tracer:
             return x.owner.unary(self, x)
+        if type(x) in _CONTAINERS and has_tracer(x):
+            return self(stack_list(x))
         try:
             if type(x) in WEAK and type(self.forward) is np.ufunc:
                 return on_number(self.forward, x)
@@ -279,6 +281,8 @@ class Binary(Primitive):
             return trace.left(self, x, y)
         if type(y) is Tracer:
             return y.owner.right(self, x, y)
+        if has_tracer([z for z in (x, y) if type(z) in _CONTAINERS]):
+            return self(*[stack_list(z) if type(z) in _CONTAINERS else z for z in (x, y)])
         try:
             if (type(x) in NUMPY_SCALARS or type(y) in NUMPY_SCALARS) and type(self.forward) is np.ufunc:
                 return on_numbers(self.forward, x, y)

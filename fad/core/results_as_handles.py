@@ -2,7 +2,8 @@
 
 The overlay (`fad.core.overlay`) has handles from the functions that are there to make arrays. Any other may make the
 array that a program then writes a traced value into: ``np.cos([0.0, 1.0])``, ``np.hanning(5)``, ``np.linalg.inv(a)``.
-A function that failed to write with the overlay in place runs once more with these.
+A function that failed to write with the overlay in place runs once more with these. They take lists of traced values,
+too, those of ``np.linalg`` and the ufuncs: NumPy makes arrays of objects of them, and asks no protocol.
 """
 
 from __future__ import annotations
@@ -13,6 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
+
+from fad.core.makers import of_lists
+from fad.core.numpy_dispatch import FUNCTIONS
+from fad.core.primitive import has_tracer
+from fad.core.tracer import stack_list
 
 _SUBMODULES = ("linalg", "fft", "polynomial", "emath")
 
@@ -52,7 +58,7 @@ def _wrap_functions(names: dict[str, Any], wrap: Callable) -> Iterator[tuple[str
         if isinstance(f, np.ufunc):
             yield name, _Ufunc(f, wrap)
         elif type(f) in (types.FunctionType, types.BuiltinFunctionType, type(np.sum)):
-            yield name, _function(f, wrap)
+            yield name, _function(of_lists(f) if f in FUNCTIONS else f, wrap)
 
 
 def _function(f: Callable, wrap: Callable) -> Callable:
@@ -98,7 +104,8 @@ class _Ufunc:
         self._wrap = wrap
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return _wrap_new(self._ufunc(*args, **kwargs), (*args, *kwargs.values()), self._wrap)
+        xs = [stack_list(x) if type(x) in (list, tuple) and has_tracer(x) else x for x in args]
+        return _wrap_new(self._ufunc(*xs, **kwargs), (*args, *kwargs.values()), self._wrap)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._ufunc, name)

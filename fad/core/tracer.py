@@ -243,8 +243,8 @@ def _as_computed(ufunc: np.ufunc, x: Any, out: np.dtype) -> Any:
     return x.astype(dtype) if dtype.kind in "fc" and dtype != x.dtype else x
 
 
-def stack_list(x: list) -> Any:
-    """Return a list, which may hold traced values, as an array."""
+def stack_list(x: list | tuple) -> Any:
+    """Return a list or tuple, which may hold traced values, as an array."""
     return FUNCTIONS[np.array](x)
 
 
@@ -294,11 +294,11 @@ class Trace:
         return self.process(prim, (x, y), {}) if plain else bind(prim, x, y)
 
     def left(self, prim: Any, x: Tracer, y: Any) -> Any:
-        y = stack_list(y) if type(y) is list else y
+        y = stack_list(y) if type(y) in (list, tuple) else y
         return youngest((x, y)).process(prim, (x, y), {})
 
     def right(self, prim: Any, x: Any, y: Tracer) -> Any:
-        x = stack_list(x) if type(x) is list else x
+        x = stack_list(x) if type(x) in (list, tuple) else x
         return youngest((x, y)).process(prim, (x, y), {})
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
