@@ -68,14 +68,14 @@ class PlainTrace(Trace):
         if type(x.memory) is tuple:
             refresh(x)
         if x.owner is not self or type(y) not in _PLAIN:
-            return bind(prim, x, y)
+            return super().left(prim, x, y)
         return self._own(prim.forward(x.wrapped, y), (x.wrapped, y))
 
     def right(self, prim: Any, x: Any, y: Tracer) -> Any:
         if type(y.memory) is tuple:
             refresh(y)
         if y.owner is not self or type(x) not in _PLAIN:
-            return bind(prim, x, y)
+            return super().right(prim, x, y)
         return self._own(prim.forward(x, y.wrapped), (x, y.wrapped))
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
@@ -177,8 +177,6 @@ class PlainTrace(Trace):
 
 
 PLAIN = Trace.of_plain = PlainTrace()
-
-
 
 
 def flat_result(prim: Any, y: Any, operands: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from fad.core.views import RUNS, Memory, is_array, is_writeable, snapshot
 MAKERS = (
     "zeros", "empty", "ones", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri", "diag",
     "zeros_like", "empty_like", "ones_like", "full_like", "copy", "array", "fromfunction", "indices", "tile", "repeat",
-    "outer", "vander", "meshgrid", "concatenate", "stack", "hstack", "vstack", "fromiter", "loadtxt", "genfromtxt",
+    "outer", "vander", "meshgrid", "concatenate", "stack", "hstack", "vstack", "loadtxt", "genfromtxt",
 )  # fmt: skip
 
 
@@ -85,6 +86,14 @@ def converter(convert: Callable) -> Callable:
         return wrap_made(y) if type(a) in (list, tuple) else y
 
     return converted
+
+
+def fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
+    """Return an array of what an iterator gives, which may be traced numbers."""
+    values = list(islice(iter, None if count < 0 else count))
+    if has_tracer(values) and len(values) >= count:
+        return wrap_made(FUNCTIONS[np.array](values, dtype=dtype))
+    return wrap_made(np.fromiter(values, dtype, count, **kwargs))
 
 
 def ndenumerate(arr: Any) -> Any:

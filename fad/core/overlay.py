@@ -5,7 +5,7 @@ of a function that writes into arrays stands for a copy of NumPy's module, in wh
 return handles (`fad.core.buffers`). NumPy itself is left untouched: no library, and no other thread, sees a
 difference. Functions that never write are recognised by their code, and keep NumPy's own. Where a function is called
 in a way that its caller's code does not show, the first write fails; then the transform runs its function again with
-the overlay, and knows the next time. Where that fails, too, all of NumPy's functions return handles.
+the overlay, and knows the next time. Where that fails, too, all of NumPy's functions take lists and return handles.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from fad.core.callees import (
     writes_arrays,
 )
 from fad.core.journal import JOURNAL, forget
-from fad.core.makers import MAKERS, Grid, converter, maker, ndenumerate, of_lists, wrap_made
+from fad.core.makers import MAKERS, Grid, converter, fromiter, maker, ndenumerate, of_lists, wrap_made
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.outside import MANY, copies, lend, reaches_device, restore, take_back
 from fad.core.random_sources import own_generator, random_module
+from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed, Wrapping
 from fad.core.views import RUNS
 from fad.errors import BatchedValueError, ItemAssignmentError, TracerConversionError
@@ -88,7 +89,7 @@ def _build() -> None:
     named |= {name: maker(getattr(np, name)) for name in MAKERS if hasattr(np, name)}
     named |= {name: converter(getattr(np, name)) for name in CONVERTERS}
     named |= {name: Grid(getattr(np, name)) for name in ("mgrid", "ogrid")}
-    named |= _OTHERS | {"ndenumerate": ndenumerate}
+    named |= _OTHERS | {"ndenumerate": ndenumerate, "fromiter": fromiter}
     vars(module).update(named, random=random_module())
     REPLACED.update({id(getattr(np, name)): f for name, f in named.items()})
     REPLACED.update({id(np): module, id(np.random): module.random, id(_import_module): _import})
@@ -216,9 +217,12 @@ class Running:
         return run()
 
     def _widen(self, error: Exception) -> bool:
-        """Let all of NumPy's functions return handles, if a write failed with the overlay in place; return whether."""
+        """Let all of NumPy's functions take lists and return handles, if a run with the overlay failed; return whether.
+
+        That may help where a write failed, or where NumPy was to make a plain array.
+        """
         frames = _frames(error)
-        if self.wide or not frames or not writes_arrays(frames[-1].f_code):
+        if self.wide or not frames or not (writes_arrays(frames[-1].f_code) or _is_of_array(error)):
             return False
         _known.clear()
         _need_all.update([frame.f_code for frame in frames])
@@ -311,6 +315,16 @@ def _frames(error: BaseException) -> list[types.FrameType]:
             found.append(at.tb_frame)
         at = at.tb_next
     return found
+
+
+def _is_of_array(error: BaseException) -> bool:
+    """Return whether a traced value was to become a plain array, as what NumPy makes of a list of them."""
+    at = error.__traceback__
+    while at is not None:
+        if at.tb_frame.f_code is Tracer.__array__.__code__:
+            return True
+        at = at.tb_next
+    return False
 
 
 def _known_to(error: BaseException) -> list:

@@ -1,8 +1,9 @@
-"""All functions of NumPy as ones whose results are handles, for programs in which that is needed.
+"""All functions of NumPy as ones that take lists of traced values, and whose results are handles.
 
 The overlay (`fad.core.overlay`) has handles from the functions that are there to make arrays. Any other may make the
 array that a program then writes a traced value into: ``np.cos([0.0, 1.0])``, ``np.hanning(5)``, ``np.linalg.inv(a)``.
-A function that failed to write with the overlay in place runs once more with these.
+And ufuncs and the functions of submodules make arrays of lists before they ask a protocol: ``np.exp([x, y])``,
+``np.linalg.norm([x, y])``. A function that failed so with the overlay in place runs once more with these.
 """
 
 from __future__ import annotations
@@ -13,6 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
+
+from fad.core.makers import of_lists
+from fad.core.numpy_dispatch import FUNCTIONS
+from fad.core.primitive import has_tracer
+from fad.core.tracer import stack_list
 
 _SUBMODULES = ("linalg", "fft", "polynomial", "emath")
 
@@ -52,13 +58,22 @@ def _wrap_functions(names: dict[str, Any], wrap: Callable) -> Iterator[tuple[str
         if isinstance(f, np.ufunc):
             yield name, _Ufunc(f, wrap)
         elif type(f) in (types.FunctionType, types.BuiltinFunctionType, type(np.sum)):
-            yield name, _function(f, wrap)
+            yield name, _function(of_lists(f) if f in FUNCTIONS else f, wrap)
 
 
 def _function(f: Callable, wrap: Callable) -> Callable:
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
         return _wrap_new(f(*args, **kwargs), (*args, *kwargs.values()), wrap)
+
+    return call
+
+
+def _stacking(f: Callable) -> Callable:
+    """Return a ufunc, or a method of one, that takes lists of traced values as arrays of them."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return f(*[stack_list(x) if has_tracer((x,)) else x for x in args], **kwargs)
 
     return call
 
@@ -89,7 +104,7 @@ def _arrays_of(given: Iterable) -> Iterator[np.ndarray]:
 
 
 class _Ufunc:
-    """A ufunc of NumPy, whose results are handles."""
+    """A ufunc of NumPy that takes lists of traced values, and whose results are handles."""
 
     __slots__ = ("_ufunc", "_wrap")
 
@@ -98,11 +113,13 @@ class _Ufunc:
         self._wrap = wrap
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return _wrap_new(self._ufunc(*args, **kwargs), (*args, *kwargs.values()), self._wrap)
+        return _function(_stacking(self._ufunc), self._wrap)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._ufunc, name)
-        return _function(found, self._wrap) if name in ("reduce", "accumulate", "reduceat", "outer") else found
+        if name in ("reduce", "accumulate", "reduceat", "outer"):
+            return _function(_stacking(found), self._wrap)
+        return _stacking(found) if name == "at" else found
 
     def __repr__(self) -> str:
         return repr(self._ufunc)

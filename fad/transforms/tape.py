@@ -151,7 +151,7 @@ class Recorder(Trace):
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
         kind = type(b)
         if kind is not float and kind is not int and kind is not ndarray and kind is not float64:
-            if kind is list:
+            if kind is list or kind is tuple:
                 return prim(x, stack_list(b))
             b = as_operand(b, (x,))
             if b is NotImplemented:
@@ -192,7 +192,7 @@ class Recorder(Trace):
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
         kind = type(a)
         if kind is not float and kind is not int and kind is not ndarray and kind is not float64:
-            if kind is list:
+            if kind is list or kind is tuple:
                 return prim(stack_list(a), y)
             a = as_operand(a, (y,))
             if a is NotImplemented:

@@ -114,7 +114,6 @@ def test_numbers_with_a_fraction_are_not_made_plain():
     for convert in (
         np.asarray,
         np.float64,
-        lambda x: np.fromiter([x], np.float32),
         lambda x: np.asarray(x, dtype="S3"),
     ):
         with pytest.raises(TracerConversionError):
