@@ -24,7 +24,7 @@ from fad.core.refusals import may_refuse
 from fad.core.tracer import Tracer, bind, tracer
 from fad.ops.contraction import matmul
 from fad.ops.index_layout import ARRAY
-from fad.ops.indexing import getitem_p
+from fad.ops.indexing import as_full_value, getitem_p
 from fad.ops.selection import where_p
 from fad.staging.record import recorder
 from fad.transforms.batch_trace import BatchTrace
@@ -198,7 +198,7 @@ class _Plan:
         v = _beside(v, rank - 1, rank - 1 - axis)
         if _is_all(template) and not eq.prim.adds and np.shape(v) == np.shape(x) and v.dtype == x.dtype:
             return v
-        return bind(eq.prim, x, v, *operands, template=template)
+        return bind(eq.prim, x, as_full_value(x, v, operands, template), *operands, template=template)
 
 
 class _Steps(NamedTuple):

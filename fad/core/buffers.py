@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import ARRAYS, is_on_device
-from fad.core.tracer import Trace, Tracer, bind, stack_list, tracer, up_to_date
+from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
 from fad.core.views import (
     RUNS,
     Memory,
@@ -68,14 +68,14 @@ class PlainTrace(Trace):
         if type(x.memory) is tuple:
             refresh(x)
         if x.owner is not self or type(y) not in _PLAIN:
-            return bind(prim, x, stack_list(y) if type(y) in (list, tuple) else y)
+            return super().left(prim, x, y)
         return self._own(prim.forward(x.wrapped, y), (x.wrapped, y))
 
     def right(self, prim: Any, x: Any, y: Tracer) -> Any:
         if type(y.memory) is tuple:
             refresh(y)
         if y.owner is not self or type(x) not in _PLAIN:
-            return bind(prim, stack_list(x) if type(x) in (list, tuple) else x, y)
+            return super().right(prim, x, y)
         return self._own(prim.forward(x, y.wrapped), (x, y.wrapped))
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:

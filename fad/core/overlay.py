@@ -5,7 +5,7 @@ of a function that writes into arrays stands for a copy of NumPy's module, in wh
 return handles (`fad.core.buffers`). NumPy itself is left untouched: no library, and no other thread, sees a
 difference. Functions that never write are recognised by their code, and keep NumPy's own. Where a function is called
 in a way that its caller's code does not show, the first write fails; then the transform runs its function again with
-the overlay, and knows the next time. Where that fails, too, all of NumPy's functions return handles.
+the overlay, and knows the next time. Where that fails, too, all of NumPy's functions take lists and return handles.
 
 Names of other libraries are replaced with it: those of SciPy's functions by fad's own (`fad.scipy.stand_ins`).
 """
@@ -42,10 +42,10 @@ from fad.core.makers import MAKERS, Grid, converter, maker, of_lists, wrap_made
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.outside import MANY, copies, lend, reaches_device, restore, take_back
 from fad.core.random_sources import own_generator, random_module
+from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed, Wrapping
 from fad.core.views import RUNS
 from fad.errors import BatchedValueError, ItemAssignmentError, TracerConversionError
-from fad.introspect.frames import step_in
 
 
 class _Array(type):
@@ -236,9 +236,12 @@ class Running:
         return run()
 
     def _widen(self, error: Exception) -> bool:
-        """Let all of NumPy's functions return handles and take lists, if a write or a list failed; return whether."""
+        """Let all of NumPy's functions take lists and return handles, if a run with the overlay failed; return whether.
+
+        That may help where a write failed, or where NumPy was to make a plain array.
+        """
         frames = _frames(error)
-        if self.wide or not frames or not (writes_arrays(frames[-1].f_code) or _is_in_numpys(frames[-1])):
+        if self.wide or not frames or not (writes_arrays(frames[-1].f_code) or _is_of_array(error)):
             return False
         _known.clear()
         _need_all.update([frame.f_code for frame in frames])
@@ -319,12 +322,6 @@ def _is_refused_by_cython(error: Exception) -> bool:
     return type(error) is TypeError and str(error).startswith("Cannot convert Tracer to ")
 
 
-def _is_in_numpys(frame: types.FrameType) -> bool:
-    """Return whether a frame called a function of NumPy's that takes lists of traced values in the wide overlay."""
-    called = step_in(frame).called
-    return isinstance(called, np.ufunc) or id(called) in _WIDE
-
-
 def _frames(error: BaseException) -> list[types.FrameType]:
     """Return the frames of the user's functions in which an error arose."""
     found = []
@@ -341,6 +338,16 @@ def _construct(codes: Iterable[types.CodeType]) -> bool:
     """Return whether functions call ``np.ndarray``, and none compares classes with it."""
     codes = list(codes)
     return any(map(constructs_arrays, codes)) and not any(map(compares_classes, codes))
+
+
+def _is_of_array(error: BaseException) -> bool:
+    """Return whether a traced value was to become a plain array, as what NumPy makes of a list of them."""
+    at = error.__traceback__
+    while at is not None:
+        if at.tb_frame.f_code is Tracer.__array__.__code__:
+            return True
+        at = at.tb_next
+    return False
 
 
 def _known_to(error: BaseException) -> list:

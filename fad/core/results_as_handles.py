@@ -1,9 +1,9 @@
-"""All functions of NumPy as ones whose results are handles, for programs in which that is needed.
+"""All functions of NumPy as ones that take lists of traced values, and whose results are handles.
 
 The overlay (`fad.core.overlay`) has handles from the functions that are there to make arrays. Any other may make the
 array that a program then writes a traced value into: ``np.cos([0.0, 1.0])``, ``np.hanning(5)``, ``np.linalg.inv(a)``.
-A function that failed to write with the overlay in place runs once more with these. They take lists of traced values,
-too, those of ``np.linalg`` and the ufuncs: NumPy makes arrays of objects of them, and asks no protocol.
+And ufuncs and the functions of submodules make arrays of lists before they ask a protocol: ``np.exp([x, y])``,
+``np.linalg.norm([x, y])``. A function that failed so with the overlay in place runs once more with these.
 """
 
 from __future__ import annotations
@@ -69,6 +69,15 @@ def _function(f: Callable, wrap: Callable) -> Callable:
     return call
 
 
+def _stacking(f: Callable) -> Callable:
+    """Return a ufunc, or a method of one, that takes lists of traced values as arrays of them."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return f(*[stack_list(x) if has_tracer((x,)) else x for x in args], **kwargs)
+
+    return call
+
+
 def _wrap_new(y: Any, given: Iterable, wrap: Callable) -> Any:
     """Return new arrays behind handles; what is a view of what was given stays, and so does what nobody may write."""
     if type(y) in (tuple, list):
@@ -95,7 +104,7 @@ def _arrays_of(given: Iterable) -> Iterator[np.ndarray]:
 
 
 class _Ufunc:
-    """A ufunc of NumPy, whose results are handles."""
+    """A ufunc of NumPy that takes lists of traced values, and whose results are handles."""
 
     __slots__ = ("_ufunc", "_wrap")
 
@@ -104,12 +113,13 @@ class _Ufunc:
         self._wrap = wrap
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        xs = [stack_list(x) if type(x) in (list, tuple) and has_tracer(x) else x for x in args]
-        return _wrap_new(self._ufunc(*xs, **kwargs), (*args, *kwargs.values()), self._wrap)
+        return _function(_stacking(self._ufunc), self._wrap)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._ufunc, name)
-        return _function(found, self._wrap) if name in ("reduce", "accumulate", "reduceat", "outer") else found
+        if name in ("reduce", "accumulate", "reduceat", "outer"):
+            return _function(_stacking(found), self._wrap)
+        return _stacking(found) if name == "at" else found
 
     def __repr__(self) -> str:
         return repr(self._ufunc)

@@ -243,9 +243,9 @@ def _as_computed(ufunc: np.ufunc, x: Any, out: np.dtype) -> Any:
     return x.astype(dtype) if dtype.kind in "fc" and dtype != x.dtype else x
 
 
-def stack_list(x: list | tuple) -> Any:
-    """Return a list or tuple, which may hold traced values, as an array."""
-    return FUNCTIONS[np.array](x)
+def stack_list(x: Any) -> Any:
+    """Return a list or tuple, which may hold traced values, as an array, and anything else as it is."""
+    return FUNCTIONS[np.array](x) if type(x) in (list, tuple) else x
 
 
 def tracer(value: Any, trace: Trace, info: Any) -> Tracer:
@@ -294,12 +294,12 @@ class Trace:
         return self.process(prim, (x, y), {}) if plain else bind(prim, x, y)
 
     def left(self, prim: Any, x: Tracer, y: Any) -> Any:
-        y = stack_list(y) if type(y) in (list, tuple) else y
-        return youngest((x, y)).process(prim, (x, y), {})
+        operands = x, stack_list(y)
+        return youngest(operands).process(prim, operands, {})
 
     def right(self, prim: Any, x: Any, y: Tracer) -> Any:
-        x = stack_list(x) if type(x) in (list, tuple) else x
-        return youngest((x, y)).process(prim, (x, y), {})
+        operands = stack_list(x), y
+        return youngest(operands).process(prim, operands, {})
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
         """Run ``x[index]`` for an index of slices and integers alone."""

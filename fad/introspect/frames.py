@@ -125,11 +125,8 @@ _SUBSCRIPT = 26  # and x[i], from Python 3.14 on
 def step() -> Step:
     """Return the step of the user's own line that led here, read off the instruction that is running."""
     frame = _user_frame()
-    return Step("") if frame is None else step_in(frame)
-
-
-def step_in(frame: types.FrameType) -> Step:
-    """Return the step that a frame is at, or was when it ended."""
+    if frame is None:
+        return Step("")
     code, at = frame.f_code, frame.f_lasti
     while code.co_code[at] == 0:  # the cache behind an instruction that called a Python function
         at -= 2

@@ -7,20 +7,21 @@ from typing import Any
 import numpy as np
 
 from fad.core.numpy_dispatch import FUNCTIONS
-from fad.core.tracer import Tracer
+from fad.core.tracer import Tracer, stack_list
 from fad.core.views import RUNS, follow, layout, path_of, root_of, unwrap
 from fad.core.weak import number
 
 
 def ndim(a: Any) -> int:
-    return a.ndim
+    return stack_list(a).ndim
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    return a.shape
+    return stack_list(a).shape
 
 
 def size(a: Any, axis: Any = None) -> int:
+    a = stack_list(a)
     if axis is None:
         return a.size
     return np.size(np.broadcast_to(False, a.shape), axis)
@@ -39,11 +40,11 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
 
 
 def iscomplexobj(x: Any) -> bool:
-    return x.dtype.kind == "c"
+    return stack_list(x).dtype.kind == "c"
 
 
 def isrealobj(x: Any) -> bool:
-    return x.dtype.kind != "c"
+    return stack_list(x).dtype.kind != "c"
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
@@ -51,7 +52,7 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 
 
 def min_scalar_type(a: Any) -> np.dtype:
-    return a.dtype
+    return stack_list(a).dtype
 
 
 def common_type(*arrays: Any) -> Any:

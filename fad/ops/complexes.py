@@ -12,7 +12,7 @@ from fad.core.archetypes import align, cast, elementwise
 from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, add_methods, bind
+from fad.core.tracer import Tracer, add_methods, bind, stack_list
 from fad.core.views import ViewRule, as_one_array, is_array, link
 
 
@@ -132,6 +132,7 @@ def real(val):
     >>> fad.grad(lambda x: fad.numpy.real(x * (1 + 2j)))(3.0)
     np.float64(1.0)
     """
+    val = stack_list(val)
     return _part(real_p, val) if _is_complex(val) else val
 
 
@@ -144,6 +145,7 @@ def imag(val):
     >>> fad.grad(lambda x: fad.numpy.imag(1j * x))(3.0)
     np.float64(1.0)
     """
+    val = stack_list(val)
     if _is_complex(val):
         return _part(imag_p, val)
     y = _no_imag(val)
@@ -175,6 +177,7 @@ def angle(z, deg=False):
     >>> fad.grad(lambda x: fad.numpy.angle(x + 1j))(1.0)
     np.float64(-0.5)
     """
+    z = stack_list(z)
     a = np.arctan2(np.imag(z), np.real(z)) if _is_complex(z) else _angle_of_real(z)
     return np.rad2deg(a) if deg else a
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.tracer import bind, stack_list
 from fad.ops.arranging import having
 from fad.ops.memory_order import lay_out_as_copy
 from fad.ops.reduction import sum_p
@@ -124,13 +124,13 @@ def _steps(spacings, shape, axes):
     """Return one step, or array of steps, per axis."""
     if not spacings:
         return [1.0] * len(axes)
+    spacings = [stack_list(h) for h in spacings]
     if len(spacings) == 1 and np.ndim(spacings[0]) == 0:
-        return list(spacings) * len(axes)
+        return spacings * len(axes)
     if len(spacings) != len(axes):
         raise TypeError("invalid number of arguments")
     steps = []
     for h, axis in zip(spacings, axes, strict=True):
-        h = h if np.ndim(h) == 0 else as_array(h)
         if np.ndim(h) > 1:
             raise ValueError("distances must be either scalars or 1d")
         if np.ndim(h) and len(h) != shape[axis]:

@@ -11,7 +11,7 @@ import numpy as np
 from fad.backends import like, made_like
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import outcome
+from fad.core.tracer import outcome, stack_list
 from fad.core.values import stop_gradient
 from fad.ops.functional_updates import At
 from fad.ops.structural import as_array
@@ -35,12 +35,11 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
     >>> fad.numpy.histogram_bin_edges(np.array([0.0, 1.0, 2.0]), bins=2)
     array([0., 1., 2.])
     """
-    a = np.ravel(as_array(a))
+    a, bins = np.ravel(as_array(a)), stack_list(bins)
     if isinstance(bins, str):
         plain = outcome(a)
         bins = np.histogram_bin_edges(plain, bins, range).size - 1
     elif np.ndim(bins):
-        bins = as_array(bins)
         if outcome(np.any(bins[:-1] > bins[1:])):
             raise ValueError("`bins` must increase monotonically, when an array")
         return bins

@@ -11,7 +11,7 @@ from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, add_methods, bind, outcome, strong
+from fad.core.tracer import Tracer, add_methods, bind, outcome, stack_list, strong
 from fad.core.views import as_one_array, is_array
 from fad.ops.selection import sample_close
 from fad.ops.structural import as_array
@@ -161,7 +161,7 @@ def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     >>> fad.numpy.allclose(1.0, 1.0 + 1e-9)
     True
     """
-    return bind(python_bool_p, np.all(np.isclose(a, b, rtol, atol, equal_nan)))
+    return bind(python_bool_p, np.all(np.isclose(stack_list(a), stack_list(b), rtol, atol, equal_nan)))
 
 
 def _contains(self, value):

@@ -13,7 +13,7 @@ from fad.core.cotangent import Masked, Selection
 from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, add_methods, bind
+from fad.core.tracer import Tracer, add_methods, bind, stack_list
 from fad.core.views import as_one_array, is_array, pin_index
 from fad.ops.elementwise import at_multiples
 from fad.ops.memory_order import lay_out, lay_out_like
@@ -87,7 +87,7 @@ def where(condition, x=None, y=None, /):
     if type(condition) is bool:  # which a device does not take
         near = next((v for v in (x, y) if hasattr(v, "dtype")), 0.0)
         condition = np.bool_(condition) if behind(near).name == "numpy" else like(near, np.asarray(condition))
-    return as_one_array(where_p(condition, x, y))
+    return as_one_array(where_p(stack_list(condition), stack_list(x), stack_list(y)))
 
 
 @public(
@@ -109,8 +109,7 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **options):
     """
     if options or out is not None:
         refuse_options("clip", {"out": out, **options})
-    low = a_min if min is None else min
-    high = a_max if max is None else max
+    a, low, high = stack_list(a), stack_list(a_min if min is None else min), stack_list(a_max if max is None else max)
     if low is None and high is None:
         return np.copy(a)
     # Of two zeros the second counts: the array's between two numbers, and that of the limit elsewhere, as in NumPy.
@@ -129,6 +128,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     >>> fad.grad(lambda x: fad.numpy.nan_to_num(x).sum())(np.array([np.nan, 2.0]))
     array([0., 1.])
     """
+    x = stack_list(x)
     if not copy and is_array(x):
         x[...] = nan_to_num(x, True, nan, posinf, neginf)
         return x[()]
@@ -162,7 +162,7 @@ def select(condlist, choicelist, default=0):
         raise ValueError("list of cases must be same length as list of conditions")
     out = default
     for cond, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
-        out = np.where(cond, choice, out)
+        out = np.where(stack_list(cond), stack_list(choice), stack_list(out))
     return lay_out(out, "C") if type(out) is Tracer else out
 
 
@@ -189,6 +189,7 @@ def round(a, decimals=0, out=None):
     >>> fad.numpy.round([1.26, 2.71], 1)
     array([1.3, 2.7])
     """
+    a = stack_list(a)
     y = bind(round_p, a, decimals=decimals)
     return lay_out_like(y, a) if decimals and type(y) is Tracer else y
 
@@ -243,6 +244,7 @@ def sinc(x):
     >>> fad.grad(fad.numpy.sinc)(0.5).round(6)
     np.float64(-1.27324)
     """
+    x = stack_list(x)
     y = np.pi * x
     small = np.abs(y) < 1e-1
     y = np.where(small, 1.0, y)
@@ -344,6 +346,7 @@ def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     >>> fad.numpy.isclose(np.array([1.0, 2.0]), 1.0)
     array([ True, False])
     """
+    a, b = stack_list(a), stack_list(b)
     b = b if hasattr(b, "dtype") else np.asarray(b)
     b = b.astype(np.result_type(b.dtype, 1.0))  # no difference of integers without signs, nor of booleans
     finite = np.isfinite(b)

@@ -169,7 +169,7 @@ def union1d(ar1, ar2):
     >>> fad.numpy.union1d(np.array([1.0, 3.0]), np.array([2.0, 3.0]))
     array([1., 2., 3.])
     """
-    return np.unique(np.concatenate((ar1, ar2), axis=None))  # where Python's numbers are weak
+    return np.unique(np.concatenate((as_array(ar1), as_array(ar2)), axis=None))  # where Python's numbers are weak
 
 
 @public(np.intersect1d, numerical=False, samples=lambda s: [

@@ -271,6 +271,7 @@ def matrix_transpose(x):
     >>> fad.numpy.matrix_transpose(np.ones((2, 3, 4))).shape
     (2, 4, 3)
     """
+    x = as_array(x)
     if x.ndim < 2:
         raise ValueError(f"matrix transpose needs at least 2 dimensions, but the array has {x.ndim}")
     return bind(transpose_p, x, axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
@@ -278,7 +279,8 @@ def matrix_transpose(x):
 
 add_methods(mT=property(matrix_transpose))
 matrix_transpose = public(
-    *([np.matrix_transpose] if hasattr(np, "matrix_transpose") else []), samples=lambda s: [call(s.real(2, 3, 4))],
+    *([np.matrix_transpose] if hasattr(np, "matrix_transpose") else []),
+    samples=lambda s: [call(s.real(2, 3, 4))],
     raises="ValueError: The array has fewer than two axes.",
 )(matrix_transpose)
 

@@ -229,3 +229,25 @@ def test_counters_are_the_integers_that_follow_the_number_of_the_step():
     (write,) = [eq for eq in body.equations if eq.prim.name == "index_set"]
     assert found.place(write, 2)[0] == 0
     assert found.place(write, 2).step == -1
+
+
+@pytest.mark.parametrize("adds", [False, True])
+def test_a_number_of_an_outer_step_that_is_written_in_all_inner_ones_has_a_derivative(adds):
+    n = 70  # so large that both loops run at once
+
+    def f(c):
+        y = np.ones((n, n))
+        for i in range(1, n):
+            for j in range(n):
+                if adds:
+                    y[i, j] += c[i - 1] * c[i - 1]
+                else:
+                    y[i, j] = c[i - 1] * c[i - 1]
+        return np.sum(y * y)
+
+    c = np.linspace(0.5, 1.5, n - 1)
+    want = fad.grad(f)(c)
+    close([fad.jit(fad.grad(f))(c)], [want], "jit of grad")
+    close([fad.grad(fad.jit(f))(c)], [want], "grad of jit")
+    along = fad.jit(lambda c: fad.jvp(fad.grad(f), (c,), (c,))[1])(c)
+    close([along], [fad.jvp(fad.grad(f), (c,), (c,))[1]], "second")

@@ -126,7 +126,7 @@ def matrix_transpose(x, /):
     >>> fad.numpy.linalg.matrix_transpose(np.ones((2, 3))).shape
     (3, 2)
     """
-    return np.matrix_transpose(x)
+    return np.matrix_transpose(as_array(x))
 
 
 @public(np.linalg.diagonal, name="linalg_diagonal", samples=lambda s: [
@@ -138,7 +138,7 @@ def diagonal(x, /, *, offset=0):
     >>> fad.numpy.linalg.diagonal(np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([1., 4.])
     """
-    return np.diagonal(x, offset, axis1=-2, axis2=-1)
+    return np.diagonal(as_array(x), offset, axis1=-2, axis2=-1)
 
 
 @public(np.linalg.trace, name="linalg_trace", samples=lambda s: [
@@ -150,7 +150,7 @@ def trace(x, /, *, offset=0, dtype=None):
     array([[1., 0.],
            [0., 1.]])
     """
-    return np.trace(x, offset, axis1=-2, axis2=-1, dtype=dtype)
+    return np.trace(as_array(x), offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
 @public(
@@ -197,7 +197,7 @@ def tensordot(x1, x2, /, *, axes=2):
     >>> fad.numpy.linalg.tensordot(np.ones((2, 3)), np.ones((3, 4)), axes=1).shape
     (2, 4)
     """
-    return np.tensordot(x1, x2, axes=axes)
+    return np.tensordot(as_array(x1), as_array(x2), axes=axes)
 
 
 @public(np.linalg.matmul, name="linalg_matmul", samples=lambda s: [
@@ -208,7 +208,7 @@ def matmul(x1, x2, /):
     >>> fad.numpy.linalg.matmul(np.ones((2, 2)), np.array([1.0, 2.0]))
     array([3., 3.])
     """
-    return np.matmul(x1, x2)
+    return np.matmul(as_array(x1), as_array(x2))
 
 
 @public(np.linalg.vecdot, name="linalg_vecdot", samples=lambda s: [
@@ -219,4 +219,4 @@ def vecdot(x1, x2, /, *, axis=-1):
     >>> fad.grad(fad.numpy.linalg.vecdot)(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     array([3., 4.])
     """
-    return _vecdot(x1, x2, axis=axis)
+    return _vecdot(as_array(x1), as_array(x2), axis=axis)

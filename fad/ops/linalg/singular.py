@@ -128,7 +128,8 @@ svd_p: Primitive = Primitive(
     jvp=_svd_direct_jvp,
     batch=batch_stacks(lambda: svd_p),
     multi=True,
-    differentiated=_svd_differentiated, refuses="infinite",
+    differentiated=_svd_differentiated,
+    refuses="infinite",
 )
 
 # --- svd and svdvals -----------------------------------------------------------------------------------------------
@@ -186,7 +187,7 @@ def svdvals(x, /):
     >>> fad.numpy.linalg.svdvals(np.diag(np.array([1.0, 2.0])))
     array([2., 1.])
     """
-    return np.linalg.svd(x, compute_uv=False)
+    return np.linalg.svd(as_array(x), compute_uv=False)
 
 
 # --- pinv and lstsq --------------------------------------------------------------------------------------------------
@@ -227,9 +228,7 @@ def _pinv(a, cutoff):
 
 with_notes(_pinv, host=np.linalg.pinv)
 
-pinv_p = Primitive(
-    "pseudoinverse", _pinv, jvp=_pinv_jvp, vjp=(_pinv_vjp, None), batch=_pinv_batch, refuses="infinite"
-)
+pinv_p = Primitive("pseudoinverse", _pinv, jvp=_pinv_jvp, vjp=(_pinv_vjp, None), batch=_pinv_batch, refuses="infinite")
 
 
 def _near_rank(s, m, n):
