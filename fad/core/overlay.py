@@ -190,7 +190,7 @@ class Running:
         """
         if not isinstance(own, Exception):
             raise own
-        if not isinstance(own, (TracerConversionError, BatchedValueError)) and not _is_refused_by_cython(own):
+        if not isinstance(own, (TracerConversionError, BatchedValueError)) and not _is_refused_by_c(own):
             return False
         if reaches_device(self.function):
             return False  # what the run wrote into arrays of a device is not undone
@@ -317,9 +317,11 @@ _learned: dict[types.CodeType, tuple] = {}  # functions that were seen to need t
 _need_all: set[types.CodeType] = set()  # functions that were seen to need handles from all of NumPy's functions
 
 
-def _is_refused_by_cython(error: Exception) -> bool:
+def _is_refused_by_c(error: Exception) -> bool:
     """Return whether a compiled function, as those of NumPy's generators, insisted on a plain array."""
-    return type(error) is TypeError and str(error).startswith("Cannot convert Tracer to ")
+    text = str(error)
+    refused = text.startswith("Cannot convert Tracer to ") or text.endswith("must be numpy.ndarray, not Tracer")
+    return type(error) is TypeError and refused
 
 
 def _frames(error: BaseException) -> list[types.FrameType]:

@@ -25,6 +25,7 @@ _PARTS = (
     "special", "linalg", "fft", "signal", "ndimage", "stats", "interpolate", "integrate", "optimize", "sparse",
     "sparse.linalg", "spatial", "spatial.distance",
 )  # fmt: skip
+_ASKED_LATER = ("splu", "factorized")  # functions whose results take traced values: fad's wherever a transform runs
 _OLDER = {"csr_matrix": "csr_array", "csc_matrix": "csc_array", "coo_matrix": "coo_array"}
 _paired: set[str] = set()
 
@@ -47,8 +48,15 @@ def _pair(theirs: types.ModuleType, ours: Any, stand_ins: dict[int, Any]) -> Non
         original, own = getattr(theirs, name, None), getattr(ours, other)
         if original is None or original is own or isinstance(original, (np.ufunc, types.ModuleType)):
             continue  # ufuncs ask their arguments
-        make = _choose if type(own) is types.FunctionType else _Distribution
-        stand_ins[id(original)] = (_stand_for if isinstance(original, type) else make)(original, own)
+        stand_ins[id(original)] = _stand_for(original, own)
+
+
+def _stand_for(original: Any, own: Any) -> Any:
+    if isinstance(original, type):
+        return _make_class(original, own)
+    if type(own) is not types.FunctionType:
+        return _Distribution(original, own)
+    return _choose(original, own, own.__name__ in _ASKED_LATER)
 
 
 class _Part(types.ModuleType):
@@ -65,19 +73,27 @@ class _Part(types.ModuleType):
         return self._stand_ins.get(id(found), found)
 
 
-def _choose(original: Callable, own: Callable) -> Callable:
+def _choose(original: Callable, own: Callable, always: bool = False) -> Callable:
     """Return a function that is fad's for traced values and for functions, which may hold some, and else SciPy's."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values())
         if not RUNS.depth:
             return original(*args, **kwargs)
-        if has_tracer(given):
+        if _is_traced(given):
             return own(*args, **kwargs)
-        return _prefer(own, original, *args, **kwargs) if any(map(callable, given)) else original(*args, **kwargs)
+        if always or any(map(callable, given)):
+            return _prefer(own, original, *args, **kwargs)
+        return original(*args, **kwargs)
 
     call.__name__, call.__doc__ = original.__name__, own.__doc__
     return call
+
+
+def _is_traced(given: Any) -> bool:
+    """Return whether arguments hold traced values, or a sparse matrix of fad's."""
+    parts = [tuple(x.values()) if type(x) is dict else x for x in given]
+    return has_tracer(parts) or any(isinstance(x, SparseArray) for x in given)
 
 
 def _prefer(own: Callable, original: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -109,7 +125,7 @@ class _Kind(type):
         return getattr(own if hasattr(own, name) else cls.original, name)
 
 
-def _stand_for(original: type, own: Any) -> _Kind:
+def _make_class(original: type, own: Any) -> _Kind:
     """Return a class in the place of SciPy's. An interpolator takes traced values later, so that it is always fad's."""
     if isinstance(own, type):
         make, kinds = staticmethod(functools.partial(_prefer, own, original)), (own, original)

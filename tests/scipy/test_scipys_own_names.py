@@ -53,6 +53,8 @@ PROGRAMS = {
     "an object of plain values": lambda x: CubicSpline(np.arange(4.0), TABLE)(x),
     "an integral": lambda x: integrate.quad(lambda t: np.sin(t * x[0]), 0.0, 1.0)[0] * x,
     "a root": lambda x: optimize.brentq(lambda t: t**3 - x[1], 0.0, 2.0) * x,
+    "a fit from a list": lambda x: optimize.least_squares(lambda p: p[0] * np.arange(4.0) + p[1] - x, [1.0, 0.0]).x,
+    "a curve": lambda x: optimize.curve_fit(lambda t, a, b: a * t + b, np.arange(4.0), x)[0],
     "a differential equation": lambda x: integrate.solve_ivp(lambda t, y: -x[0] * y, (0.0, 1.0), x, rtol=1e-8).y[:, -1],
     "an import in the function": import_inside,
     "an import of a module in the function": import_module_inside,

@@ -111,6 +111,28 @@ def test_matrices_of_traced_entries_are_made_by_scipys_names():
             fad.scipy.sparse.diags(entries, offsets)
 
 
+def test_a_factorisation_solves_with_traced_right_hand_sides():
+    a = (MATRIX + 4.0 * sp.eye_array(4)).tocsc()
+    full = a.toarray()
+    same(lambda b: sp.linalg.splu(a).solve(b), lambda b: np.linalg.solve(full, b), X)
+    same(lambda b: sp.linalg.splu(a).solve(b, "T"), lambda b: np.linalg.solve(full.T, b), M)
+    same(lambda b: sp.linalg.factorized(a)(b), lambda b: np.linalg.solve(full, b), X)
+    factors = sparse.linalg.splu(a)
+    np.testing.assert_allclose(
+        (factors.L @ factors.U).toarray(), full[np.argsort(factors.perm_r)][:, np.argsort(factors.perm_c)]
+    )
+
+    def implicit_step(d, b):
+        solve = sp.linalg.splu(sp.coo_matrix((d, (ROWS, COLUMNS)), shape=(4, 4)).tocsc() + sp.eye_array(4)).solve
+        return solve(solve(b))
+
+    same(implicit_step, lambda d, b: np.linalg.matrix_power(np.linalg.inv(dense(d) + np.eye(4)), 2) @ b, DATA, X)
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        sparse.linalg.splu(sp.csc_array(np.diag([1.0, 0.0])))
+    with pytest.raises(ValueError, match="'N', 'T' or 'H'"):
+        factors.solve(X, "Q")
+
+
 def test_traced_entries_are_in_the_order_of_scipys():
     places = (np.array([2, 0, 2, 1]), np.array([1, 3, 1, 0]))
     for form in ("tocsr", "tocsc"):

@@ -13,6 +13,7 @@ from fad import tree
 from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
+from fad.ops.structural import as_array
 from fad.scipy.host import HostCall
 from fad.scipy.special.build import number
 from fad.transforms.closures import Closure, with_own_scratch
@@ -23,7 +24,12 @@ OptimizeResult = so.OptimizeResult
 
 
 def flatten_start(x0: Any) -> tuple[Any, Callable]:
-    """Return the flat starting point, and the map from flat unknowns back to the structure of `x0`."""
+    """Return the flat starting point, and the map from flat unknowns back to the structure of `x0`.
+
+    A list of numbers is the array that SciPy makes of it.
+    """
+    if type(x0) in (list, tuple) and all(type(v) not in (list, tuple, dict) and np.ndim(v) == 0 for v in x0):
+        x0 = as_array(list(x0))
     return tree.ravel(tree.map(as_float, stop_gradient(x0)))
 
 
