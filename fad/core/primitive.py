@@ -281,7 +281,7 @@ class Binary(Primitive):
             return trace.left(self, x, y)
         if type(y) is Tracer:
             return y.owner.right(self, x, y)
-        if has_tracer([z for z in (x, y) if type(z) in _CONTAINERS]):
+        if (type(x) in _CONTAINERS or type(y) in _CONTAINERS) and has_tracer((x, y)):
             return self(*[stack_list(z) if type(z) in _CONTAINERS else z for z in (x, y)])
         try:
             if (type(x) in NUMPY_SCALARS or type(y) in NUMPY_SCALARS) and type(self.forward) is np.ufunc:

@@ -162,8 +162,8 @@ def _complex_number_written_outside(program, check, message):
 
 
 def _number_of_a_batch(program, check, message):
-    """NumPy's allclose gives a bool, and tolist Python's numbers; under vmap they are a batch, whose dtype counts."""
-    of_numbers = "allclose(" in program.source or ".tolist()" in program.source
+    """Allclose gives a bool, tolist and item Python's numbers; under vmap they are a batch, whose dtype counts."""
+    of_numbers = any(name in program.source for name in ("allclose(", ".tolist()", ".item("))
     return of_numbers and "vmap" in check and ("float32 is wanted" in message or "complex64 is wanted" in message)
 
 
