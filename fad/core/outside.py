@@ -8,6 +8,7 @@ everybody; a traced one is an error.
 
 from __future__ import annotations
 
+import sys
 import threading
 import types
 from collections.abc import Iterable
@@ -30,10 +31,18 @@ _lent: dict[tuple, list] = {}  # (id of a container, key) -> [container, array, 
 
 
 def copies(roots: Iterable[Any], most: int = _MOST, left: int = _MOST_BYTES) -> list[tuple]:
-    """Return the arrays that functions find by name, with copies of at most so many bytes: a run may be undone."""
-    found = []
-    for x in Walk(roots, most):
-        if type(x) is np.ndarray and is_writeable(x) and x.nbytes <= left:
+    """Return the arrays that functions find by name, with copies of at most so many bytes: a run may be undone.
+
+    And the sources of random numbers, NumPy's own among them, with their states.
+    """
+    random = sys.modules.get("numpy.random")  # NumPy loads it when it is asked for
+    found: list[tuple] = []
+    for x in Walk(roots if random is None else [random.mtrand._rand, *roots], most):
+        if random is not None and isinstance(x, random.RandomState):
+            found.append((x, x.get_state(legacy=False)))
+        elif random is not None and isinstance(x, random.Generator):
+            found.append((x.bit_generator, x.bit_generator.state))
+        elif type(x) is np.ndarray and is_writeable(x) and x.nbytes <= left:
             left -= x.nbytes
             found.append((x, x.copy()))
     return found
@@ -47,7 +56,9 @@ def reaches_device(function: Any) -> bool:
 def restore(copied: Iterable[tuple]) -> None:
     """Write into arrays what their copies hold, where a run changed it: the others may not be written at all."""
     for x, then in copied:
-        if x.tobytes() != then.tobytes():
+        if type(then) is dict:
+            x.set_state(then) if hasattr(x, "set_state") else setattr(x, "state", then)
+        elif x.tobytes() != then.tobytes():
             x[...] = then
 
 

@@ -121,7 +121,8 @@ def _build() -> None:
 
 
 _lock = threading.Lock()
-# The id of a module's dictionary -> [dictionary, names and what they stood for, uses, what stands in for what]
+# The id of a module's dictionary -> [dictionary, names and what they stood for, uses, what stands in for what, how many
+# names of other libraries were known]
 _swapped: dict[int, list] = {}
 
 
@@ -199,7 +200,7 @@ class Running:
         if found or writes:
             saved = {id(x) for x, _ in self.before}
             reached = copies([self.function, *_known_to(error)], MANY, sys.maxsize)
-            self.unknown = [(x, then) for x, then in reached if id(x) not in saved]
+            self.unknown = [(x, then) for x, then in reached if type(x) is np.ndarray and id(x) not in saved]
         lent = lend(self.function) if writes and not self.lent else []
         if found:
             self._overlay(found)
@@ -271,16 +272,28 @@ def _swap_in(spaces: tuple, wide: bool, constructs: bool) -> None:
                 found = [(k, v, put.get(id(v), LIBRARIES.get(id(v)))) for k, v in space.items()]
                 names = [name for name in found if name[2] is not None]
                 names += [(k, v, own_generator(v)) for k, v in space.items() if type(v) is np.random.Generator]
-                entry = _swapped[id(space)] = [space, names, 0, put]
+                entry = _swapped[id(space)] = [space, names, 0, put, len(LIBRARIES)]
                 for name, _, stands_in in names:
                     space[name] = stands_in
+            elif entry[4] != len(LIBRARIES):
+                _swap_in_libraries(entry)
             _widen_entry(entry, wide, constructs)
             entry[2] += 1
 
 
+def _swap_in_libraries(entry: list) -> None:
+    """Let names of other libraries stand for what was found since the names of NumPy's were exchanged."""
+    space, names = entry[:2]
+    for name, value in list(space.items()):
+        if (stands_in := LIBRARIES.get(id(value))) is not None:
+            names.append((name, value, stands_in))
+            space[name] = stands_in
+    entry[4] = len(LIBRARIES)
+
+
 def _widen_entry(entry: list, wide: bool, constructs: bool) -> None:
     """Exchange what stands in for NumPy's names if more is needed: handles throughout, or a class that makes them."""
-    space, names, _, put = entry
+    space, names, _, put, _ = entry
     wide = wide or put[id(np)] in (_WIDE[id(np)], _WIDE_CONSTRUCTING[id(np)])
     constructs = constructs or id(np.ndarray) in put
     more = (_WIDE_CONSTRUCTING if constructs else _WIDE) if wide else _CONSTRUCTING if constructs else REPLACED

@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.primitive import has_tracer
+from fad.core.buffers import plain
+from fad.core.makers import wrap_made
+from fad.core.tracer import Tracer, up_to_date
 from fad.core.views import RUNS
 from fad.errors import MissingRuleError
 from fad.scipy.sparse.array import SparseArray
@@ -26,7 +28,9 @@ _PARTS = (
     "sparse.linalg", "spatial", "spatial.distance",
 )  # fmt: skip
 _ASKED_LATER = ("splu", "factorized")  # functions whose results take traced values: fad's wherever a transform runs
-_OLDER = {"csr_matrix": "csr_array", "csc_matrix": "csc_array", "coo_matrix": "coo_array"}
+_OLDER = {
+    "csr_matrix": "csr_array", "csc_matrix": "csc_array", "coo_matrix": "coo_array", "isspmatrix": "issparse",
+}  # fmt: skip
 _paired: set[str] = set()
 
 
@@ -77,23 +81,39 @@ def _choose(original: Callable, own: Callable, always: bool = False) -> Callable
     """Return a function that is fad's for traced values and for functions, which may hold some, and else SciPy's."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = (*args, *kwargs.values())
-        if not RUNS.depth:
+        if not _is_traced((args, kwargs)):
+            if RUNS.depth and (always or any(map(callable, (*args, *kwargs.values())))):
+                return _prefer(own, original, *args, **kwargs)
             return original(*args, **kwargs)
-        if _is_traced(given):
+        given, options = _take_plain(args), _take_plain(kwargs)
+        if _is_traced((given, options)):
             return own(*args, **kwargs)
-        if always or any(map(callable, given)):
-            return _prefer(own, original, *args, **kwargs)
-        return original(*args, **kwargs)
+        return _wrap(call(*given, **options))
 
     call.__name__, call.__doc__ = original.__name__, own.__doc__
     return call
 
 
-def _is_traced(given: Any) -> bool:
+def _is_traced(x: Any) -> bool:
     """Return whether arguments hold traced values, or a sparse matrix of fad's."""
-    parts = [tuple(x.values()) if type(x) is dict else x for x in given]
-    return has_tracer(parts) or any(isinstance(x, SparseArray) for x in given)
+    if type(x) in (list, tuple, dict):
+        return any(map(_is_traced, x.values() if type(x) is dict else x))
+    return type(x) in (Tracer, SparseArray)
+
+
+def _take_plain(x: Any) -> Any:
+    """Return arguments with the arrays that the program made, and wrote no traced value into, as plain ones."""
+    if type(x) in (list, tuple):
+        return type(x)(map(_take_plain, x))
+    if type(x) is dict:
+        return {name: _take_plain(value) for name, value in x.items()}
+    held = plain(up_to_date(x)) if type(x) is Tracer else x
+    return held if type(held) is np.ndarray else x
+
+
+def _wrap(y: Any) -> Any:
+    """Return what SciPy made of such arrays behind handles, as NumPy's functions do, for the program may write it."""
+    return tuple(map(wrap_made, y)) if type(y) is tuple else wrap_made(y)
 
 
 def _prefer(own: Callable, original: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -111,18 +131,32 @@ class _Kind(type):
     original: Any
     kinds: tuple
 
+    def __new__(cls, name: str, bases: tuple, space: dict) -> Any:
+        """Make a class that stands in; of a program's own that derives from one, derive it from fad's class."""
+        if not bases:
+            return super().__new__(cls, name, bases, space)
+        return types.new_class(name, tuple([_base_of(base) for base in bases]), None, lambda names: names.update(space))
+
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return cls.make(*args, **kwargs) if RUNS.depth else cls.original(*args, **kwargs)
+        runs = RUNS.depth or _is_traced((args, kwargs))
+        return cls.make(*args, **kwargs) if runs else cls.original(*args, **kwargs)
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, cls.kinds)
 
     def __subclasscheck__(cls, kind: type) -> bool:
-        return issubclass(kind, cls.kinds)
+        return any(issubclass(k, cls.kinds) for k in getattr(kind, "kinds", (kind,)))
 
     def __getattr__(cls, name: str) -> Any:
         own = cls.kinds[0]
         return getattr(own if hasattr(own, name) else cls.original, name)
+
+
+def _base_of(kind: type) -> type:
+    """Return the class to derive from: SciPy's for matrices, whose stand-ins are made by functions."""
+    if type(kind) is not _Kind:
+        return kind
+    return kind.original if kind.kinds[0] is SparseArray else kind.kinds[0]
 
 
 def _make_class(original: type, own: Any) -> _Kind:
@@ -139,13 +173,28 @@ class _Distribution:
 
     def __init__(self, original: Any, own: Any, args: tuple = (), kwargs: dict | None = None):
         self._original, self._own, self._args, self._kwargs = original, own, args, kwargs or {}
+        frozen = kwargs is not None and not _is_traced((args, kwargs))
+        self._scipys = original(*args, **self._kwargs) if frozen else original
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The class of SciPy's distribution: what isinstance sees."""
+        return type(self._scipys)
 
     def __call__(self, *args: Any, **kwargs: Any) -> _Distribution:
-        return _Distribution(self._original, self._own, args, kwargs)
+        return _Distribution(self._original, self._own, _take_plain(args), _take_plain(kwargs))
 
     def __getattr__(self, name: str) -> Any:
-        original, own = getattr(self._original, name), getattr(self._own, name, None)
-        if not callable(original):
-            return original
-        method = original if own is None else _choose(original, own)
+        if name.startswith("__"):
+            raise AttributeError(f"a distribution of SciPy's has no {name}")
+        found, own = getattr(self._scipys, name), getattr(self._own, name, None)
+        if not callable(found):
+            return found
+        method = self._with_parameters(found) if self._scipys is self._original else found
+        if own is None:
+            return method
+        own = self._with_parameters(own)
+        return own if _is_traced((self._args, self._kwargs)) else _choose(method, own)
+
+    def _with_parameters(self, method: Callable) -> Callable:
         return lambda *args, **kwargs: method(*args, *self._args, **(self._kwargs | kwargs))

@@ -1,6 +1,9 @@
 """Programs that call SciPy by its own names: under a transform they compute what fad.scipy's functions do."""
 
+import subprocess
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -10,8 +13,9 @@ import fad
 scipy = pytest.importorskip("scipy")
 
 import scipy.signal as ss  # noqa: E402
-from scipy import fft, integrate, interpolate, linalg, ndimage, optimize, stats  # noqa: E402
+from scipy import fft, integrate, interpolate, linalg, ndimage, optimize, sparse, stats  # noqa: E402
 from scipy.interpolate import CubicSpline  # noqa: E402
+from scipy.sparse.linalg import eigsh, splu, spsolve  # noqa: E402
 from scipy.spatial import distance  # noqa: E402
 from scipy.special import logsumexp, softmax  # noqa: E402
 
@@ -29,6 +33,42 @@ def import_module_inside(x):
     import scipy.linalg as sl
 
     return sl.toeplitz(x) @ x
+
+
+def make_constants(x):
+    y = np.zeros(4)
+    y[1:] = x[1:]
+    second = sparse.diags([np.ones(3), np.full(4, -2.0), np.ones(3)], [-1, 0, 1]).tolil()
+    second[0, 0] = 1.0
+    grid = sparse.kron(sparse.csr_matrix(np.eye(2)), np.ones((2, 2)))
+    assert sparse.issparse(second)
+    assert isinstance(second.tocsr(), sparse.csr_matrix)
+    top = eigsh(second.tocsc(), k=1, v0=np.ones(4))[0]
+    return splu(sparse.csc_matrix(np.eye(4) * 3.0)).solve(y) * top + second.multiply(second) @ (grid @ y)
+
+
+def write_into_what_scipy_made(x):
+    y = linalg.solve(np.eye(4), np.ones(4))
+    y[0] = x[0]
+    return y * x
+
+
+def step_implicitly(x):
+    second = sparse.diags([1.0, -2.0, 1.0], [-1, 0, 1], shape=(4, 4), format="csc")
+    solve = splu((sparse.identity(4) - x[0] * second).tocsc()).solve
+    return spsolve(sparse.identity(4, format="csc") - x[1] * second, solve(x))
+
+
+def run_in_another_thread(x):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: stats.norm.logpdf(x) + CubicSpline(np.arange(4.0), x)(0.5)).result()
+
+
+def solve_without_a_constraint(x):
+    ends = np.arange(4)
+    rows, columns = np.append(ends, ends[1:]), np.append(ends, ends[:-1])
+    stiffness = sparse.coo_matrix((np.append(x + 2.0, x[1:]), (rows, columns)), shape=(4, 4)).tocsr()
+    return spsolve(stiffness[1:, 1:], x[1:])
 
 
 def write_in_place(x):
@@ -54,11 +94,20 @@ PROGRAMS = {
     "an integral": lambda x: integrate.quad(lambda t: np.sin(t * x[0]), 0.0, 1.0)[0] * x,
     "a root": lambda x: optimize.brentq(lambda t: t**3 - x[1], 0.0, 2.0) * x,
     "a fit from a list": lambda x: optimize.least_squares(lambda p: p[0] * np.arange(4.0) + p[1] - x, [1.0, 0.0]).x,
-    "a curve": lambda x: optimize.curve_fit(lambda t, a, b: a * t + b, np.arange(4.0), x)[0],
+    "a curve": lambda x: optimize.curve_fit(lambda t, a, b: a * t + b, np.arange(4.0), x, method="trf")[0],
     "a differential equation": lambda x: integrate.solve_ivp(lambda t, y: -x[0] * y, (0.0, 1.0), x, rtol=1e-8).y[:, -1],
     "an import in the function": import_inside,
     "an import of a module in the function": import_module_inside,
     "a write beside it": write_in_place,
+    "matrices of arrays that the program makes": make_constants,
+    "a write into what SciPy made of such": write_into_what_scipy_made,
+    "an implicit step": step_implicitly,
+    "another thread": run_in_another_thread,
+    "a part of a matrix": solve_without_a_constraint,
+    "lists of traced numbers": lambda x: (
+        logsumexp([x[0], x[1], 1.0]) + softmax([x[0], x[1]]) * linalg.norm([x[2], x[3]])
+    ),
+    "a mean in a list": lambda x: stats.multivariate_normal([x[0], x[1]], np.eye(2)).logpdf(X[:2]) * x,
 }
 
 
@@ -139,6 +188,79 @@ def test_another_thread_sees_scipy_while_a_transform_runs():
 
     fad.grad(f)(X)
     assert found[-1] == pytest.approx(np.log(np.sum(np.exp(TABLE))))
+
+
+def test_a_frozen_distribution_has_scipys_methods_while_a_transform_runs():
+    seen = []
+
+    def methods(frozen):
+        draws = frozen.rvs(2, random_state=1), frozen.rvs(size=2, random_state=np.random.RandomState(1))
+        return [*draws, frozen.mean(), frozen.stats("mv"), frozen.expect(np.sin), frozen.interval(0.9), frozen.args]
+
+    def f(x):
+        seen.append(methods(stats.norm(0.3, np.ones(1)[0])))
+        seen.append([isinstance(stats.norm, stats.rv_continuous), isinstance(stats.norm, stats.rv_discrete)])
+        return logsumexp(x)
+
+    fad.grad(f)(X)
+    np.testing.assert_equal(seen[-2], methods(stats.norm(0.3, 1.0)))
+    assert seen[-1] == [True, False]
+
+
+def test_classes_in_a_transform_are_related_as_scipys_are():
+    answers = []
+
+    def f(x):
+        class Doubled(CubicSpline):
+            def __call__(self, *args):
+                return 2 * super().__call__(*args)
+
+        answers.append((issubclass(CubicSpline, interpolate.PPoly), issubclass(interpolate.PPoly, CubicSpline)))
+        return Doubled(np.arange(4.0), TABLE)(logsumexp(x))
+
+    assert fad.grad(f)(X) == pytest.approx(2 * CubicSpline(np.arange(4.0), TABLE)(logsumexp(X), 1) * softmax(X))
+    assert set(answers) == {(True, False)}
+
+
+def test_random_numbers_are_drawn_as_without_a_transform():
+    source = np.random.default_rng(1)
+    draws = {
+        "NumPy's": np.random.normal,
+        "a generator's": source.normal,
+        "SciPy's": stats.norm.rvs,
+        "SciPy's of a generator": lambda: stats.norm.rvs(random_state=source),
+    }
+    for name, draw in draws.items():
+        namespace = {"draw": draw, "ss": ss, "np": np}
+        exec("def f(x):\n    return draw() * np.sum(ss.fftconvolve(x, x))", namespace)
+        np.random.seed(0)
+        source.bit_generator.state = np.random.default_rng(1).bit_generator.state
+        wanted = [namespace["f"](X), namespace["f"](X)]
+        np.random.seed(0)
+        source.bit_generator.state = np.random.default_rng(1).bit_generator.state
+        run = fad.value_and_grad(namespace["f"])
+        assert [run(X)[0], run(X)[0]] == pytest.approx(wanted), name
+
+
+def test_a_module_that_is_loaded_after_a_transform_began_has_its_names_at_once():
+    code = """
+import numpy as np, fad
+from scipy import sparse
+from scipy.sparse.linalg import splu
+def f(x):
+    y = np.zeros(3)
+    y[1:] = x[1:]
+    return np.sum(splu(sparse.csc_matrix(np.eye(3) * 2.0)).solve(y))
+print(fad.grad(f)(np.ones(3)))
+from scipy import signal
+def g(x):
+    y = np.zeros(3)
+    y[1:] = x[1:]
+    return np.sum(signal.fftconvolve(y, np.ones(2)))
+print(fad.grad(g)(np.ones(3)))
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.stdout.split("\n")[:2] == ["[0.  0.5 0.5]", "[0. 2. 2.]"], found.stderr
 
 
 def test_a_function_that_fad_has_not_is_refused_by_its_name():

@@ -111,6 +111,50 @@ def test_matrices_of_traced_entries_are_made_by_scipys_names():
             fad.scipy.sparse.diags(entries, offsets)
 
 
+def test_a_part_of_a_matrix_of_traced_entries_is_what_scipys_is():
+    def matrix(d):
+        return sp.coo_matrix((np.append(d, d), (np.append(ROWS, ROWS), np.append(COLUMNS, COLUMNS))), shape=(4, 4))
+
+    assert sp.issparse(matrix(DATA))
+    kept = np.array([2, 0, 3])
+    for key in (
+        np.s_[1:, 1:],
+        np.s_[::-1, [1, 0]],
+        np.s_[1:2],
+        np.s_[:, 0:1],
+        np.s_[kept[:, None], kept],
+    ):
+
+        def part(d, key=key):
+            a = matrix(d).tocsr()[key]
+            assert sp.issparse(a)
+            return a.toarray()
+
+        same(part, lambda d, key=key: 2 * dense(d)[key], DATA)
+    for i in range(4):
+        same(lambda d, i=i: matrix(d).tocsr()[i, 1] * np.ones(2), lambda d, i=i: 2 * dense(d)[i, 1] * np.ones(2), DATA)
+    with pytest.raises(TypeError, match=r"write a\[i : i \+ 1\]"):
+        fad.jvp(lambda d: sparse.coo_array((d, (ROWS, COLUMNS)), shape=(4, 4))[0], (DATA,), (DATA,))
+
+
+def test_solutions_have_the_precision_of_scipys():
+    for kind in (np.float32, np.float64, np.complex64):
+        for other in (np.float32, np.float64, np.complex64, np.complex128):
+            a, b = sp.csc_array((MATRIX + 4.0 * sp.eye_array(4)).astype(kind)), X.astype(other)
+            wanted = sp.linalg.spsolve(a, b)
+            y, pullback = fad.vjp(lambda b, a=a: sp.linalg.spsolve(a, b), b)
+            assert y.dtype == wanted.dtype
+            assert pullback(y)[0].dtype == other
+            np.testing.assert_allclose(y, wanted, rtol=20 * np.finfo(wanted.dtype).eps)
+
+
+def test_empty_columns_are_batched():
+    for shape in ((2, 0), (0, 2), (0, 0)):
+        a = sp.csr_array(shape)
+        for x in (np.zeros((3, shape[1])), np.zeros((3, shape[1], 0)), np.zeros((3, shape[1], 2))):
+            assert fad.vmap(lambda x, a=a: a @ x)(x).shape == (3, shape[0], *x.shape[2:])
+
+
 def test_a_factorisation_solves_with_traced_right_hand_sides():
     a = (MATRIX + 4.0 * sp.eye_array(4)).tocsc()
     full = a.toarray()
@@ -265,9 +309,10 @@ def test_where_scipy_cannot_take_a_sparse_array_the_error_says_what_to_write():
         sla.splu(fad.jit(derivative)(u))
     with pytest.raises(TypeError, match=r"write a.toarray\(\)"):
         np.asarray(fad.jit(derivative)(u))
-    with pytest.raises(ValueError, match=r"fad.scipy.sparse.linalg solves with it"):
+    refused = fad.errors.TracerConversionError
+    with pytest.raises(refused, match=r"fad.scipy.sparse.linalg solves with it"):
         fad.jit(lambda u: sla.splu(derivative(u).tocsc()).solve(u))(u)
-    with pytest.raises(ValueError, match=r"fad.scipy.sparse.linalg solves with it"):
+    with pytest.raises(refused, match=r"fad.scipy.sparse.linalg solves with it"):
         fad.jit(lambda u: sla.splu(derivative(u)).solve(u))(u)
     unsorted = fad.scipy.sparse.coo_array((np.ones(2), ([1, 0], [0, 1])))
     with pytest.raises(ValueError, match=r"not in the order of rows: write a.tocsr\(\)"):

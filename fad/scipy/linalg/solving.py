@@ -169,4 +169,4 @@ def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
     >>> fad.grad(fad.scipy.linalg.norm)(np.array([3.0, 4.0]))
     array([0.6, 0.8])
     """
-    return np.linalg.norm(a, ord, axis, keepdims)
+    return np.linalg.norm(as_array(a), ord, axis, keepdims)

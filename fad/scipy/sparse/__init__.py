@@ -16,12 +16,13 @@ import scipy.sparse
 from fad.core.docstring_sections import refer
 from fad.scipy.registration import missing
 from fad.scipy.sparse import linalg
-from fad.scipy.sparse.array import SparseArray, coo_array, csc_array, csr_array, from_scipy, matmul
+from fad.scipy.sparse.array import SparseArray, coo_array, csc_array, csr_array, from_scipy, issparse, matmul
 from fad.scipy.sparse.construct import diags, diags_array
 from fad.scipy.sparse.operators import install_products
 
 __all__ = [
-    "SparseArray", "coo_array", "csc_array", "csr_array", "diags", "diags_array", "from_scipy", "linalg", "matmul",
+    "SparseArray", "coo_array", "csc_array", "csr_array", "diags", "diags_array", "from_scipy", "issparse", "linalg",
+    "matmul",
 ]  # fmt: skip
 __getattr__ = missing("sparse")
 install_products()

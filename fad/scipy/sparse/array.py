@@ -10,6 +10,7 @@ import scipy.sparse
 
 from fad import tree
 from fad.core.tracer import LEAVING, Tracer, bind
+from fad.errors import TracerConversionError
 from fad.ops.indexing import pick
 from fad.ops.structural import as_array
 from fad.ops.taking import at
@@ -18,11 +19,11 @@ from fad.scipy.sparse.products import Pattern, sparse_matmul_p
 # --- the matrix -----------------------------------------------------------------------------------------------------
 
 
-_TRACED = (
-    "the entries of this sparse array are traced, which SciPy's matrices cannot hold. Solve with "
-    "fad.scipy.sparse.linalg.spsolve(a, b), multiply with a @ x, or return the array from the transformed function and "
-    "use SciPy outside"
+_SOLVE = (
+    "fad.scipy.sparse.linalg solves with it, spsolve(a, b); multiply with a @ x, make it dense with a.toarray(), or "
+    "return it from the transformed function and use SciPy outside"
 )
+_TRACED = f"the entries of this sparse array are traced, which SciPy's matrices cannot hold. {_SOLVE}"
 
 
 class SparseArray:
@@ -79,6 +80,8 @@ class SparseArray:
     def __array__(self, *_: Any, **__: Any) -> Any:
         if sys._getframe(1).f_code in LEAVING:
             return np.array(None)  # of an object: SciPy leaves its product to this class
+        if self._is_traced():
+            raise TracerConversionError(f"SciPy takes no sparse array of traced entries: {_SOLVE}")
         raise TypeError(
             "a sparse array is not made dense by itself: write a.toarray() for a dense array, and a.tocsr() or "
             "a.tocsc() for what SciPy's functions take"
@@ -150,6 +153,18 @@ class SparseArray:
         kept, inverse = np.unique(places, return_inverse=True)
         data = at(np.zeros_like(self.data, shape=kept.shape))[inverse].add(self.data)
         return SparseArray(data, Pattern(*np.divmod(kept, self.shape[1]), self.shape))
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return what SciPy's matrix gives at an index: a part of the matrix, or one entry."""
+        a = self._sort_by_rows()
+        numbers = a.pattern.matrix(np.arange(1, a.nnz + 1))[key]  # which entries are there; 0 where none is
+        if not scipy.sparse.issparse(numbers):
+            return pick(a.data, (numbers - 1,)) if numbers else np.zeros_like(a.data, shape=())
+        numbers = numbers.tocoo()
+        if numbers.ndim == 1:
+            raise TypeError("a row or column of a sparse array of traced entries is a matrix: write a[i : i + 1]")
+        rows, columns = numbers.coords
+        return SparseArray(pick(a.data, (numbers.data - 1,)), Pattern(rows, columns, numbers.shape))
 
     def matvec(self, x: Any) -> Any:
         """Return the product with a vector, as SciPy's iterative solvers ask for it."""
@@ -277,6 +292,25 @@ def from_scipy(matrix: Any) -> SparseArray:
     matrix = matrix.tocsr()
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     return SparseArray(_floating(matrix.data), Pattern(rows, matrix.indices, matrix.shape, matrix.indptr))
+
+
+def issparse(x: Any) -> bool:
+    """Return whether a value is a sparse matrix: SciPy's, or a `SparseArray`.
+
+    Parameters
+    ----------
+    x : any value
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> fad.scipy.sparse.issparse(fad.scipy.sparse.diags(np.ones(2))), fad.scipy.sparse.issparse(np.eye(2))
+    (True, False)
+    """
+    return isinstance(x, SparseArray) or scipy.sparse.issparse(x)
 
 
 def _shape(shape: Any, rows: Any, columns: Any) -> tuple:

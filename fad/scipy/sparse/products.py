@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def run_batch_as_columns(run: Any, size: int, batched: Any, xs: Any) -> Any:
     if batched[0]:
         return np.stack([run(data[i], x[i] if batched[1] else x) for i in range(size)])
     wide = np.moveaxis(x, 0, -1)
-    y = run(data, wide.reshape(wide.shape[0], -1))
+    y = run(data, wide.reshape(wide.shape[0], math.prod(wide.shape[1:])))
     return np.moveaxis(y.reshape(y.shape[0], *wide.shape[1:]), -1, 0)
 
 

@@ -136,7 +136,10 @@ def check_system(a: Any, b: Any) -> tuple[SparseArray, Any]:
         raise ValueError(f"matrix must be square (has shape {a.shape})")
     if b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
         raise ValueError(f"matrix - rhs dimension mismatch ({a.shape} - {b.shape})")
-    return a, b if b.dtype.kind in "fc" else b.astype(float)
+    b = b if b.dtype.kind in "fc" else b.astype(float)
+    dtype = np.result_type(a.dtype, b.dtype)
+    own = dtype if a.dtype.kind == "c" else np.zeros((), dtype).real.dtype  # a real matrix solves for both parts
+    return a if a.dtype == own else SparseArray(a.data.astype(own), a.pattern), b.astype(dtype, copy=False)
 
 
 def solve_system(a: SparseArray, b: Any, method: Any, transposed: bool = False) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 from fad.backends import behind
 from fad.core.primitive import public
 from fad.core.samples import call
+from fad.core.tracer import stack_list
 from fad.core.values import stop_gradient
 
 
@@ -76,6 +77,7 @@ def _any_negative(x):
 
 
 def _array(x):
+    x = stack_list(x)
     return x if hasattr(x, "dtype") and x.dtype.kind in "fc" else np.asarray(x, dtype=float)
 
 

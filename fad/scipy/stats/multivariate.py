@@ -11,6 +11,7 @@ import scipy.special as sc
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.values import stop_gradient
+from fad.ops.structural import as_array
 from fad.scipy.special.build import number
 from fad.scipy.stats.base import Draws, _exp, operands
 
@@ -57,7 +58,7 @@ class _MultivariateNormal(Draws):
         n = x.shape[-1]
         if cov.ndim < 2:
             cov = cov * np.eye(n)
-        d = x if mean is None else x - mean
+        d = x if mean is None else x - as_array(mean)
         if allow_singular:
             return self._on_subspace(d, cov)
         root = np.linalg.cholesky(cov)
