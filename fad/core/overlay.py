@@ -35,6 +35,7 @@ from fad.core.callees import (
     wrapped_in,
     writes_arrays,
 )
+from fad.core.conversions import is_offered
 from fad.core.iterators import broadcast, fromiter, ndenumerate, nditer
 from fad.core.journal import JOURNAL, forget
 from fad.core.like_users import modules_with, sees_overlay
@@ -176,11 +177,24 @@ class Running:
         That runs when the first one's error is done with: its own then has no other before it in the traceback.
         """
         try:
-            return call()
+            result = call()
         except Exception as error:
-            if not self.retry(error, own_error(error)):
+            if not self.retry(error, own_error(error)) and not self.passed_over():
                 raise
+        else:
+            if not self.passed_over():
+                return result
         return self.again(call)
+
+    def passed_over(self) -> bool:
+        """Return whether the function should run again, for it caught the error of a function that fad has.
+
+        So does a program that tries one function, and goes on with another where that raises.
+        """
+        refused, self.runs["refused"] = self.runs["refused"], None
+        if refused is None or not is_offered(getattr(refused, "caller", "")):
+            return False
+        return any(frame.f_code not in _learned for frame in _frames(refused)) and self.retry(refused, refused)
 
     def retry(self, error: Exception, own: BaseException) -> bool:
         """Return whether a function that failed should run again, with what had not been in place.
@@ -254,8 +268,10 @@ class Running:
 
     def __exit__(self, *_: Any) -> None:
         self.runs["depth"] = self.around
-        if not self.around and self.runs["effects"]:
-            forget()
+        if not self.around:
+            self.runs["refused"] = None
+            if self.runs["effects"]:
+                forget()
         if self.lent:
             take_back(self.lent)
         if self.spaces:

@@ -379,7 +379,7 @@ class Trace:
 
     def refusal(self, error: FadError) -> FadError:
         """Keep what was refused: a library may put an error of its own on top, and `clarify` looks below."""
-        self.withheld = error
+        self.withheld = RUNS.refused = error
         return error
 
     def clarify(self, error: Exception) -> None:

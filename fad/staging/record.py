@@ -348,10 +348,14 @@ def record(
     before = Earlier(()) if before is None else before
     with pause_collection(), Running(fun, before=before.small) as running:
         try:
-            return _record_again(before, fun, in_tree, leaves, traced, places, outer or OuterState())
-        except TracerConversionError as error:
-            if not running.retry(error, error):
+            recorded = _record_again(before, fun, in_tree, leaves, traced, places, outer or OuterState())
+        except Exception as error:
+            again = isinstance(error, TracerConversionError) and running.retry(error, error)
+            if not again and not running.passed_over():
                 raise
+        else:
+            if not running.passed_over():
+                return recorded
         outer = outer or OuterState()
         return running.again(lambda: _record_again(before, fun, in_tree, leaves, traced, places, outer))
 

@@ -55,6 +55,7 @@ RAISES_NOTHING = {
     """,
     "takes any tree": """
         fad: device_get stop_gradient
+        fad.scipy.sparse: issparse
         fad.tree: flatten flatten_with_path leaves norm ravel scale structure zeros_like
     """,
     "is an object or an error, whose methods say what they raise": """

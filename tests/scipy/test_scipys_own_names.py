@@ -71,6 +71,20 @@ def solve_without_a_constraint(x):
     return spsolve(stiffness[1:, 1:], x[1:])
 
 
+def go_on_after_an_error(x):
+    try:
+        return logsumexp(x) * x
+    except TypeError:
+        return 0 * x
+
+
+def put_an_error_on_top(x):
+    try:
+        return ss.fftconvolve(x, x)
+    except TypeError as error:
+        raise ValueError("a signal was expected") from error
+
+
 def write_in_place(x):
     y = np.zeros(4)
     y[1:] = softmax(x)[1:]
@@ -99,6 +113,8 @@ PROGRAMS = {
     "an import in the function": import_inside,
     "an import of a module in the function": import_module_inside,
     "a write beside it": write_in_place,
+    "an error that the program puts on top": put_an_error_on_top,
+    "an error that the program catches": go_on_after_an_error,
     "matrices of arrays that the program makes": make_constants,
     "a write into what SciPy made of such": write_into_what_scipy_made,
     "an implicit step": step_implicitly,
@@ -261,6 +277,20 @@ print(fad.grad(g)(np.ones(3)))
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert found.stdout.split("\n")[:2] == ["[0.  0.5 0.5]", "[0. 2. 2.]"], found.stderr
+
+
+def test_a_program_that_catches_the_error_of_a_function_that_fad_has_not_runs_once():
+    runs = []
+
+    def f(x):
+        runs.append(0)
+        try:
+            return np.sum(ss.medfilt(x, 3))
+        except TypeError:
+            return np.sum(x)
+
+    assert fad.grad(f)(X) == pytest.approx(np.ones(4))
+    assert len(runs) == 1
 
 
 def test_a_function_that_fad_has_not_is_refused_by_its_name():
