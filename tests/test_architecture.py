@@ -238,6 +238,7 @@ def test_every_file_of_tests_has_a_name_of_its_own():
 # Names of functions that end as participles do: public ones, decorators, and what is no participle.
 PARTICIPLES = {
     "sharded", "joined", "transformed", "captured", "saved", "stored", "copied", "marked", "searchsorted", "replaced",
+    "factorized",
 }  # fmt: skip
 VERBS_IN_ED = {"embed", "feed", "need", "seed", "shed", "exceed", "_seed"}
 

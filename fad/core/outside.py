@@ -135,4 +135,4 @@ def _places(function: Any) -> list[tuple]:
 
 def _may_stand(x: Any) -> bool:
     """Return whether something is an array for which a handle may stand, or such a handle."""
-    return type(x) is Tracer or (type(x) is np.ndarray and x.dtype.kind in "fc")
+    return type(x) is Tracer or (type(x) is np.ndarray and x.dtype.kind in "fcbiu")

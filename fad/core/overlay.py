@@ -158,7 +158,7 @@ class Running:
         runs["depth"] = self.around + 1
         if found:
             self._overlay(found)
-        if failed:
+        if failed or self.wide:
             self.lent = lend(function)
 
     def __enter__(self) -> Running:
@@ -253,7 +253,8 @@ class Running:
     def _widen(self, error: Exception) -> bool:
         """Let all of NumPy's functions take lists and return handles, if a run with the overlay failed; return whether.
 
-        That may help where a write failed, or where NumPy was to make a plain array.
+        That may help where a write failed, or where NumPy was to make a plain array; and so may handles on the arrays
+        from outside, whose methods and indices take traced values (``a.dot(x)``, ``a[np.argsort(x)]``).
         """
         frames = _frames(error)
         if self.wide or not frames or not (writes_arrays(frames[-1].f_code) or _is_of_array(error)):
@@ -261,6 +262,7 @@ class Running:
         _known.clear()
         _need_all.update([frame.f_code for frame in frames])
         self.wide = True
+        self.lent = self.lent or lend(self.function)
         self._overlay(tuple({id(frame.f_globals): frame.f_globals for frame in frames}.values()))
         restore(self.before)
         JOURNAL.next = self.effects

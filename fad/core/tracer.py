@@ -29,10 +29,7 @@ from fad.core.like_users import find_written
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
 from fad.core.views import RUNS, is_array, link, refresh, replace_root, snapshot, unwrap
 from fad.core.weak import ENTRIES, WEAK, is_weak, number
-from fad.errors import (
-    FadError,
-    LeakedTracerError,
-)
+from fad.errors import FadError, LeakedTracerError
 from fad.introspect.reachable import TRACED
 
 _births = itertools.count(1)
@@ -209,8 +206,7 @@ class Tracer:
         if len(types) > 1 and any(hasattr(kind, "__fad_function__") for kind in types):
             return NotImplemented
         operation = FUNCTIONS.get(func)
-        if operation is None:
-            operation = find_written(func)
+        operation = operation or find_written(func)
         if operation is None:
             return raise_missing(func, full_name(func))
         try:

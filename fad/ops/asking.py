@@ -12,19 +12,23 @@ from fad.core.views import RUNS, follow, layout, path_of, root_of, unwrap
 from fad.core.weak import number
 
 
+def _stand_in(x: Any) -> Any:
+    """Return something plain of the same shape; a list may hold what is no number, as None, beside traced values."""
+    if type(x) in (list, tuple):
+        return [_stand_in(e) for e in x]
+    return np.broadcast_to(False, x.shape) if type(x) is Tracer else x
+
+
 def ndim(a: Any) -> int:
-    return stack_list(a).ndim
+    return a.ndim if type(a) is Tracer else np.ndim(_stand_in(a))
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    return stack_list(a).shape
+    return a.shape if type(a) is Tracer else np.shape(_stand_in(a))
 
 
 def size(a: Any, axis: Any = None) -> int:
-    a = stack_list(a)
-    if axis is None:
-        return a.size
-    return np.size(np.broadcast_to(False, a.shape), axis)
+    return a.size if axis is None and type(a) is Tracer else np.size(_stand_in(a), axis)
 
 
 def example(x: Any) -> Any:

@@ -119,6 +119,9 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **options):
     return a if high is None else np.minimum(a, high)
 
 
+answer(np._core.umath.clip, clip)  # type: ignore[attr-defined]  # what the method of a plain array calls
+
+
 @public(np.nan_to_num, samples=lambda s: [call(s.real(3, 4)), call(np.array([1.0, np.nan, -np.inf, np.inf])),
     call(np.array([1.0, np.nan, -np.inf, np.inf]), nan=0.5, posinf=2.0, neginf=-3.0)],
     raises="ValueError: `copy` is false, and a number cannot be written into.")  # fmt: skip

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from fad import config
-from fad.core.views import owner
+from fad.core.tracer import Tracer
+from fad.core.views import is_outside, owner
 from fad.introspect.outer_values import ABSENT, Place
 from fad.introspect.reachable import PLAIN, Walk
 from fad.transforms.mutation import FEW_BYTES, equal, fingerprint, may_be_overwritten
@@ -101,7 +102,7 @@ class OuterState:
             for e, s in zip(self.arrays, stale, strict=True)
         ]
         self.arrays = [*arrays, *further]
-        self.places = [place for place in self.places if not is_other(place)]
+        self.places = [place for place in self.places if not _differ(_give_back(what_is_in(place)), place.value)]
         self.found, self.owners = [], {}
 
     def find_unchanged(self) -> list[np.ndarray]:
@@ -130,8 +131,18 @@ def what_is_in(place: Place) -> Any:
 
 def is_other(place: Place) -> bool:
     """Return whether something else is in a place now."""
-    now = what_is_in(place)
-    return now is not place.value and not same(now, place.value)
+    return _differ(what_is_in(place), place.value)
+
+
+def _differ(now: Any, then: Any) -> bool:
+    return now is not then and not same(now, then)
+
+
+def _give_back(now: Any) -> Any:
+    """Return what is in a place when the arrays are back for which handles stand as long as the function runs."""
+    if type(now) is tuple:
+        return tuple(map(_give_back, now))
+    return now.wrapped if type(now) is Tracer and is_outside(now) else now
 
 
 def same(x: Any, y: Any, depth: int = 0) -> bool:

@@ -106,5 +106,6 @@ def test_a_plain_list_of_traced_values_is_answered_with_stack():
 
 
 def test_the_method_dot_of_a_plain_array_is_answered_with_an_operator():
-    a = np.eye(12)
-    assert "a @ x" in said(lambda x: a.dot(x).sum())
+    import numpy as np  # for itself: NumPy's own functions
+
+    assert "a @ x" in said(lambda x: np.eye(12).dot(x).sum())

@@ -3,6 +3,7 @@
 import collections
 import functools
 import types
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -415,3 +416,29 @@ def test_what_is_found_by_a_name_that_the_code_composes_is_watched(source, chang
             names["WEIGHT"] = np.full(6, 7.0) if change == "another array" else 3.0
 
     calls(names["f"], changed)
+
+
+def test_another_array_in_the_place_of_one_that_a_function_copied_and_wrote_into_is_seen():
+    made = [np.array([[1.0, 2.0], [0.5, 1.0]]) for _ in range(4)]
+    table, in_list, in_dict, held = made[0], [made[1]], {"table": made[2]}, SimpleNamespace(table=made[3])
+    find = [lambda: table, lambda: in_list[0], lambda: in_dict["table"], lambda: held.table]
+
+    def follow(get):
+        def f(x):
+            y = get().copy()
+            y[0] = x
+            return np.sum(y * y, axis=0)
+
+        return f
+
+    functions = [follow(get) for get in find]
+    jitted = [fad.jit(f) for f in functions]
+    x = np.array([1.5, 2.5])
+    for f, g in zip(functions, jitted, strict=True):
+        np.testing.assert_allclose(g(x), f(x))
+    table, in_list[0], in_dict["table"], held.table = (np.full((2, 2), 3.0 + k) for k in range(4))
+    for f, g in zip(functions, jitted, strict=True):
+        np.testing.assert_allclose(g(x), f(x))
+    for get, f, g in zip(find, functions, jitted, strict=True):
+        get()[1] = 9.0
+        np.testing.assert_allclose(g(x), f(x))

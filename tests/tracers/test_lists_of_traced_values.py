@@ -42,6 +42,7 @@ PROGRAMS = {
     "shape": lambda x: np.shape([[x[0], x[1]]])[1] * x[0],
     "ndim": lambda x: np.ndim([[x[0], x[1]]]) * x[0],
     "size": lambda x: (np.size([[x[0], x[1]]]) + np.size([[x[0], x[1]]], 0)) * x[0],
+    "size of a list with gaps": lambda x: np.size([None, x[0], x[1]], 0) * x[0],
     "iscomplexobj": lambda x: np.iscomplexobj([x[0], x[1]]) * x[0],
     "isrealobj": lambda x: np.isrealobj([x[0], x[1]]) * x[0],
     "real": lambda x: np.real([x[0], x[1] * 1j]),

@@ -13,7 +13,7 @@ import scipy.sparse.linalg as sla
 from fad.core.docstring_sections import refer
 from fad.core.primitive import has_tracer
 from fad.scipy.registration import missing
-from fad.scipy.sparse.factors import Factors, factorized, splu
+from fad.scipy.sparse.factors import factorized, splu
 from fad.scipy.sparse.systems import Direct, Iterative, check_system, solve_system
 
 
@@ -192,6 +192,6 @@ def gmres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0
     return _iterate("gmres", A, b, x0, M, settings)
 
 
-__all__ = ["Factors", "bicgstab", "cg", "factorized", "gmres", "splu", "spsolve"]
+__all__ = ["bicgstab", "cg", "factorized", "gmres", "splu", "spsolve"]
 __getattr__ = missing("sparse.linalg")
 refer({name: globals()[name] for name in __all__}, sla)

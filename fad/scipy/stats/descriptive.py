@@ -1,0 +1,218 @@
+"""What describes samples: moments, means of several kinds, scores and entropy.
+
+The formulas are SciPy's. Samples with NaN give NaN (``nan_policy="propagate"``); the other policies count and leave out
+elements, which has no derivative, and are refused for traced values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.samples import call
+from fad.errors import MissingRuleError
+from fad.ops.structural import as_array
+from fad.scipy.registration import registrar
+from fad.scipy.special import entr, rel_entr
+
+register_function = registrar("stats")
+
+
+def _sample(a: Any, nan_policy: str = "propagate") -> Any:
+    if nan_policy != "propagate":
+        raise MissingRuleError(f"nan_policy={nan_policy!r} takes plain samples alone: leave out NaNs before")
+    a = as_array(a)
+    return a if a.dtype.kind in "fc" else a.astype(float)
+
+
+def _count(a: Any, axis: Any) -> int:
+    """Return how many elements each sample has along an axis, several, or all."""
+    return a.size // max(1, np.mean(np.zeros(a.shape), axis=axis).size) if a.size else 0
+
+
+def _central(a: Any, order: int, axis: Any, keepdims: bool) -> Any:
+    return np.mean((a - np.mean(a, axis=axis, keepdims=True)) ** order, axis=axis, keepdims=keepdims)
+
+
+def _over_variance(a: Any, order: int, power: float, axis: Any, keepdims: bool) -> Any:
+    """Return a moment over a power of the variance; NaN where that is nothing but rounding."""
+    m2, m = _central(a, 2, axis, keepdims), np.mean(a, axis=axis, keepdims=keepdims)
+    constant = m2 <= (np.finfo(a.dtype).eps * m) ** 2
+    return _central(a, order, axis, keepdims) / np.where(constant, np.nan, m2) ** power
+
+
+def _along(s):
+    return [call(s.real(7)), call(s.real(5, 3)), call(s.real(2, 6), axis=1), call(s.real(3, 4), axis=None)]
+
+
+def _positive_along(s):
+    return [call(s.positive(7)), call(s.positive(5, 3)), call(s.positive(2, 6), axis=1)]
+
+
+@register_function(
+    "moment", complex=False, samples=lambda s: [*_along(s), call(s.real(6), order=3), call(s.real(6), 2, center=0.3)]
+)
+def moment(a, order=1, axis=0, nan_policy="propagate", *, center=None, keepdims=False):
+    """Return a moment of samples about their mean, or about `center`.
+
+    >>> import numpy as np, fad
+    >>> fad.scipy.stats.moment(np.array([1.0, 2.0, 3.0]), 2).round(6)
+    np.float64(0.666667)
+    """
+    a = _sample(a, nan_policy)
+    if np.ndim(order):
+        return np.stack([moment(a, k, axis, center=center, keepdims=keepdims) for k in order])
+    if order == 1 and center is None:
+        return np.mean(np.zeros_like(a), axis=axis, keepdims=keepdims)
+    if center is None:
+        return _central(a, order, axis, keepdims)
+    return np.mean((a - center) ** order, axis=axis, keepdims=keepdims)
+
+
+@register_function("skew", complex=False, samples=lambda s: [*_along(s), call(s.real(6), bias=False)])
+def skew(a, axis=0, bias=True, nan_policy="propagate", *, keepdims=False):
+    """Return the skewness of samples: the third moment over the variance to the power 3/2.
+
+    >>> import numpy as np, fad
+    >>> fad.scipy.stats.skew(np.array([1.0, 2.0, 6.0])).round(6)
+    np.float64(0.59517)
+    """
+    a = _sample(a, nan_policy)
+    n = _count(a, axis)
+    found = _over_variance(a, 3, 1.5, axis, keepdims)
+    return found if bias or n <= 2 else found * (((n - 1.0) * n) ** 0.5 / (n - 2.0))
+
+
+def _kurtosis_samples(s):
+    return [*_along(s), call(s.real(6), bias=False), call(s.real(6), fisher=False)]
+
+
+@register_function("kurtosis", complex=False, samples=_kurtosis_samples)
+def kurtosis(a, axis=0, fisher=True, bias=True, nan_policy="propagate", *, keepdims=False):
+    """Return the kurtosis of samples: the fourth moment over the squared variance, less 3 by Fisher's definition.
+
+    >>> import numpy as np, fad
+    >>> fad.scipy.stats.kurtosis(np.array([1.0, 2.0, 6.0, 7.0])).round(6)
+    np.float64(-1.852071)
+    """
+    a = _sample(a, nan_policy)
+    n = _count(a, axis)
+    found = _over_variance(a, 4, 2.0, axis, keepdims)
+    if not bias and n > 3:
+        found = 1.0 / (n - 2) / (n - 3) * ((n**2 - 1.0) * found - 3 * (n - 1) ** 2.0) + 3.0
+    return found - 3 if fisher else found
+
+
+@register_function("sem", samples=lambda s: [*_along(s), call(s.real(6), ddof=0)])
+def sem(a, axis=0, ddof=1, nan_policy="propagate", *, keepdims=False):
+    """Return the standard error of the mean of samples.
+
+    >>> import numpy as np, fad
+    >>> fad.scipy.stats.sem(np.array([1.0, 2.0, 6.0])).round(6)
+    np.float64(1.527525)
+    """
+    a = _sample(a, nan_policy)
+    return np.std(a, axis=axis, ddof=ddof, keepdims=keepdims) / float(_count(a, axis)) ** 0.5
+
+
+@register_function("variation", samples=lambda s: [*_positive_along(s), call(s.positive(6), ddof=1)])
+def variation(a, axis=0, nan_policy="propagate", ddof=0, *, keepdims=False):
+    """Return the coefficient of variation of samples: the standard deviation over the mean.
+
+    >>> import numpy as np, fad
+    >>> fad.scipy.stats.variation(np.array([1.0, 2.0, 3.0])).round(6)
+    np.float64(0.408248)
+    """
+    a = _sample(a, nan_policy)
+    return np.std(a, axis=axis, ddof=ddof, keepdims=keepdims) / np.mean(a, axis=axis, keepdims=keepdims)
+
+
+@register_function("zscore", samples=lambda s: [*_along(s), call(s.real(6), ddof=1)])
+def zscore(a, axis=0, ddof=0, nan_policy="propagate"):
+    """Return the elements of samples less their mean, over their standard deviation.
+
+    >>> import numpy as np, fad
+    >>> fad.scipy.stats.zscore(np.array([1.0, 2.0, 3.0])).round(6)
+    array([-1.224745,  0.      ,  1.224745])
+    """
+    return zmap(a, a, axis, ddof, nan_policy)
+
+
+@register_function("zmap", samples=lambda s: [call(s.real(4), s.real(6)), call(s.real(3), s.real(2, 5), axis=None)])
+def zmap(scores, compare, axis=0, ddof=0, nan_policy="propagate"):
+    """Return scores less the mean of the samples `compare`, over the standard deviation of these.
+
+    >>> import numpy as np, fad
+    >>> fad.scipy.stats.zmap(np.array([4.0]), np.array([1.0, 2.0, 3.0])).round(6)
+    array([2.44949])
+    """
+    scores, compare = _sample(scores, nan_policy), _sample(compare, nan_policy)
+    first = compare.reshape(-1)[:1].reshape((1,) * compare.ndim) if axis is None else np.take(compare, [0], axis=axis)
+    constant = np.all(compare == first, axis=axis, keepdims=True)
+    spread = np.where(constant, np.nan, np.std(compare, axis=axis, ddof=ddof, keepdims=True))
+    return (scores - np.mean(compare, axis=axis, keepdims=True)) / spread
+
+
+def _mean_samples(s):
+    return [*_positive_along(s), call(s.positive(4), weights=s.positive(4))]
+
+
+@register_function("gmean", samples=_mean_samples)
+def gmean(a, axis=0, dtype=None, weights=None, *, nan_policy="propagate", keepdims=False):
+    """Return the geometric mean of positive samples.
+
+    >>> import numpy as np, fad
+    >>> fad.scipy.stats.gmean(np.array([1.0, 4.0])).round(6)
+    np.float64(2.0)
+    """
+    a = _sample(a, nan_policy)
+    a = a if dtype is None else a.astype(dtype)
+    return np.exp(np.average(np.log(a), axis, weights, keepdims=keepdims))
+
+
+@register_function("hmean", samples=_mean_samples)
+def hmean(a, axis=0, dtype=None, *, weights=None, nan_policy="propagate", keepdims=False):
+    """Return the harmonic mean of positive samples.
+
+    >>> import numpy as np, fad
+    >>> fad.scipy.stats.hmean(np.array([1.0, 4.0])).round(6)
+    np.float64(1.6)
+    """
+    return pmean(a, -1, axis=axis, dtype=dtype, weights=weights, nan_policy=nan_policy, keepdims=keepdims)
+
+
+@register_function("pmean", samples=lambda s: [call(s.positive(5), 3), call(s.positive(2, 4), 0.5, axis=1)])
+def pmean(a, p, *, axis=0, dtype=None, weights=None, nan_policy="propagate", keepdims=False):
+    """Return the mean of positive samples by the power p: the geometric one for 0.
+
+    >>> import numpy as np, fad
+    >>> fad.scipy.stats.pmean(np.array([1.0, 7.0]), 2).round(6)
+    np.float64(5.0)
+    """
+    if p == 0:
+        return gmean(a, axis, dtype, weights, nan_policy=nan_policy, keepdims=keepdims)
+    a = _sample(a, nan_policy)
+    a = a if dtype is None else a.astype(dtype)
+    return np.average(a ** float(p), axis, weights, keepdims=keepdims) ** (1.0 / p)
+
+
+@register_function(
+    "entropy",
+    samples=lambda s: [*_positive_along(s), call(s.positive(5), s.positive(5)), call(s.positive(5), base=2.0)],
+)
+def entropy(pk, qk=None, base=None, axis=0, *, nan_policy="propagate", keepdims=False):
+    """Return the entropy of a distribution, or its relative entropy to another; both are scaled to the sum 1.
+
+    >>> import numpy as np, fad
+    >>> fad.scipy.stats.entropy(np.array([1.0, 1.0]), base=2)
+    np.float64(1.0)
+    """
+    pk = _sample(pk, nan_policy)
+    pk = pk / np.sum(pk, axis=axis, keepdims=True)
+    if qk is None:
+        found = np.sum(entr(pk), axis=axis, keepdims=keepdims)
+    else:
+        qk = _sample(qk, nan_policy)
+        found = np.sum(rel_entr(pk, qk / np.sum(qk, axis=axis, keepdims=True)), axis=axis, keepdims=keepdims)
+    return found if base is None else found / float(np.log(base))
