@@ -38,9 +38,9 @@ def copies(roots: Iterable[Any], most: int = _MOST, left: int = _MOST_BYTES) -> 
     random = sys.modules.get("numpy.random")  # NumPy loads it when it is asked for
     found: list[tuple] = []
     for x in Walk(roots if random is None else [random.mtrand._rand, *roots], most):
-        if random is not None and isinstance(x, random.RandomState):
+        if random is not None and issubclass(type(x), random.RandomState):
             found.append((x, x.get_state(legacy=False)))
-        elif random is not None and isinstance(x, random.Generator):
+        elif random is not None and issubclass(type(x), random.Generator):
             found.append((x.bit_generator, x.bit_generator.state))
         elif type(x) is np.ndarray and is_writeable(x) and x.nbytes <= left:
             left -= x.nbytes

@@ -194,6 +194,9 @@ class Running:
         refused, self.runs["refused"] = self.runs["refused"], None
         if refused is None or not is_offered(getattr(refused, "caller", "")):
             return False
+        caught = refused.__traceback__  # begins where it was caught: solvers of fad's catch it for reasons of their own
+        if caught is None or not sees_overlay(caught.tb_frame.f_code.co_filename):
+            return False
         return any(frame.f_code not in _learned for frame in _frames(refused)) and self.retry(refused, refused)
 
     def retry(self, error: Exception, own: BaseException) -> bool:
