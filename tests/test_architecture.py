@@ -34,6 +34,7 @@ LAYERS = [
         "core.liveness", "core.graph", "core.rewriter", "core.journal", "core.callees", "core.makers",
         "core.iterators",
         "core.random_sources", "core.results_as_handles", "core.overlay",
+        "core.overlay_needs", "core.running",
         "core.cotangent", "core.archetypes", "core.limits", "core.effects", "core.refusals",
     ],
     [

@@ -17,7 +17,7 @@ from fad import tree
 from fad.control_flow.checkpoints import KEPT, SHORT
 from fad.control_flow.subgraph import is_weak
 from fad.core.buffers import borrow
-from fad.core.overlay import spaces_of
+from fad.core.overlay_needs import spaces_of
 from fad.core.tracer import Tracer
 from fad.core.values import same_structure
 from fad.core.views import copy_layout, snapshot

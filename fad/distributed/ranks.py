@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.overlay import Running
 from fad.core.primitive import Primitive
+from fad.core.running import Running
 from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
 from fad.core.values import depth, traces_of
 from fad.distributed.agreement import Samples, is_swept

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from fad.core.overlay import spaces_of
+from fad.core.overlay_needs import spaces_of
 from fad.core.tracer import Trace
 from fad.core.views import finding_writes
 from fad.transforms.undo_writes import outside

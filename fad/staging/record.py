@@ -26,9 +26,9 @@ from fad.core.buffers import PLAIN
 from fad.core.errstate import calm, is_strict, state
 from fad.core.graph import EFFECT, GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.journal import effect_place, rewind, with_journal
-from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.refusals import may_refuse, refuses
+from fad.core.running import Running
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
 from fad.core.transformed import as_run, transformed
 from fad.core.views import RUNS, Aliased, noticing_layouts, noting_aliases

@@ -17,7 +17,7 @@ from fad.backends import backend_of, is_numpy_array, is_on_device
 from fad.core.buffers import plain
 from fad.core.cotangent import densify
 from fad.core.limits import take_derivative, take_limit
-from fad.core.overlay import Running
+from fad.core.running import Running
 from fad.core.tracer import Trace, Tracer, up_to_date
 from fad.core.transformed import as_run
 from fad.core.values import same_structure

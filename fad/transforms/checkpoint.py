@@ -17,7 +17,7 @@ import numpy as np
 
 from fad import tree
 from fad.core import effects
-from fad.core.overlay import Running
+from fad.core.running import Running
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.core.transformed import as_run, transformed
 from fad.core.views import fresh, snapshot, unwrap

@@ -13,7 +13,7 @@ import numpy as np
 from fad import tree
 from fad.core.buffers import LOST, PLAIN, borrow, lose, plain
 from fad.core.outside import lend, take_back
-from fad.core.overlay import spaces_of
+from fad.core.overlay_needs import spaces_of
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed
 from fad.core.views import RUNS, contents_of, copy_layout, finding_writes, is_outside, replace_root, root_of, snapshot

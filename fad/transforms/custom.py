@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.overlay import spaces_of
+from fad.core.overlay_needs import spaces_of
 from fad.core.tracer import Tracer, youngest
 from fad.core.transformed import Wrapping, as_run, name_of
 from fad.core.values import depth

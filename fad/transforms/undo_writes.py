@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.overlay import spaces_of
+from fad.core.overlay_needs import spaces_of
 from fad.introspect.reachable import reach
 from fad.transforms.mutation import Earlier
 

@@ -18,7 +18,7 @@ import numpy as np
 from fad import tree
 from fad.core.buffers import borrow
 from fad.core.limits import take_limit
-from fad.core.overlay import Running
+from fad.core.running import Running
 from fad.core.tracer import Tracer, tracer
 from fad.core.transformed import as_run, transformed
 from fad.core.views import finding_writes, snapshot

@@ -7,7 +7,7 @@ import pytest
 
 import fad
 from fad import distributed as D
-from fad.core import overlay
+from fad.core import overlay_needs
 from fad.distributed.communicator import Alone
 
 X = np.arange(1.0, 4.0)
@@ -61,8 +61,8 @@ class Noted(Alone):
 @pytest.fixture
 def unknown(monkeypatch):
     """Return a function that makes losses; that they write is forgotten, and so their first write fails."""
-    monkeypatch.setattr(overlay, "_learned", {})
-    monkeypatch.setattr(overlay, "_known", {})
+    monkeypatch.setattr(overlay_needs, "_learned", {})
+    monkeypatch.setattr(overlay_needs, "_known", {})
 
     def make(array, write):
         module = types.ModuleType("unknown")

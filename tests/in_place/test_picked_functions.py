@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.core.overlay import spaces_of
+from fad.core.overlay_needs import spaces_of
 from fad.errors import ItemAssignmentError
 
 _number = itertools.count(1)

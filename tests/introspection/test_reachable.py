@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fad.core import outside, overlay
+from fad.core import outside, overlay_needs
 from fad.introspect.reachable import Walk, reach
 
 
@@ -52,5 +52,5 @@ def test_what_a_function_in_which_an_error_arose_could_write_into_is_what_it_nam
     with pytest.raises(ValueError, match="broadcast") as caught:
         names["fails"](2.0)
     error = caught.value.with_traceback(caught.value.__traceback__.tb_next)  # without this function, which holds all
-    found = arrays_in(Walk(overlay._known_to(error), outside.MANY))
+    found = arrays_in(Walk(overlay_needs.find_reach(error), outside.MANY))
     assert sorted(len(x) for x in found) == [2, 3]

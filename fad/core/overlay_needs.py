@@ -1,0 +1,208 @@
+"""Which functions need NumPy's overlay (`fad.core.overlay`): seen in their code, or learned from a run that failed.
+
+Functions that never write are recognised by their code, and keep NumPy's own. Where a function is called in a way that
+its caller's code does not show, the first write fails; then the transform runs its function again with the overlay
+(`fad.core.running`), and knows the next time. Where that fails, too, all of NumPy's functions take lists and return
+handles.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import types
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from fad.backends import is_numpy_default
+from fad.core.callees import (
+    DATA,
+    called_functions,
+    compares_classes,
+    constructs_arrays,
+    held_by,
+    imports_library,
+    wrapped_in,
+    writes_arrays,
+)
+from fad.core.like_users import modules_with, sees_overlay
+from fad.core.overlay import FINDERS, LIBRARIES, REPLACED, build
+from fad.core.tracer import Tracer
+from fad.core.transformed import LinearMap, Transformed, Wrapping
+
+_MOST_KNOWN = 4096
+_known: dict[Any, tuple] = {}  # by the ids of a function's parts: what it needs, and the parts
+_LATEST = "latest"  # the key of a function that was asked for last, and what it needs
+_learned: dict[types.CodeType, tuple] = {}  # functions that were seen to need the overlay
+_need_all: set[types.CodeType] = set()  # functions that were seen to need handles from all of NumPy's functions
+
+
+def is_refused_by_c(error: Exception) -> bool:
+    """Return whether a compiled function, as those of NumPy's generators, insisted on a plain array."""
+    text = str(error)
+    refused = text.startswith("Cannot convert Tracer to ") or text.endswith("must be numpy.ndarray, not Tracer")
+    return type(error) is TypeError and refused
+
+
+def find_frames(error: BaseException) -> list[types.FrameType]:
+    """Return the frames of the user's functions in which an error arose."""
+    found = []
+    at = error.__traceback__
+    while at is not None:
+        file = at.tb_frame.f_code.co_filename
+        if sees_overlay(file) and not file.endswith(".pyx"):  # Cython's frames have the variables of their library
+            found.append(at.tb_frame)
+        at = at.tb_next
+    return found
+
+
+def construct_arrays(codes: Iterable[types.CodeType]) -> bool:
+    """Return whether functions call ``np.ndarray``, and none compares classes with it."""
+    codes = list(codes)
+    return any(map(constructs_arrays, codes)) and not any(map(compares_classes, codes))
+
+
+def is_of_array(error: BaseException) -> bool:
+    """Return whether a traced value was to become a plain array, as what NumPy makes of a list of them."""
+    at = error.__traceback__
+    while at is not None:
+        if at.tb_frame.f_code is Tracer.__array__.__code__:
+            return True
+        at = at.tb_next
+    return False
+
+
+def find_reach(error: BaseException) -> list:
+    """Return what the functions in which an error arose could write into: their variables, and what they find by name.
+
+    Not all that their modules hold: a notebook's, or a test runner's, reach the whole session.
+    """
+    frames = find_frames(error)
+    return [*[dict(frame.f_locals) for frame in frames], *map(_function_of, frames)]  # from 3.13 on they are no dict
+
+
+def _function_of(frame: types.FrameType) -> types.FunctionType:
+    """Return a function that finds by name what the function that runs in a frame finds."""
+    code, held = frame.f_code, frame.f_locals
+    cells = [types.CellType(held[name]) if name in held else types.CellType() for name in code.co_freevars]
+    return types.FunctionType(code, frame.f_globals, None, None, tuple(cells))
+
+
+def learn(error: BaseException, overlaid: Sequence[dict]) -> tuple[tuple, bool]:
+    """Return the module dictionaries of the functions in which an error arose, and whether it was in one that writes.
+
+    Both are remembered, and whether the write failed in spite of the overlay in these dictionaries: then it was one
+    into an array from outside.
+    """
+    frames = find_frames(error)
+    spaces = {id(frame.f_globals): frame.f_globals for frame in frames}
+    codes = [frame.f_code for frame in frames]
+    spaces.update({id(space): space for space in modules_with(codes)})
+    if not REPLACED:
+        build()
+    for find in FINDERS:
+        find(LIBRARIES)
+    if any(imports_library(code) for code in codes):
+        spaces[id(vars(builtins))] = vars(builtins)
+    found = tuple([s for s in spaces.values() if any(id(v) in REPLACED or id(v) in LIBRARIES for v in s.values())])
+    writes = bool(codes) and writes_arrays(codes[-1])
+    if found or writes:
+        _known.clear()
+        failed = writes and {id(space) for space in found} <= {id(space) for space in overlaid}
+        _learned.update((code, (found, failed)) for code in codes)
+    return found, writes
+
+
+def learn_to_widen(frames: Sequence[types.FrameType]) -> None:
+    """Remember that the functions that run in frames need handles from all of NumPy's functions."""
+    _known.clear()
+    _need_all.update([frame.f_code for frame in frames])
+
+
+def is_learned(frames: Sequence[types.FrameType]) -> bool:
+    """Return whether all functions that run in frames are known to need the overlay."""
+    return all(frame.f_code in _learned for frame in frames)
+
+
+def spaces_of(function: Callable) -> list:
+    """Return the module dictionaries in which a function needs the overlay: none if it writes into no new array.
+
+    And whether a write failed in it, whether it is still to run for the first time, whether all of NumPy's functions
+    are to return handles, and whether the class of arrays is to make them.
+    """
+    alone = type(function) is types.FunctionType and not (
+        function.__closure__ or function.__defaults__ or function.__kwdefaults__
+    )
+    parts: Any = (function.__code__, function.__globals__) if alone else _parts(function)
+    on_host = is_numpy_default()
+    latest = _known.get(_LATEST)
+    if alone and on_host and latest is not None and latest[1][0] is parts[0] and latest[1][1] is parts[1]:
+        return latest[0]  # called again
+    key = (on_host, *map(id, parts))  # code compares by contents, which takes time
+    known = _known.get(key)
+    if known is None:
+        if len(_known) > _MOST_KNOWN:
+            _known.clear()
+        found, failed, wide, constructs = _look(function, not on_host)
+        known = _known[key] = [found, failed, True, wide, constructs], parts
+    if alone and on_host:
+        _known[_LATEST] = known
+    return known[0]
+
+
+def _parts(function: Any) -> list:
+    """Return the code, the classes and the modules that a function is made of, without the data that it holds.
+
+    Functions that call the same ones through their closures are made of the same.
+    """
+    parts: list = []
+    waiting = [function]
+    for f in waiting:
+        kind = type(f)
+        if kind is types.FunctionType:
+            parts += (f.__code__, f.__globals__)  # one text may be run in several modules
+            for held in held_by(f):
+                if type(held) not in DATA and (len(waiting) < 9 or all(held is not x for x in waiting)):
+                    waiting.append(held)
+        elif kind is types.MethodType:
+            parts.append(type(f.__self__))
+            waiting += [f.__func__, *_others(wrapped_in(f.__self__), waiting)]
+        elif kind is functools.partial:
+            waiting += [f.func, *f.args]
+        elif kind in (Transformed, LinearMap):
+            waiting.append(f.run)
+        elif issubclass(kind, Wrapping):
+            parts.append(kind)
+            waiting.append(f.__wrapped__)
+        else:
+            parts.append(f if issubclass(kind, (type, types.ModuleType)) else kind)
+            waiting += _others(wrapped_in(f), waiting)
+    return parts
+
+
+def _others(found: list, known: list) -> list:
+    """Return what is not known yet: an object may wrap itself."""
+    return [x for x in found if all(x is not y for y in known)]
+
+
+def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool, bool]:
+    """Return what `spaces_of` does; where new arrays are those of a device, all that a function makes has a handle."""
+    spaces: dict[int, dict] = {}
+    imports = failed = wide = False
+    writes = on_device
+    codes = []
+    for f in called_functions(function):
+        code = f.__code__
+        if not sees_overlay(code.co_filename):
+            continue
+        codes.append(code)
+        spaces[id(f.__globals__)] = f.__globals__
+        learned, also_failed = _learned.get(code, ((), False))
+        spaces.update((id(s), s) for s in learned)
+        failed = failed or also_failed
+        wide = wide or code in _need_all
+        writes = writes or code in _learned or writes_arrays(code)
+        imports = imports or imports_library(code)
+    if imports:
+        spaces[id(vars(builtins))] = vars(builtins)  # for its __import__
+    return tuple(spaces.values()) if writes else (), failed, wide, construct_arrays(codes)

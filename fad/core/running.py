@@ -1,0 +1,183 @@
+"""A run of a user's function by a transform: with NumPy's overlay if it needs that, and again if it failed without."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fad.core.callees import writes_arrays
+from fad.core.conversions import is_offered
+from fad.core.journal import JOURNAL, forget
+from fad.core.like_users import sees_overlay
+from fad.core.outside import MANY, copies, lend, reaches_device, restore, take_back
+from fad.core.overlay import swap_in, swap_out
+from fad.core.overlay_needs import (
+    construct_arrays,
+    find_frames,
+    find_reach,
+    is_learned,
+    is_of_array,
+    is_refused_by_c,
+    learn,
+    learn_to_widen,
+    spaces_of,
+)
+from fad.core.views import RUNS
+from fad.errors import BatchedValueError, ItemAssignmentError, TracerConversionError
+
+
+class Running:
+    """A transform that runs a function of the user's: NumPy's overlay is in place if the function needs it.
+
+    It runs from the making of this on; ``with`` ends it. `user` is the function of the user's, where that is all that
+    `function` calls, with arguments that it holds. `before` are copies of arrays that the function finds by name, if
+    there are any.
+    """
+
+    __slots__ = (
+        "spaces", "function", "lent", "before", "unknown", "effects", "wide", "constructs", "runs", "around",
+    )  # fmt: skip
+    spaces: tuple
+    lent: Sequence[tuple]
+    before: Sequence[tuple]
+    unknown: Sequence[tuple]
+
+    def __init__(self, function: Callable, user: Callable | None = None, before: Sequence[tuple] = ()):
+        self.function = function
+        self.spaces = self.lent = self.unknown = ()
+        self.before = before
+        needs = spaces_of(user or function)
+        found, failed, first, self.wide, self.constructs = needs
+        if first:
+            needs[2] = False
+            self.before = before or copies([function])
+        self.effects = JOURNAL.next
+        self.runs = runs = RUNS.__dict__  # what is known in this thread, found once
+        self.around = runs["depth"]
+        runs["depth"] = self.around + 1
+        if found:
+            self._overlay(found)
+        if failed or self.wide:
+            self.lent = lend(function)
+
+    def __enter__(self) -> Running:
+        return self
+
+    def _overlay(self, spaces: tuple) -> None:
+        RUNS.buffers += not self.spaces
+        self.spaces += spaces
+        swap_in(spaces, self.wide, self.constructs)
+
+    def run(self, call: Callable, own_error: Callable) -> Any:
+        """Return what a call of the function gives, after a second one where `retry` says so.
+
+        That runs when the first one's error is done with: its own then has no other before it in the traceback.
+        """
+        try:
+            result = call()
+        except Exception as error:
+            if not self.retry(error, own_error(error)) and not self.passed_over():
+                raise
+        else:
+            if not self.passed_over():
+                return result
+        return self.again(call)
+
+    def passed_over(self) -> bool:
+        """Return whether the function should run again, for it caught the error of a function that fad has.
+
+        So does a program that tries one function, and goes on with another where that raises.
+        """
+        refused, self.runs["refused"] = self.runs["refused"], None
+        if refused is None or not is_offered(getattr(refused, "caller", "")):
+            return False
+        caught = refused.__traceback__  # begins where it was caught: solvers of fad's catch it for reasons of their own
+        if caught is None or not sees_overlay(caught.tb_frame.f_code.co_filename):
+            return False
+        return not is_learned(find_frames(refused)) and self.retry(refused, refused)
+
+    def retry(self, error: Exception, own: BaseException) -> bool:
+        """Return whether a function that failed should run again, with what had not been in place.
+
+        That is the overlay, and handles on the arrays from outside. `own` is fad's error, on which a library may have
+        put another, `error`; if it is no Exception, it is raised. What the run wrote into arrays from outside is
+        undone; its effects are not repeated.
+        """
+        if not isinstance(own, Exception):
+            raise own
+        if not isinstance(own, (TracerConversionError, BatchedValueError)) and not is_refused_by_c(own):
+            return False
+        if reaches_device(self.function):
+            return False  # what the run wrote into arrays of a device is not undone
+        found, writes = learn(error, self.spaces)
+        self.constructs = self.constructs or construct_arrays(frame.f_code for frame in find_frames(error))
+        if found or writes:
+            saved = {id(x) for x, _ in self.before}
+            reached = copies([self.function, *find_reach(error)], MANY, sys.maxsize)
+            self.unknown = [(x, then) for x, then in reached if type(x) is np.ndarray and id(x) not in saved]
+        lent = lend(self.function) if writes and not self.lent else []
+        if found:
+            self._overlay(found)
+        self.lent = [*self.lent, *lent]
+        if not found and not lent:
+            return self._widen(error)
+        restore(self.before)
+        JOURNAL.next = self.effects
+        return True
+
+    def again(self, run: Callable) -> Any:
+        """Return what a second run gives; raise if it writes into arrays that were not copied before the first.
+
+        What the first run wrote there nobody knows, but the second does again what the first did: if it leaves the
+        arrays alone, or writes what they held, nothing was written twice.
+        """
+        result = self._run_wider(run)
+        for x, then in self.unknown:
+            if x.tobytes() != then.tobytes():
+                raise ItemAssignmentError(
+                    f"a function picked while the program ran wrote into an array of shape {x.shape} and dtype "
+                    f"{x.dtype} from outside, and a traced value into one of its own, for which it had to run again: "
+                    "the array from outside may have been changed twice. Put back what it held and call again, for "
+                    "the function is known now; or make the array in the function, and return it"
+                )
+        return result
+
+    def _run_wider(self, run: Callable) -> Any:
+        try:
+            return run()
+        except (TracerConversionError, BatchedValueError) as error:
+            if not self._widen(error):
+                raise
+        return run()
+
+    def _widen(self, error: Exception) -> bool:
+        """Let all of NumPy's functions take lists and return handles, if a run with the overlay failed; return whether.
+
+        That may help where a write failed, or where NumPy was to make a plain array; and so may handles on the arrays
+        from outside, whose methods and indices take traced values (``a.dot(x)``, ``a[np.argsort(x)]``).
+        """
+        frames = find_frames(error)
+        if self.wide or not frames or not (writes_arrays(frames[-1].f_code) or is_of_array(error)):
+            return False
+        learn_to_widen(frames)
+        self.wide = True
+        self.lent = self.lent or lend(self.function)
+        self._overlay(tuple({id(frame.f_globals): frame.f_globals for frame in frames}.values()))
+        restore(self.before)
+        JOURNAL.next = self.effects
+        return True
+
+    def __exit__(self, *_: Any) -> None:
+        self.runs["depth"] = self.around
+        if not self.around:
+            self.runs["refused"] = None
+            if self.runs["effects"]:
+                forget()
+        if self.lent:
+            take_back(self.lent)
+        if self.spaces:
+            RUNS.buffers -= 1
+            swap_out(self.spaces)
