@@ -22,7 +22,7 @@ from fad.eager.core.records import is_leaf, name_user_line, new_leaf, root
 from fad.eager.devices import HOST, device
 from fad.eager.errors import BackwardError, IntegerTensorError, RequiresGradError
 from fad.eager.tensor_repr import show
-from fad.errors import NonScalarOutputError, ShapeMismatchError, TracerConversionError
+from fad.errors import BatchedValueError, NonScalarOutputError, ShapeMismatchError, TracerConversionError
 
 float32 = np.dtype("float32")
 int64 = np.dtype("int64")
@@ -260,6 +260,8 @@ class Tensor:
                 f"item() needs a tensor of one element, but this one has shape {self.shape}: use tolist()"
             )
         value = stop_gradient(self.value)
+        if type(value) is Tracer:
+            raise BatchedValueError("a batched tensor inside vmap stands for many numbers: use the tensor itself")
         return value.item() if value.ndim == 0 else value.reshape(()).item()
 
     def tolist(self) -> Any:

@@ -15,7 +15,7 @@ from fad.backends import like
 from fad.core.archetypes import flat
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import bind, outcome
+from fad.core.tracer import bind, outcome, stack_list
 from fad.core.views import unwrap
 from fad.ops.indexing import pick
 from fad.ops.sorting import permute_back_p, sort_with_order
@@ -169,7 +169,7 @@ def union1d(ar1, ar2):
     >>> fad.numpy.union1d(np.array([1.0, 3.0]), np.array([2.0, 3.0]))
     array([1., 2., 3.])
     """
-    return np.unique(np.concatenate((as_array(ar1), as_array(ar2)), axis=None))  # where Python's numbers are weak
+    return np.unique(np.concatenate((stack_list(ar1), stack_list(ar2)), axis=None))  # where Python's numbers are weak
 
 
 @public(np.intersect1d, numerical=False, samples=lambda s: [

@@ -10,19 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import scipy.sparse
 
 from fad.core.tracer import LEAVING, Tracer, add_methods
 from fad.scipy.sparse.array import from_scipy, matmul
+
+_NO_MATRICES = frozenset({Tracer, np.ndarray, np.float64, float, int})  # what most operands are, told apart at once
 
 
 def _with_matrices(operator: Callable, reflected: bool, multiply: Callable) -> Callable:
     """Return an operator of tracers that is one with SciPy's sparse matrices, too."""
 
     def apply(x: Any, y: Any) -> Any:
-        out = operator(x, y)
-        if out is not NotImplemented or not scipy.sparse.issparse(y):
-            return out
+        if type(y) in _NO_MATRICES or not scipy.sparse.issparse(y):
+            return operator(x, y)
         return multiply(y, x) if reflected else multiply(x, y)
 
     return apply
