@@ -72,7 +72,7 @@ def _shape(x: Any, shape: tuple) -> tuple:
 
 
 def requests_copy(copy: Any) -> bool:
-    """Return whether an argument ``copy=`` requests one; NumPy's enumeration has no truth value for "if needed"."""
+    """Return whether an argument ``copy=`` requests one; NumPy's enumeration cannot be asked that for "if needed"."""
     return copy is not np._CopyMode.IF_NEEDED and bool(copy)
 
 
