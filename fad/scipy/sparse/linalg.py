@@ -74,7 +74,7 @@ def cg(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0,
 
     Parameters
     ----------
-    A : SparseArray, matrix or LinearOperator (n, n)
+    A : SparseArray, or a sparse matrix of SciPy's (n, n)
         Symmetric (Hermitian) and positive definite.
     b : array (n,)
         The right-hand side.
@@ -115,7 +115,7 @@ def bicgstab(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float 
 
     Parameters
     ----------
-    A : SparseArray, matrix or LinearOperator (n, n)
+    A : SparseArray, or a sparse matrix of SciPy's (n, n)
     b : array (n,)
         The right-hand side.
     x0 : array (n,)
@@ -153,7 +153,7 @@ def gmres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0
 
     Parameters
     ----------
-    A : SparseArray, matrix or LinearOperator (n, n)
+    A : SparseArray, or a sparse matrix of SciPy's (n, n)
     b : array (n,)
         The right-hand side.
     x0 : array (n,)
