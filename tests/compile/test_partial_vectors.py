@@ -15,9 +15,10 @@ pytestmark = pytest.mark.skipif(not register_bytes(), reason="this CPU has no ve
 
 @pytest.fixture(params=[True, False], ids=["masked", "a power of two at a time"])
 def stores(request, monkeypatch):
-    """Compile all kernels anew, with one kind of stores."""
+    """Compile all kernels anew, as for a CPU with AVX-512 or for one without: LLVM writes both for either."""
     monkeypatch.setenv("FAD_CACHE_DIR", "")
     monkeypatch.setattr(jit_engine, "_addresses", {})
+    monkeypatch.setattr(simd, "register_bytes", lambda: 64 if request.param else 32)
     for module in (simd, matmul_kernels):
         monkeypatch.setattr(module, "masks_stores", lambda: request.param)
 
@@ -41,6 +42,24 @@ def test_rows_of_every_length_are_written_to_their_end(stores, dtype):
         for found, wanted in zip(compiled(into_a_part, table, column), into_a_part(table, column), strict=True):
             assert found.dtype == wanted.dtype
             np.testing.assert_array_equal(found, wanted)
+
+
+def test_booleans_are_read_and_written_to_their_end(stores):
+    for n in LENGTHS:
+        x = np.linspace(-1.0, 1.0, 3 * n).reshape(3, n)
+
+        def compare(x, given):
+            wide = np.zeros((5, x.shape[1] + 2), bool)
+            wide[1:4, 1:-1] = (x > 0.1) | given
+            return wide, x < 0.3, np.where(given, x, -2.0)
+
+        run = fad.jit(compare)
+        for _ in range(2):
+            found = run(x, x > 0.5)
+        for a, b in zip(found, compare(x, x > 0.5), strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b)
+        assert "lowering: llvm" in str(run.explain())
 
 
 def test_columns_are_read_and_written_to_their_end(stores):

@@ -9,6 +9,6 @@ LLVM_TYPE = {
     np.dtype(float): F64, np.dtype(np.float32): F32, np.dtype(np.int64): I64, np.dtype(np.int32): I32,
     np.dtype(bool): BOOL,
 }  # fmt: skip
-BYTES = {F64: 8, F32: 4, I64: 8, I32: 4, BOOL: 1}
+BYTES = {F64: 8, F32: 4, I64: 8, I32: 4, BOOL: 1, "i8": 1}  # the last: how a boolean lies in memory
 INTEGERS = frozenset({I64, I32})
 EXACT = 2**53  # up to which each integer is a floating-point number
