@@ -394,6 +394,7 @@ class _Solver:
             return store_solution(field, plain_field, nodes, y0, sol, 3)[1][:, -1]
         numbers = number((times - t0) / length)
         if self.exact:
+            accepted = _join_rounding(accepted)
             nodes = t0 + length * accepted
             starts, states, method = store_solution(field, plain_field, nodes, y0, sol, 3)
             step = np.clip(np.searchsorted(accepted, numbers) - 1, 0, len(accepted) - 2)
@@ -424,6 +425,16 @@ def _mesh(t0: Any, length: Any, accepted: Any, times: Any, numbers: Any) -> tupl
     nodes = np.concatenate([t0 + length * inner, times])[order]
     places = np.argsort(order, kind="stable")[len(inner) :]
     return np.concatenate([t0.reshape(1), nodes]), places
+
+
+def _join_rounding(accepted: Any) -> Any:
+    """Return the nodes without those that a step of rounding alone follows, as a solver takes to reach the end.
+
+    The slope along such a step, a difference over no time, would be the solver's error.
+    """
+    sizes = np.diff(accepted)
+    follows = np.append(False, sizes[1:] < 1e-9 * sizes[:-1])  # for each node but the last, whether one does
+    return accepted[np.append(~follows, True)]
 
 
 def _parts(y: Any) -> Any:

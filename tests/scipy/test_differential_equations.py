@@ -249,6 +249,14 @@ def test_times_that_are_requested(method, backwards):
     np.testing.assert_allclose(in_end, 0.0, atol=accuracy(method))
 
 
+@EVERY
+@pytest.mark.parametrize("t1", [0.8, 1.1, 5.0])
+def test_a_step_of_rounding_at_the_end_leaves_the_slope_there(method, t1):
+    steps = {"max_step": 0.1, "first_step": 0.1}  # of Radau's the last ends a rounding before t1
+    at = lambda t: ours.solve_ivp(lambda t, y: -y, (0.0, t1), np.ones(1), method, np.stack([t]), **steps).y[0, 0]
+    np.testing.assert_allclose(fad.value_and_grad(at)(t1), np.array([1.0, -1.0]) * math.exp(-t1), rtol=1e-2)
+
+
 @pytest.mark.parametrize("method", ["RK45", "RK23", "DOP853", "BDF"])
 def test_a_complex_state_whose_equation_is_not_holomorphic(method):
     def last(w, of=ours, method=method, **options):
