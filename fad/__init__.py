@@ -16,8 +16,8 @@ from fad.backends import device_get, device_put
 from fad.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
 from fad.core.conversions import OFFERED
 from fad.core.numpy_dispatch import LOADERS
-from fad.core.overlay import FINDERS
 from fad.core.spec import ShapeDtypeStruct
+from fad.core.stand_ins import FINDERS
 from fad.core.values import stop_gradient
 from fad.doctor import doctor
 from fad.jitting.jit import jit, source
@@ -113,10 +113,10 @@ def _load_rules(ufunc: Any) -> None:
 LOADERS.append(_load_rules)
 
 
-def _pair_names(stand_ins: dict) -> None:
-    """Find what stands in for SciPy's names, where a program has imported it."""
+def _pair_names(stand_ins: dict, objects: dict) -> None:
+    """Find what stands in for SciPy's names and objects, where a program has imported it."""
     if "scipy" in sys.modules:
-        importlib.import_module("fad.scipy.stand_ins").pair_names(stand_ins)
+        importlib.import_module("fad.scipy.stand_ins").pair_names(stand_ins, objects)
 
 
 FINDERS.append(_pair_names)

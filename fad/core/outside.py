@@ -3,7 +3,8 @@
 ``u = u0.copy()`` of an array that a closure, a module or an object holds makes a plain array, without a word to fad. So
 where a function failed to write a traced value, the arrays that it finds by name are exchanged for handles on the same
 memory: what is computed from a handle is one, too. A plain number that is written into the array itself is there for
-everybody; a traced one is an error.
+everybody; a traced one is an error. What stands in for a library's functions and objects, such as a spline of SciPy's,
+takes their places in the same way.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ import numpy as np
 
 from fad.backends import DEVICE_ARRAYS
 from fad.core.buffers import buffer
-from fad.core.tracer import Tracer
+from fad.core.stand_ins import find_stand_in, has_stand_in
 from fad.core.views import Memory, copy_layout, is_writeable
-from fad.introspect.reachable import Walk
+from fad.introspect.reachable import Walk, is_of_library
 
 _MOST = 400  # things that are looked at, from the function on
 MANY = 10_000  # after a failure, when it is worth the time
 _MOST_BYTES = 1 << 26  # bytes of arrays that are copied before a function runs for the first time
 
 _lock = threading.Lock()
-_lent: dict[tuple, list] = {}  # (id of a container, key) -> [container, array, handle, uses]
+_lent: dict[tuple, list] = {}  # where -> [container, key, what was there, what stands in, uses]
 
 
 def copies(roots: Iterable[Any], most: int = _MOST, left: int = _MOST_BYTES) -> list[tuple]:
@@ -63,76 +64,117 @@ def restore(copied: Iterable[tuple]) -> None:
 
 
 def lend(function: Any, own: bool = False) -> list[tuple]:
-    """Exchange the arrays that a function finds by name for handles; return what `take_back` needs.
+    """Exchange the arrays that a function finds by name for handles, and a library's objects for what stands in.
+
+    Returns what `take_back` needs.
 
     With `own` they are handles on copies, which take traced values and are gone when the arrays are back.
     """
     found = []
     with _lock:
-        for container, key, value in _places(function):
-            place = id(container), key
+        for place, (container, key, value) in _places(function).items():
             entry = _lent.get(place)
-            if type(value) is np.ndarray:
-                handle = buffer(copy_layout(value) if own else value)
-                if not own:
-                    handle.memory = Memory()
-                    handle.memory.outside = True
-                entry = _lent[place] = [container, value, handle, 0]
-                _put(container, key, handle)
+            if entry is None or value is not entry[3]:
+                stands_in = _find_loan(value, own)
+                if stands_in is not None:
+                    entry = _lent[place] = [container, key, value, stands_in, entry[4] if entry else 0]
+                    _put(container, key, stands_in)
             if entry is not None:
-                entry[3] += 1
+                entry[4] += 1
                 found.append(place)
     return found
+
+
+def _find_loan(x: Any, own: bool) -> Any:
+    """Return what is to stand in the place of something, or None where that stays."""
+    if _is_rebuildable(x):
+        loans = [_find_loan(value, own) for value in x]
+        parts = [old if new is None else new for new, old in zip(loans, x, strict=True)]
+        return tuple(parts) if type(x) is tuple else type(x)._make(parts)
+    if not _is_numeric(x):
+        return find_stand_in(x)
+    handle = buffer(copy_layout(x) if own else x)
+    if not own:
+        handle.memory = Memory()
+        handle.memory.outside = True
+    return handle
 
 
 def take_back(found: Iterable[tuple]) -> None:
     """Put the arrays back, where the function has not put something else."""
     with _lock:
         for place in found:
-            container, array, handle, uses = entry = _lent[place]
-            entry[3] = uses - 1
+            container, key, value, stands_in, uses = entry = _lent[place]
+            entry[4] = uses - 1
             if uses == 1:
                 del _lent[place]
-                if _get(container, place[1]) is handle:
-                    _put(container, place[1], array)
+                if _get(container, key) is stands_in:
+                    _put(container, key, value)
 
 
 def _get(container: Any, key: Any) -> Any:
     if type(container) is list:
         return container[key] if key < len(container) else None
-    if type(container) is not types.CellType:
+    if type(container) is types.FunctionType:
+        return container.__defaults__
+    if type(container) is dict:
         return container.get(key)
     try:
+        if type(container) is types.MemberDescriptorType:
+            return container.__get__(key)
         return container.cell_contents
-    except ValueError:  # a cell that is empty
+    except (ValueError, AttributeError):  # a cell, or a slot, that is empty
         return None
 
 
 def _put(container: Any, key: Any, value: Any) -> None:
     if type(container) is types.CellType:
         container.cell_contents = value
+    elif type(container) is types.FunctionType:
+        container.__defaults__ = value
+    elif type(container) is types.MemberDescriptorType:
+        container.__set__(key, value)
     else:
         container[key] = value
 
 
-def _places(function: Any) -> list[tuple]:
-    """Return where a function finds arrays by name: containers (dictionaries, lists, cells), keys, what is there."""
-    walk = Walk([function], _MOST, traced=True)
+def _places(function: Any) -> dict[tuple, tuple]:
+    """Return where a function finds what may be lent, by what tells places apart: a container, a key, what is there.
+
+    Containers are dictionaries, lists, cells, functions with defaults, and slots' descriptors, whose key is an object.
+    """
+    walk = Walk([function], _MOST, every=True)
     found: list[tuple] = []
     modules: set[int] = set()  # variables of modules whose functions were found; those of others are theirs
     for x in walk:
         if type(x) is types.FunctionType:
             modules.add(id(x.__globals__))
+            if not is_of_library(x):
+                found.append((x, None, x.__defaults__))
+                found += [(x.__kwdefaults__, key, value) for key, value in (x.__kwdefaults__ or {}).items()]
         elif type(x) is list:
             found += [(x, key, value) for key, value in enumerate(x[:_MOST])]
     for _, container, key, value in walk.places:
         if type(container) is types.CellType:
             found.append((container, None, value))
-        elif type(container) is dict and ("__spec__" not in container or id(container) in modules):
+        elif type(container) is types.MemberDescriptorType or (
+            type(container) is dict and ("__spec__" not in container or id(container) in modules)
+        ):
             found.append((container, key, value))
-    return list({(id(c), key): (c, key, value) for c, key, value in found if _may_stand(value)}.values())
+    places = {(id(c), id(key) if type(c) is types.MemberDescriptorType else key): (c, key, x) for c, key, x in found}
+    return {place: at for place, at in places.items() if place in _lent or _may_be_lent(at[2])}
 
 
-def _may_stand(x: Any) -> bool:
-    """Return whether something is an array for which a handle may stand, or such a handle."""
-    return type(x) is Tracer or (type(x) is np.ndarray and x.dtype.kind in "fcbiu")
+def _may_be_lent(x: Any) -> bool:
+    """Return whether something is an array, a library's object for which another stands in, or a tuple with such."""
+    if _is_rebuildable(x):
+        return any(map(_may_be_lent, x))
+    return _is_numeric(x) or has_stand_in(x)
+
+
+def _is_rebuildable(x: Any) -> bool:
+    return type(x) is tuple or (issubclass(type(x), tuple) and hasattr(type(x), "_make"))
+
+
+def _is_numeric(x: Any) -> bool:
+    return type(x) is np.ndarray and x.dtype.kind in "fcbiu"

@@ -12,7 +12,6 @@ from __future__ import annotations
 import builtins
 import threading
 import types
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from fad.core.iterators import broadcast, fromiter, ndenumerate, nditer
 from fad.core.makers import MAKERS, Grid, converter, maker, of_lists, wrap_made
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.random_sources import own_generator, random_module
+from fad.core.stand_ins import LIBRARIES
 from fad.core.views import RUNS
 
 
@@ -61,9 +61,6 @@ REPLACED: dict[int, Any] = {}  # by the id of what it stands for
 # derive from, and ``type(x) is np.ndarray`` is to stay true of plain arrays: elsewhere it is NumPy's own.
 _CONSTRUCTING: dict[int, Any] = {}
 _OTHERS: dict[str, Any] = {}
-# What stands in for the names of other libraries, by the id of what it stands for; `FINDERS` fill it.
-LIBRARIES: dict[int, Any] = {}
-FINDERS: list[Callable[[dict], None]] = []
 # The two where a function wrote into what another function of NumPy's gave (`fad.core.results_as_handles`).
 _WIDE: dict[int, Any] = {}
 _WIDE_CONSTRUCTING: dict[int, Any] = {}

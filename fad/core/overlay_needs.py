@@ -26,7 +26,8 @@ from fad.core.callees import (
     writes_arrays,
 )
 from fad.core.like_users import modules_with, sees_overlay
-from fad.core.overlay import FINDERS, LIBRARIES, REPLACED, build
+from fad.core.overlay import REPLACED, build
+from fad.core.stand_ins import FINDERS, LIBRARIES, OBJECTS
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed, Wrapping
 
@@ -101,7 +102,7 @@ def learn(error: BaseException, overlaid: Sequence[dict]) -> tuple[tuple, bool]:
     if not REPLACED:
         build()
     for find in FINDERS:
-        find(LIBRARIES)
+        find(LIBRARIES, OBJECTS)
     if any(imports_library(code) for code in codes):
         spaces[id(vars(builtins))] = vars(builtins)
     found = tuple([s for s in spaces.values() if any(id(v) in REPLACED or id(v) in LIBRARIES for v in s.values())])

@@ -71,14 +71,14 @@ class Walk:
     """A walk over what functions and objects reach: each object once, and the places where they were found."""
 
     __slots__ = (
-        "places", "found", "names", "most", "missing", "traced",
+        "places", "found", "names", "most", "missing", "every",
         "_seen", "_by_any_name", "_unnamed", "_named", "_texts", "_objects",
     )  # fmt: skip
 
-    def __init__(self, roots: Iterable[Any], most: int = MOST, missing: bool = False, traced: bool = False):
+    def __init__(self, roots: Iterable[Any], most: int = MOST, missing: bool = False, every: bool = False):
         self.most = most
         self.missing = missing  # whether attributes that are not there are places, too
-        self.traced = traced  # whether the places of traced values are noted, too
+        self.every = every  # whether the places of traced values, functions and classes are noted, too
         self.places: list[Place] = []
         self.found: list = []
         self.names: dict[str, None] = {}  # attributes that some code names, in the order in which they were found
@@ -108,7 +108,7 @@ class Walk:
     def _add(self, x: Any, read: Callable | None = None, held: Any = None, key: Any = None) -> None:
         """Note an object, and the place where it was found."""
         kind = type(x)
-        noted = kind not in _CODE and (kind not in TRACED or self.traced) and not issubclass(kind, type)
+        noted = self.every or not (kind in _CODE or kind in TRACED or issubclass(kind, type))
         if read is not None and noted:
             self.places.append(Place(read, held, key, x))
         if kind is str and x.isidentifier():

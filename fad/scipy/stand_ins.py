@@ -11,16 +11,13 @@ import functools
 import importlib
 import sys
 import types
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from fad.core.buffers import plain
-from fad.core.makers import wrap_made
-from fad.core.tracer import Tracer, up_to_date
 from fad.core.views import RUNS
-from fad.errors import MissingRuleError
+from fad.scipy.choosing import choose, is_traced, prefer
+from fad.scipy.proxies import ENTRIES, Distribution
 from fad.scipy.sparse.array import SparseArray
 
 _PARTS = (
@@ -34,16 +31,22 @@ _OLDER = {
 _paired: set[str] = set()
 
 
-def pair_names(stand_ins: dict[int, Any]) -> None:
-    """Enter what stands in for the public names of those of SciPy's modules that are loaded by now."""
+def pair_names(stand_ins: dict[int, Any], objects: dict[type, Any]) -> None:
+    """Enter what stands in for the public names of those of SciPy's modules that are loaded by now.
+
+    And, by their classes, what makes a stand-in for objects that they have made before.
+    """
     for part in _PARTS:
         theirs = sys.modules.get(f"scipy.{part}")
         if theirs is not None and part not in _paired:
             _paired.add(part)
-            _pair(theirs, importlib.import_module(f"fad.scipy.{part}"), stand_ins)
+            ours = importlib.import_module(f"fad.scipy.{part}")
+            _pair(theirs, ours, stand_ins)
+            if part in ENTRIES:
+                objects.update(ENTRIES[part](theirs))
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "scipy" and "._" not in name and id(module) not in stand_ins:
-            stand_ins[id(module)] = _Part(module, stand_ins)
+            stand_ins[id(module)] = _Part(module, stand_ins, objects)
 
 
 def _pair(theirs: types.ModuleType, ours: Any, stand_ins: dict[int, Any]) -> None:
@@ -59,69 +62,22 @@ def _stand_for(original: Any, own: Any) -> Any:
     if isinstance(original, type):
         return _make_class(original, own)
     if type(own) is not types.FunctionType:
-        return _Distribution(original, own)
-    return _choose(original, own, own.__name__ in _ASKED_LATER)
+        return Distribution(original, own)
+    return choose(original, own, own.__name__ in _ASKED_LATER)
 
 
 class _Part(types.ModuleType):
     """A module of SciPy's in which fad's functions have the names of those that they stand in for."""
 
-    def __init__(self, module: types.ModuleType, stand_ins: dict[int, Any]):
+    def __init__(self, module: types.ModuleType, stand_ins: dict[int, Any], objects: dict[type, Any]):
         super().__init__(module.__name__, module.__doc__)
-        self._module, self._stand_ins = module, stand_ins
+        self._module, self._stand_ins, self._objects = module, stand_ins, objects
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._module, name)
         if type(found) is types.ModuleType and id(found) not in self._stand_ins:
-            pair_names(self._stand_ins)  # it was loaded by this
+            pair_names(self._stand_ins, self._objects)  # it was loaded by this
         return self._stand_ins.get(id(found), found)
-
-
-def _choose(original: Callable, own: Callable, always: bool = False) -> Callable:
-    """Return a function that is fad's for traced values and for functions, which may hold some, and else SciPy's."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if not _is_traced((args, kwargs)):
-            if RUNS.depth and (always or any(map(callable, (*args, *kwargs.values())))):
-                return _prefer(own, original, *args, **kwargs)
-            return original(*args, **kwargs)
-        given, options = _take_plain(args), _take_plain(kwargs)
-        if _is_traced((given, options)):
-            return own(*args, **kwargs)
-        return _wrap(call(*given, **options))
-
-    call.__name__, call.__doc__ = original.__name__, own.__doc__
-    return call
-
-
-def _is_traced(x: Any) -> bool:
-    """Return whether arguments hold traced values, or a sparse matrix of fad's."""
-    if type(x) in (list, tuple, dict):
-        return any(map(_is_traced, x.values() if type(x) is dict else x))
-    return type(x) in (Tracer, SparseArray)
-
-
-def _take_plain(x: Any) -> Any:
-    """Return arguments with the arrays that the program made, and wrote no traced value into, as plain ones."""
-    if type(x) in (list, tuple):
-        return type(x)(map(_take_plain, x))
-    if type(x) is dict:
-        return {name: _take_plain(value) for name, value in x.items()}
-    held = plain(up_to_date(x)) if type(x) is Tracer else x
-    return held if type(held) is np.ndarray else x
-
-
-def _wrap(y: Any) -> Any:
-    """Return what SciPy made of such arrays behind handles, as NumPy's functions do, for the program may write it."""
-    return tuple(map(wrap_made, y)) if type(y) is tuple else wrap_made(y)
-
-
-def _prefer(own: Callable, original: Callable, *args: Any, **kwargs: Any) -> Any:
-    """Call fad's function, or SciPy's where an option is not fad's."""
-    try:
-        return own(*args, **kwargs)
-    except (MissingRuleError, NotImplementedError):
-        return original(*args, **kwargs)
 
 
 class _Kind(type):
@@ -138,7 +94,7 @@ class _Kind(type):
         return types.new_class(name, tuple([_base_of(base) for base in bases]), None, lambda names: names.update(space))
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        runs = RUNS.depth or _is_traced((args, kwargs))
+        runs = RUNS.depth or is_traced((args, kwargs))
         return cls.make(*args, **kwargs) if runs else cls.original(*args, **kwargs)
 
     def __instancecheck__(cls, x: Any) -> bool:
@@ -162,39 +118,7 @@ def _base_of(kind: type) -> type:
 def _make_class(original: type, own: Any) -> _Kind:
     """Return a class in the place of SciPy's. An interpolator takes traced values later, so that it is always fad's."""
     if isinstance(own, type):
-        make, kinds = staticmethod(functools.partial(_prefer, own, original)), (own, original)
+        make, kinds = staticmethod(functools.partial(prefer, own, original)), (own, original)
     else:
-        make, kinds = staticmethod(_choose(original, own)), (SparseArray, original)
+        make, kinds = staticmethod(choose(original, own)), (SparseArray, original)
     return _Kind(original.__name__, (), {"make": make, "original": original, "kinds": kinds, "__doc__": own.__doc__})
-
-
-class _Distribution:
-    """A distribution of SciPy's whose methods are fad's for traced values, as those of what it is frozen to are."""
-
-    def __init__(self, original: Any, own: Any, args: tuple = (), kwargs: dict | None = None):
-        self._original, self._own, self._args, self._kwargs = original, own, args, kwargs or {}
-        frozen = kwargs is not None and not _is_traced((args, kwargs))
-        self._scipys = original(*args, **self._kwargs) if frozen else original
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        """The class of SciPy's distribution: what isinstance sees."""
-        return type(self._scipys)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> _Distribution:
-        return _Distribution(self._original, self._own, _take_plain(args), _take_plain(kwargs))
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(f"a distribution of SciPy's has no {name}")
-        found, own = getattr(self._scipys, name), getattr(self._own, name, None)
-        if not callable(found):
-            return found
-        method = self._with_parameters(found) if self._scipys is self._original else found
-        if own is None:
-            return method
-        own = self._with_parameters(own)
-        return own if _is_traced((self._args, self._kwargs)) else _choose(method, own)
-
-    def _with_parameters(self, method: Callable) -> Callable:
-        return lambda *args, **kwargs: method(*args, *self._args, **(self._kwargs | kwargs))

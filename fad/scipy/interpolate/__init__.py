@@ -15,6 +15,14 @@ import scipy.interpolate
 
 from fad.core.docstring_sections import refer
 from fad.scipy.interpolate import operations  # noqa: F401  (registers the curves)
+from fad.scipy.interpolate.fitpack import (
+    InterpolatedUnivariateSpline,
+    LSQUnivariateSpline,
+    UnivariateSpline,
+    splev,
+    splint,
+    splrep,
+)
 from fad.scipy.interpolate.grids import RegularGridInterpolator, interp1d, interpn
 from fad.scipy.interpolate.piecewise import (
     Akima1DInterpolator,
@@ -23,12 +31,21 @@ from fad.scipy.interpolate.piecewise import (
     PchipInterpolator,
     PPoly,
 )
-from fad.scipy.interpolate.splines import BSpline, make_interp_spline
+from fad.scipy.interpolate.polynomials import (
+    BarycentricInterpolator,
+    KroghInterpolator,
+    barycentric_interpolate,
+    krogh_interpolate,
+)
+from fad.scipy.interpolate.scattered import RBFInterpolator
+from fad.scipy.interpolate.splines import BSpline, make_interp_spline, make_lsq_spline
 from fad.scipy.registration import missing
 
 __all__ = [
-    "Akima1DInterpolator", "BSpline", "CubicHermiteSpline", "CubicSpline", "PPoly", "PchipInterpolator",
-    "RegularGridInterpolator", "interp1d", "interpn", "make_interp_spline",
+    "Akima1DInterpolator", "BSpline", "BarycentricInterpolator", "CubicHermiteSpline", "CubicSpline",
+    "InterpolatedUnivariateSpline", "KroghInterpolator", "LSQUnivariateSpline", "PPoly", "PchipInterpolator",
+    "RBFInterpolator", "RegularGridInterpolator", "UnivariateSpline", "barycentric_interpolate", "interp1d", "interpn",
+    "krogh_interpolate", "make_interp_spline", "make_lsq_spline", "splev", "splint", "splrep",
 ]  # fmt: skip
 __getattr__ = missing("interpolate")
 refer({name: globals()[name] for name in __all__}, scipy.interpolate)

@@ -215,9 +215,14 @@ def _conditions(given: Any, y: Any) -> list:
 def _default_knots(x: Any, k: int, conditions: bool) -> Any:
     if conditions:
         return np.concatenate([*[x[:1]] * k, x, *[x[-1:]] * k])
+    return np.concatenate([*[x[:1]] * (k + 1), interpolation_knots(x, k), *[x[-1:]] * (k + 1)])
+
+
+def interpolation_knots(x: Any, k: int) -> Any:
+    """Return the inner knots of the spline through points at `x`, where nothing is said of its ends."""
     half = (k + 1) // 2
     t = x if k % 2 else (x[1:] + x[:-1]) / 2.0
-    return np.concatenate([*[x[:1]] * (k + 1), t[half:-half] if half else t, *[x[-1:]] * (k + 1)])
+    return t[half:-half] if half else t
 
 
 def make_interp_spline(
@@ -287,6 +292,67 @@ def make_interp_spline(
     values = [*[v[None] for _, v in first], y, *[v[None] for _, v in last]]
     ab = _collocation(x, t, k, n, [o for o, _ in first], [o for o, _ in last])
     return _spline(t, solve_banded(ab, np.concatenate(values), k, k), k, axis)
+
+
+def make_lsq_spline(
+    x: Any, y: Any, t: Any, k: int = 3, w: Any = None, axis: int = 0, check_finite: bool = True, *, method: str = "qr"
+) -> BSpline:
+    """Return the spline of degree `k` with given knots that fits points best, by least squares.
+
+    Points, knots and weights may be traced.
+
+    Parameters
+    ----------
+    x : array, shape (n,)
+        Increasing.
+    y : array
+        Values, n of them along `axis`.
+    t : array, shape (m + k + 1,)
+        Knots, with the ends k + 1 times each.
+    k : int
+        Degree.
+    w : array, shape (n,), optional
+        Weights of the distances from the points.
+    axis : int
+        The axis of `y` along `x`.
+    check_finite : bool
+        Whether NaN and infinities are looked for.
+    method : str
+        Without effect: SciPy's way to solve.
+
+    Returns
+    -------
+    BSpline
+
+    Raises
+    ------
+    ValueError
+        if `x` does not increase, or the knots do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np, fad
+    >>> from fad.scipy.interpolate import make_lsq_spline
+    >>> x, t = np.arange(6.0), np.array([0.0, 0.0, 0.0, 5.0, 5.0, 5.0])
+    >>> fad.grad(lambda s: make_lsq_spline(x, x**2, t, 2)(s))(2.5).round(9)
+    np.float64(5.0)
+    """
+    (x, y, t), k = together(x, y, t), operator.index(k)
+    y = np.moveaxis(y, normalize_axis(axis, y.ndim), 0)
+    _check_points(x, y, check_finite)
+    n = t.shape[0] - k - 1
+    if t.ndim != 1 or np.any(t[1:] < t[:-1]) or np.any(x[0] < t[k]) or np.any(x[-1] > t[n]):
+        raise ValueError("Expect t to be a 1-D sorted array_like whose base interval holds all points")
+    places = piece(t, x, k, _last(t, k, n))
+    rows = like(x, np.arange(x.shape[0]))
+    a = np.zeros_like(t, shape=(x.shape[0], n))
+    for j, values in enumerate(_basis(t, k, places, x)):
+        a = at(a)[rows, places - k + j].add(values)
+    if w is not None:
+        w = like(y, double(w))
+        a, y = a * w[:, None], y * w.reshape(-1, *[1] * (y.ndim - 1))
+    c = np.linalg.lstsq(a, y.reshape(y.shape[0], -1), rcond=None)[0]
+    return _spline(t, c.reshape(n, *y.shape[1:]), k, axis)
 
 
 def _spline(t: Any, c: Any, k: int, axis: int) -> BSpline:
@@ -359,8 +425,8 @@ def _of_basis(kind: Any) -> Any:
 
 
 def _of_points(make: Any) -> Any:
-    def evaluate(x, y, at, k=3, nu=0, **options):
-        return make(x, y, k, **options)(at, nu)
+    def evaluate(x, y, at, nu=0, k=3, **options):
+        return make(x, y, k=k, **options)(at, nu)
 
     return evaluate
 
@@ -376,3 +442,7 @@ contract_with("make_interp_spline", _of_points(theirs.make_interp_spline), lambd
     call(_knots(s, 5), s.real(5), s.real(3).real, bc_type="natural"),
     call(_knots(s, 5), s.real(5), s.real(3).real, bc_type=([(1, 0.4)], [(2, -0.3)]), nu=1),
     call(_knots(s, 7), s.real(7), s.real(3).real, k=5)])(_of_points(make_interp_spline))  # fmt: skip
+contract_with("make_lsq_spline", _of_points(theirs.make_lsq_spline), lambda s: [
+    call(_knots(s, 6), s.real(6), s.real(3).real, t=[-1.0] * 3 + [0.2] + [99.0] * 3, k=2),
+    call(_knots(s, 6), s.real(6, 2), s.real(3).real, t=[-1.0] * 2 + [0.2] + [99.0] * 2, k=1, w=s.positive(6)),
+    ], complex=False)(_of_points(make_lsq_spline))  # fmt: skip

@@ -1,0 +1,69 @@
+"""SciPy's function for plain arguments, and fad's for traced ones: what stands under SciPy's names chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.core.buffers import plain
+from fad.core.makers import wrap_made
+from fad.core.stand_ins import find_stand_in
+from fad.core.tracer import Tracer, up_to_date
+from fad.core.views import RUNS
+from fad.errors import MissingRuleError
+from fad.scipy.sparse.array import SparseArray
+
+
+def choose(original: Callable, own: Callable, always: bool = False) -> Callable:
+    """Return a function that is fad's for traced values and for functions, which may hold some, and else SciPy's."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not is_traced((args, kwargs)):
+            if RUNS.depth and (always or any(map(callable, (*args, *kwargs.values())))):
+                return prefer(own, original, *args, **kwargs)
+            return _stand_for(original(*args, **kwargs))
+        given, options = take_plain(args), take_plain(kwargs)
+        if is_traced((given, options)):
+            return own(*args, **kwargs)
+        return _wrap(call(*given, **options))
+
+    call.__name__, call.__doc__ = original.__name__, own.__doc__
+    return call
+
+
+def _stand_for(y: Any) -> Any:
+    """Return what stands for an object that SciPy made while a transform runs, such as a curve's derivative."""
+    stands_in = find_stand_in(y) if RUNS.depth else None
+    return y if stands_in is None else stands_in
+
+
+def is_traced(x: Any) -> bool:
+    """Return whether arguments hold traced values, or a sparse matrix of fad's."""
+    if type(x) in (list, tuple, dict):
+        return any(map(is_traced, x.values() if type(x) is dict else x))
+    return type(x) in (Tracer, SparseArray)
+
+
+def take_plain(x: Any) -> Any:
+    """Return arguments with the arrays that the program made, and wrote no traced value into, as plain ones."""
+    if type(x) in (list, tuple):
+        return type(x)(map(take_plain, x))
+    if type(x) is dict:
+        return {name: take_plain(value) for name, value in x.items()}
+    held = plain(up_to_date(x)) if type(x) is Tracer else x
+    return held if type(held) is np.ndarray else x
+
+
+def _wrap(y: Any) -> Any:
+    """Return what SciPy made of such arrays behind handles, as NumPy's functions do, for the program may write it."""
+    return tuple(map(wrap_made, y)) if type(y) is tuple else wrap_made(y)
+
+
+def prefer(own: Callable, original: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Call fad's function, or SciPy's where an option is not fad's."""
+    try:
+        return own(*args, **kwargs)
+    except (MissingRuleError, NotImplementedError):
+        return original(*args, **kwargs)

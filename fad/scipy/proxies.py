@@ -1,0 +1,175 @@
+"""Objects of SciPy's that a program made before a transform runs, and what of fad's stands in for them.
+
+A module's ``prior = stats.norm(0, 1)``, an object's ``self.curve = CubicSpline(t, y)``: their methods want plain
+arrays. While a transform runs, a `Proxy` has their places (`fad.core.outside.lend`). It asks fad's object of the same
+numbers where a traced value is among the arguments, and else SciPy's.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.scipy.choosing import choose, is_traced, take_plain
+
+
+class Proxy:
+    """An object of SciPy's whose methods are those of fad's for traced values; `make` gives fad's."""
+
+    def __init__(self, original: Any, make: Callable[[Any], Any]):
+        self._original, self._make = original, make
+        self._own: Any = None
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The class of SciPy's object: what isinstance sees."""
+        return type(self._original)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._method("__call__")(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"an object of SciPy's has no {name}")
+        found = getattr(self._original, name)
+        return self._method(name) if callable(found) else found
+
+    def _method(self, name: str) -> Callable:
+        if self._own is None:
+            self._own = self._make(self._original)
+        method = getattr(self._original, name)
+        own = getattr(self._own, name, None)
+        return method if own is None else choose(method, own)
+
+
+def _make_polynomial(f: Any) -> Any:
+    from fad.scipy.interpolate import PPoly
+
+    return _fill(PPoly, f.c, f.x, f.axis, f.extrapolate)
+
+
+def _make_spline(f: Any) -> Any:
+    from fad.scipy.interpolate import BSpline
+
+    return _fill(BSpline, f.t, f.c, f.k, f.axis, f.extrapolate)
+
+
+def _fill(kind: Any, *parts: Any) -> Any:
+    """Return a curve of parts that SciPy has checked, and turned to where it wants them."""
+    new = object.__new__(kind)
+    new._set(*parts)
+    return new
+
+
+def _make_line(f: Any) -> Any:
+    from fad.scipy.interpolate import interp1d
+
+    kind = f._spline.k if f._kind == "spline" else f._kind
+    fill_value = "extrapolate" if f._extrapolate else f.fill_value
+    return interp1d(f.x, f.y, kind, f.axis, True, f.bounds_error and not f._extrapolate, fill_value, True)
+
+
+def _make_grid(f: Any) -> Any:
+    from fad.scipy.interpolate import RegularGridInterpolator
+
+    return RegularGridInterpolator(f.grid, f.values, f.method, f.bounds_error, f.fill_value)
+
+
+class Distribution:
+    """A distribution of SciPy's whose methods are fad's for traced values, as those of what it is frozen to are."""
+
+    def __init__(self, original: Any, own: Any, args: tuple = (), kwargs: dict | None = None, frozen: Any = None):
+        self._original, self._own, self._args, self._kwargs = original, own, args, kwargs or {}
+        if frozen is None and kwargs is not None and not is_traced((args, kwargs)):
+            frozen = original(*args, **self._kwargs)
+        self._scipys = original if frozen is None else frozen
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The class of SciPy's distribution: what isinstance sees."""
+        return type(self._scipys)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Distribution:
+        return Distribution(self._original, self._own, take_plain(args), take_plain(kwargs))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"a distribution of SciPy's has no {name}")
+        found, own = getattr(self._scipys, name), getattr(self._own, name, None)
+        if not callable(found):
+            return found
+        method = self._with_parameters(found) if self._scipys is self._original else found
+        if own is None:
+            return method
+        own = self._with_parameters(own)
+        return own if is_traced((self._args, self._kwargs)) else choose(method, own)
+
+    def _with_parameters(self, method: Callable) -> Callable:
+        return lambda *args, **kwargs: method(*args, *self._args, **(self._kwargs | kwargs))
+
+
+def _thaw(frozen: Any) -> Any:
+    """Return what stands for a distribution with its parameters, or None if fad has not that one."""
+    ours, theirs = (importlib.import_module(f"{package}scipy.stats") for package in ("fad.", ""))
+    name = frozen.dist.name
+    own, original = getattr(ours, name, None), getattr(theirs, name, None)
+    if own is None or type(frozen.dist) is not type(original):
+        return None
+    return Distribution(original, own, frozen.args, frozen.kwds, frozen)
+
+
+def _thaw_normal(frozen: Any) -> Distribution:
+    ours, theirs = (importlib.import_module(f"{package}scipy.stats") for package in ("fad.", ""))
+    parameters = (frozen.mean, frozen.cov_object.covariance, frozen.allow_singular)
+    return Distribution(theirs.multivariate_normal, ours.multivariate_normal, parameters, {}, frozen)
+
+
+def _make_fitpack(f: Any) -> Any:
+    from fad.scipy.interpolate import BSpline, UnivariateSpline
+
+    t, c, k = f._eval_args
+    return _fill(UnivariateSpline, _fill(BSpline, t, c, k, 0, True), f.ext)
+
+
+def _make_radial(f: Any) -> Any:
+    from fad.scipy.interpolate import RBFInterpolator
+
+    d = f.d.view(f.d_dtype).reshape(len(f.y), *f.d_shape)
+    degree = int(f.powers.sum(1).max()) if len(f.powers) else -1
+    return RBFInterpolator(f.y, d, f.neighbors, f.smoothing, f.kernel, f.epsilon, degree)
+
+
+def _make_polynomial_through(f: Any) -> Any:
+    from fad.scipy.interpolate import KroghInterpolator
+
+    values = f.yi if hasattr(f, "wi") else f(f.xi)  # Krogh's keeps divided differences
+    axis = f._y_axis
+    shaped = values.reshape(-1, *f._y_extra_shape) if hasattr(f, "wi") else np.moveaxis(values, axis, 0)
+    return KroghInterpolator(f.xi, np.moveaxis(shaped, 0, axis), axis)
+
+
+_CURVES = {
+    "PPoly": _make_polynomial, "CubicSpline": _make_polynomial, "CubicHermiteSpline": _make_polynomial,
+    "PchipInterpolator": _make_polynomial, "Akima1DInterpolator": _make_polynomial, "BSpline": _make_spline,
+    "interp1d": _make_line, "RegularGridInterpolator": _make_grid, "UnivariateSpline": _make_fitpack,
+    "InterpolatedUnivariateSpline": _make_fitpack, "LSQUnivariateSpline": _make_fitpack,
+    "RBFInterpolator": _make_radial, "KroghInterpolator": _make_polynomial_through,
+    "BarycentricInterpolator": _make_polynomial_through,
+}  # fmt: skip
+
+
+def _enter_curves(theirs: Any) -> dict:
+    return {getattr(theirs, name): functools.partial(Proxy, make=make) for name, make in _CURVES.items()}
+
+
+def _enter_distributions(theirs: Any) -> dict:
+    kinds = (type(theirs.norm(0.0, 1.0)), type(theirs.poisson(1.0)))
+    return dict.fromkeys(kinds, _thaw) | {type(theirs.multivariate_normal(0.0)): _thaw_normal}
+
+
+# How the objects that parts of SciPy make are entered, by their classes.
+ENTRIES = {"interpolate": _enter_curves, "stats": _enter_distributions}
