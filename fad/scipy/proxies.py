@@ -171,5 +171,18 @@ def _enter_distributions(theirs: Any) -> dict:
     return dict.fromkeys(kinds, _thaw) | {type(theirs.multivariate_normal(0.0)): _thaw_normal}
 
 
+def _enter_rotations(theirs: Any) -> dict:
+    ours = importlib.import_module("fad.scipy.spatial.transform")
+
+    def make_rotation(r: Any) -> Any:
+        return ours.Rotation(r.as_quat(), normalize=False)
+
+    def make_slerp(f: Any) -> Any:
+        last = f.rotations[-1] * theirs.Rotation.from_rotvec(f.rotvecs[-1])
+        return ours.Slerp(f.times, ours.Rotation.concatenate([f.rotations, last]))
+
+    return {theirs.Rotation: make_rotation, theirs.Slerp: make_slerp}
+
+
 # How the objects that parts of SciPy make are entered, by their classes.
-ENTRIES = {"interpolate": _enter_curves, "stats": _enter_distributions}
+ENTRIES = {"interpolate": _enter_curves, "stats": _enter_distributions, "spatial.transform": _enter_rotations}

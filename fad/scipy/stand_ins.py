@@ -22,7 +22,7 @@ from fad.scipy.sparse.array import SparseArray
 
 _PARTS = (
     "special", "linalg", "fft", "signal", "ndimage", "stats", "interpolate", "integrate", "optimize", "sparse",
-    "sparse.linalg", "spatial", "spatial.distance",
+    "sparse.linalg", "spatial", "spatial.distance", "spatial.transform",
 )  # fmt: skip
 _ASKED_LATER = ("splu", "factorized")  # functions whose results take traced values: fad's wherever a transform runs
 _OLDER = {

@@ -1,7 +1,7 @@
-"""``scipy.spatial``, differentiable: `distance`, the distances between points."""
+"""``scipy.spatial``, differentiable: `distance`, the distances between points, and `transform`, rotations."""
 
 from __future__ import annotations
 
-from fad.scipy.spatial import distance
+from fad.scipy.spatial import distance, transform
 
-__all__ = ["distance"]
+__all__ = ["distance", "transform"]
