@@ -171,14 +171,75 @@ def test_a_hyperparameter_is_tuned_through_the_inner_problem():
     assert fad.grad(ridge)(1.5) == pytest.approx(fad.grad(closed)(1.5), rel=1e-5)
 
 
-def test_a_minimum_held_by_constraints_is_refused():
-    def f(a):
-        constraint = {"type": "eq", "fun": lambda x: x[0] + x[1] - 1.0}
-        return ours.minimize(lambda x, a: np.sum((x - a) ** 2), np.zeros(2), (a,), constraints=constraint).x[0]
+def _circle(a):
+    return {"type": "ineq", "fun": lambda x, b: b - x[0] ** 2 - x[1] ** 2, "args": (a[1],)}
 
-    assert f(0.0) == pytest.approx(0.5)
-    with pytest.raises(DerivativeError, match="constraints"):
-        fad.grad(f)(0.0)
+
+CONSTRAINTS = {
+    "an equation": lambda a: {"type": "eq", "fun": lambda x: x[0] + a[0] * x[1] - a[1]},
+    "one that holds the minimum": _circle,
+    "one that does not, and an equation": lambda a: [_circle(100 * a), {"type": "eq", "fun": lambda x: x[0] - x[1] ** 2}],
+    "with its own slope": lambda a: {**_circle(a), "jac": lambda x, b: np.stack([-2 * x[0], -2 * x[1]])},
+    "a linear one": lambda a: ours.LinearConstraint(np.stack([np.stack([a[0], 1.0])]), -np.inf, a[1]),
+    "SciPy's linear one": lambda a: so.LinearConstraint([[1.0, 1.0]], [-np.inf], [0.5]),
+    "two between ends": lambda a: so.NonlinearConstraint(
+        lambda x: np.stack([x[0] ** 2 + x[1], x[0] - x[1]]), np.array([-1.0, -0.5]), np.stack([a[1], 0.7])
+    ),
+}
+def best_within(constraint, a, **options):
+    objective = lambda x: np.sum((x - 2.0 * a) ** 2) + 0.1 * x[0] ** 4
+    options = {"options": {"ftol": 1e-13, "maxiter": 500}, **options}
+    return ours.minimize(objective, np.array([0.5, 0.3]), constraints=constraint(a), **options).x
+
+
+@pytest.mark.parametrize("bounds", [None, [(0.1, 2.0), (None, 0.45)]], ids=["free", "with bounds"])
+@pytest.mark.parametrize("constraint", CONSTRAINTS.values(), ids=CONSTRAINTS)
+def test_a_minimum_within_constraints_has_the_derivative_of_its_differences(constraint, bounds):
+    best = lambda a: best_within(constraint, a, bounds=bounds)
+    a = np.array([1.3, 0.8])
+    wanted = np.stack([(best(a + d) - best(a - d)) / 2e-4 for d in 1e-4 * np.eye(2)], -1)
+    for jacobian in (fad.jacfwd(best), fad.jacrev(best), fad.jit(fad.jacfwd(best))):
+        for _ in range(2):
+            np.testing.assert_allclose(jacobian(a), wanted, 1e-3, 3e-4)
+    np.testing.assert_allclose(fad.vmap(fad.jacfwd(best))(np.stack([a, a]))[1], wanted, 1e-3, 3e-4)
+
+
+@pytest.mark.filterwarnings("ignore:delta_grad == 0.0")  # SciPy's trust-constr, of linear constraints
+@pytest.mark.parametrize("constraint", CONSTRAINTS.values(), ids=CONSTRAINTS)
+def test_a_method_that_stays_inside_finds_the_same_constraints_to_be_active(constraint):
+    a, tight = np.array([1.3, 0.8]), {"gtol": 1e-8, "xtol": 1e-8}
+    found = fad.jacfwd(lambda a: best_within(constraint, a, method="trust-constr", options=tight))(a)
+    np.testing.assert_allclose(found, fad.jacfwd(lambda a: best_within(constraint, a))(a), 1e-2, 1e-3)
+
+
+def test_a_portfolio_has_the_derivative_of_its_formula_to_second_order():
+    covariance = np.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 0.5]])
+
+    def risk(wanted, mean):
+        budget = {"type": "eq", "fun": lambda w: np.sum(w) - 1.0}
+        income = {"type": "eq", "fun": lambda w: mean @ w - wanted}
+        variance = lambda w: 0.5 * w @ covariance @ w
+        return ours.minimize(variance, np.ones(3) / 3, constraints=[budget, income], options={"ftol": 1e-14}).fun
+
+    def closed(wanted, mean):
+        rows = np.stack([np.ones(3), mean])
+        held = np.concatenate([np.concatenate([covariance, rows.T], 1), np.concatenate([rows, np.zeros((2, 2))], 1)])
+        w = np.linalg.solve(held, np.concatenate([np.zeros(3), np.stack([1.0, wanted])]))[:3]
+        return 0.5 * w @ covariance @ w
+
+    mean = np.array([0.05, 0.08, 0.02])
+    for argnum in (0, 1):
+        np.testing.assert_allclose(fad.grad(risk, argnum)(0.05, mean), fad.grad(closed, argnum)(0.05, mean), 1e-5)
+    np.testing.assert_allclose(fad.grad(fad.grad(risk))(0.05, mean), fad.grad(fad.grad(closed))(0.05, mean), 1e-5)
+
+
+def test_constraints_that_say_the_same_twice_have_no_multipliers():
+    def f(a):
+        twice = [{"type": "eq", "fun": lambda x: x[0] - a}, {"type": "eq", "fun": lambda x: 2 * x[0] - 2 * a}]
+        return ours.minimize(lambda x: np.sum(x**2), np.ones(2), constraints=twice, method="trust-constr").x[0]
+
+    with pytest.warns(UserWarning), pytest.raises(DerivativeError, match="singular"):
+        fad.grad(f)(1.0)
 
 
 def test_least_squares_is_differentiable_with_large_residuals_too():

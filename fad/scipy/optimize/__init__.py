@@ -11,11 +11,12 @@ import scipy.optimize
 
 from fad.core.docstring_sections import refer
 from fad.scipy.optimize.common import OptimizeResult
+from fad.scipy.optimize.constraints import LinearConstraint
 from fad.scipy.optimize.equations import brentq, fixed_point, fsolve, newton, root, root_scalar
 from fad.scipy.optimize.minima import curve_fit, least_squares, minimize, minimize_scalar
 
 __all__ = [
-    "OptimizeResult", "brentq", "curve_fit", "fixed_point", "fsolve", "least_squares", "minimize", "minimize_scalar",
+    "LinearConstraint", "OptimizeResult", "brentq", "curve_fit", "fixed_point", "fsolve", "least_squares", "minimize", "minimize_scalar",
     "newton", "root", "root_scalar",
 ]  # fmt: skip
 refer({name: globals()[name] for name in __all__}, scipy.optimize)

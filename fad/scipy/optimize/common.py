@@ -136,11 +136,14 @@ def run(solver: Callable, *operands: Any) -> tuple[Any, Any, Any]:
     return x, success, report
 
 
-def finish(x, success, report, equation, problem, what):
-    """Make a result differentiable by its equation, and put it in the caller's structure."""
+def finish(x, success, report, equation, problem, what, count=None):
+    """Make a result differentiable by its equation, and put it in the caller's structure.
+
+    With `count` the unknowns of the problem are so many of the equation's, the first ones.
+    """
     order = derivatives_of(equation(x))
     check_convergence(success, x, order, str(report.get("message", "")).strip(), what)
-    x = implicit_root(equation, x, solve_dense)
+    x = implicit_root(equation, x, solve_dense)[:count]
     result = OptimizeResult(report)
     result.x = problem.unravel(x)
     result.fun = problem.at()(x)

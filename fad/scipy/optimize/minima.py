@@ -25,6 +25,7 @@ from fad.scipy.optimize.common import (
     ravel,
     run,
 )
+from fad.scipy.optimize.constraints import Constraints
 from fad.scipy.special.build import number
 from fad.transforms.closures import with_own_scratch
 from fad.transforms.grad import grad, value_and_grad
@@ -41,7 +42,8 @@ def minimize(
 ) -> OptimizeResult:  # fmt: skip
     """Minimise ``fun(x, *args)`` by ``scipy.optimize.minimize``, with fad's gradient and Hessian products.
 
-    The minimum satisfies ``grad fun = 0`` in its free components; those that lie on a bound stay there.
+    The minimum satisfies ``grad fun = 0`` in its free components; those that lie on a bound stay there. Within
+    constraints it satisfies the conditions of Karush, Kuhn and Tucker, and those that are active stay so.
 
     Parameters
     ----------
@@ -52,7 +54,7 @@ def minimize(
     args : tuple
         What the minimum depends on and is differentiable in.
     method, bounds, constraints, tol, callback, options
-        As in SciPy; the unknowns are flattened for bounds and constraints.
+        As in SciPy; the unknowns are flattened for bounds and constraints. What constraints use may be traced.
 
     Returns
     -------
@@ -62,7 +64,7 @@ def minimize(
     Raises
     ------
     DerivativeError
-        if a derivative is taken of a minimum that was not found, is flat, or is held by `constraints`.
+        if a derivative is taken of a minimum that was not found, or is flat.
 
     Examples
     --------
@@ -78,7 +80,11 @@ def minimize(
     flat, unravel = flatten_start(x0)
     problem = Problem(fun, args, flat, unravel)
     name = (method or ("slsqp" if constraints else "l-bfgs-b" if bounds is not None else "bfgs")).lower()
-    given = {"bounds": bounds, "constraints": constraints, "tol": tol, "callback": callback, "options": options}
+    given = {"bounds": bounds, "tol": tol, "callback": callback, "options": options}
+    low, high = _box(bounds, flat.shape)
+    limits = Constraints(constraints, low, high) if constraints else None
+    if limits is not None:
+        return _minimize_within(limits, problem, flat, name, given)
 
     def solver(x, held):
         found = so.minimize(x0=x, method=name, **_objective(problem.at(held), name), **given)
@@ -86,14 +92,32 @@ def minimize(
 
     x, success, report = run(solver, flat, problem.held)
     slope = grad(_number(problem.at()))
-    equation = _make_equation(slope, x, *_box(bounds, x.shape))
-    if constraints and derivatives_of(slope(x)):
-        raise DerivativeError(
-            "the minimum is held by constraints, and fad has its derivative for bounds only. Put the constraints into "
-            "the objective, or solve the conditions of Karush, Kuhn and Tucker with fad.scipy.optimize.root"
-        )
+    equation = _make_equation(slope, x, low, high)
     result = finish(x, success, report, equation, problem, "scipy.optimize.minimize")
     result.jac = unravel(stop_gradient(slope(x)))
+    return result
+
+
+def _minimize_within(limits: Constraints, problem: Problem, flat: Any, name: str, given: dict) -> OptimizeResult:
+    """Minimise within constraints; their multipliers are found with the minimum, where it may have a derivative."""
+    n, traced = flat.shape[0], bool(problem.held or limits.held)
+
+    def solver(x, held, held_by_limits):
+        f = problem.at(held)
+        found = so.minimize(
+            x0=x, method=name, constraints=limits.for_solver(held_by_limits), **_objective(f, name), **given
+        )
+        if not traced:
+            return found.x, found
+        slope = value(grad(_number(f))(found.x))
+        return np.concatenate([found.x, limits.find_multipliers(slope, found.x, held_by_limits)]), found
+
+    z, success, report = run(solver, flat, problem.held, limits.held)
+    slope = grad(_number(problem.at()))
+    equation = limits.make_equation(slope, z, n) if traced else slope
+    result = finish(z, success, report, equation, problem, "scipy.optimize.minimize", n)
+    limits.problem.closure.settle()
+    result.jac = problem.unravel(stop_gradient(slope(stop_gradient(z)[:n])))
     return result
 
 
