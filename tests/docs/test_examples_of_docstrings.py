@@ -51,7 +51,7 @@ RAISES_NOTHING = {
     "raises what the function that it is given does": """
         fad: eval_shape
         fad.scipy.integrate: dblquad tplquad
-        fad.scipy.optimize: fixed_point
+        fad.scipy.optimize: LinearConstraint fixed_point
     """,
     "takes any tree": """
         fad: device_get stop_gradient

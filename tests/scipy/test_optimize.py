@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import NamedTuple
 
 import numpy as np
@@ -86,7 +87,7 @@ def test_a_root_that_was_not_found_warns_and_has_no_derivative():
 
 def test_a_double_root_has_no_derivative():
     with pytest.raises(DerivativeError, match=r"singular|slope"):
-        fad.grad(lambda a: ours.newton(lambda x, a: (x - a) ** 2 * 0.0, 1.0, (a,)))(1.0)
+        fad.grad(lambda a: ours.newton(lambda x, a: (x - a) ** 2 * 0.0, 1.0, args=(a,)))(1.0)
 
 
 def test_fsolve_gives_what_scipy_gives_and_derivatives():
@@ -178,7 +179,9 @@ def _circle(a):
 CONSTRAINTS = {
     "an equation": lambda a: {"type": "eq", "fun": lambda x: x[0] + a[0] * x[1] - a[1]},
     "one that holds the minimum": _circle,
-    "one that does not, and an equation": lambda a: [_circle(100 * a), {"type": "eq", "fun": lambda x: x[0] - x[1] ** 2}],
+    "one that does not, and an equation": lambda a: [
+        _circle(100 * a), {"type": "eq", "fun": lambda x: x[0] - x[1] ** 2}
+    ],
     "with its own slope": lambda a: {**_circle(a), "jac": lambda x, b: np.stack([-2 * x[0], -2 * x[1]])},
     "a linear one": lambda a: ours.LinearConstraint(np.stack([np.stack([a[0], 1.0])]), -np.inf, a[1]),
     "SciPy's linear one": lambda a: so.LinearConstraint([[1.0, 1.0]], [-np.inf], [0.5]),
@@ -238,7 +241,7 @@ def test_constraints_that_say_the_same_twice_have_no_multipliers():
         twice = [{"type": "eq", "fun": lambda x: x[0] - a}, {"type": "eq", "fun": lambda x: 2 * x[0] - 2 * a}]
         return ours.minimize(lambda x: np.sum(x**2), np.ones(2), constraints=twice, method="trust-constr").x[0]
 
-    with pytest.warns(UserWarning), pytest.raises(DerivativeError, match="singular"):
+    with pytest.warns(UserWarning, match="Singular Jacobian"), pytest.raises(DerivativeError, match="singular"):
         fad.grad(f)(1.0)
 
 
@@ -248,7 +251,7 @@ def test_least_squares_is_differentiable_with_large_residuals_too():
 
     def rate(y):
         return ours.least_squares(
-            lambda p, y: p[0] * np.exp(-p[1] * t) - y, np.ones(2), (y,), xtol=1e-14, ftol=1e-14, gtol=1e-14
+            lambda p, y: p[0] * np.exp(-p[1] * t) - y, np.ones(2), args=(y,), xtol=1e-14, ftol=1e-14, gtol=1e-14
         ).x[1]
 
     gradient = fad.grad(rate)(y)
@@ -263,14 +266,14 @@ def test_brentq_newton_and_root_scalar_agree():
 
     wanted = -0.441610791557
     assert fad.grad(lambda a: ours.brentq(cosine, 0.0, 2.0, (a,)))(1.0) == pytest.approx(wanted)
-    assert fad.grad(lambda a: ours.newton(cosine, 1.0, (a,)))(1.0) == pytest.approx(wanted)
+    assert fad.grad(lambda a: ours.newton(cosine, 1.0, args=(a,)))(1.0) == pytest.approx(wanted)
     assert fad.grad(lambda a: ours.root_scalar(cosine, (a,), bracket=(0.0, 2.0)).root)(1.0) == pytest.approx(wanted)
     assert fad.grad(lambda a: ours.root_scalar(cosine, (a,), x0=1.0).root)(1.0) == pytest.approx(wanted)
 
 
 def test_newton_is_elementwise():
     a = np.array([1.0, 8.0, 27.0])
-    gradient = fad.grad(lambda a: np.sum(ours.newton(lambda x, a: x**3 - a, np.full(3, 2.0), (a,))))(a)
+    gradient = fad.grad(lambda a: np.sum(ours.newton(lambda x, a: x**3 - a, np.full(3, 2.0), args=(a,))))(a)
     np.testing.assert_allclose(gradient, a ** (-2 / 3) / 3, rtol=1e-9)
 
 
@@ -278,12 +281,12 @@ def test_errors_of_scipy_pass_through():
     with pytest.raises(ValueError, match="different signs"):
         fad.grad(lambda a: ours.brentq(lambda x, a: x * x + a, 0.0, 1.0, (a,)))(1.0)
     with pytest.raises(RuntimeError):
-        fad.grad(lambda a: ours.newton(lambda x, a: x * x + a, 1.0, (a,), maxiter=5))(1.0)
+        fad.grad(lambda a: ours.newton(lambda x, a: x * x + a, 1.0, args=(a,), maxiter=5))(1.0)
 
 
 def test_under_jit_the_solver_runs_again_on_every_call():
     def found(a):
-        return ours.newton(lambda x, a: x**3 - a, 1.0, (a,))
+        return ours.newton(lambda x, a: x**3 - a, 1.0, args=(a,))
 
     compiled, slope = fad.jit(found), fad.jit(fad.grad(found))
     for a in (2.0, 2.5, 8.0):
@@ -295,7 +298,7 @@ def test_the_cost_of_a_fit_and_its_derivative_are_those_of_its_residuals():
     t = np.linspace(0.0, 2.0, 5)
 
     def fit(y):
-        return ours.least_squares(lambda p, y: p[0] + p[1] * t - y, np.zeros(2), (y,))
+        return ours.least_squares(lambda p, y: p[0] + p[1] * t - y, np.zeros(2), args=(y,))
 
     y = np.array([1.0, 1.2, 0.7, 2.0, 1.1])
     (fun, cost), push = fad.linearize(lambda y: (lambda r: (r.fun, r.cost))(fit(y)), y)
@@ -317,9 +320,9 @@ def _line(method, y, low, high):
     start = np.array([0.0, 0.5 * (low + high)])
     if method in ("trf", "dogbox"):
         bounds = ([-np.inf, low], [np.inf, high])
-        return ours.least_squares(residuals, start, (y,), bounds=bounds, method=method).x
+        return ours.least_squares(residuals, start, args=(y,), bounds=bounds, method=method).x
     bounds = [(None, None), (low, high)]
-    return ours.minimize(lambda p, y: np.sum(residuals(p, y) ** 2), start, (y,), method, bounds).x
+    return ours.minimize(lambda p, y: np.sum(residuals(p, y) ** 2), start, (y,), method, bounds=bounds).x
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -411,3 +414,83 @@ def test_a_covariance_that_cannot_be_estimated_is_infinite(f):
     with pytest.warns(so.OptimizeWarning, match="could not be estimated"):
         _, covariance = ours.curve_fit(f, TIMES[:n], MEASURED[:n], (1.0, 1.0))
     assert np.isinf(covariance).all()
+
+
+PUBLIC = [name for name in ours.__all__ if name not in ("OptimizeResult", "LinearConstraint")]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_function_takes_scipys_arguments_in_scipys_order(name):
+    def names(f):
+        of = inspect.signature(f).parameters.values()
+        return [p.name for p in of if p.kind is p.POSITIONAL_OR_KEYWORD]
+
+    theirs = names(getattr(so, name))
+    assert names(getattr(ours, name))[: len(theirs)] == theirs
+
+
+CUBIC = lambda x, a: x**3 - a
+
+
+@pytest.mark.parametrize("name", ["bisect", "brenth", "brentq", "ridder", "toms748"])
+def test_a_root_in_a_bracket_has_its_derivative_by_every_method(name):
+    find = getattr(ours, name)
+    for of in (lambda a: find(CUBIC, 0.0, 3.0, a), lambda a: find(CUBIC, 0.0, 3.0, (a,), full_output=True)[0]):
+        of_each = fad.vmap(fad.grad(of))
+        for gradient in (fad.grad(of), fad.jit(fad.grad(of)), lambda a, of_each=of_each: of_each(np.full(2, a))[1]):
+            assert gradient(8.0) == pytest.approx(1 / 12, rel=1e-6)
+        assert fad.grad(fad.grad(of))(8.0) == pytest.approx(-2 / 9 / 32, rel=1e-5)
+    root, report = find(CUBIC, 0.0, 3.0, (8.0,), full_output=True)
+    wanted, theirs = getattr(so, name)(CUBIC, 0.0, 3.0, (8.0,), full_output=True)
+    assert (root, report.root, report.function_calls) == (wanted, wanted, theirs.function_calls)
+    with pytest.raises(ValueError, match="sign"):
+        find(CUBIC, 3.0, 4.0, (8.0,))
+
+
+def _bowl(x, a):
+    return np.sum((x - a) ** 2) + np.sum(np.cosh(x)), 2 * (x - a) + np.sinh(x)
+
+
+OLDER = {
+    "fmin": lambda of, a: of.fmin(lambda x: _bowl(x, a)[0], np.zeros(2), xtol=1e-10, ftol=1e-14, disp=0),
+    "fmin_powell": lambda of, a: of.fmin_powell(lambda x: _bowl(x, a)[0], np.zeros(2), xtol=1e-8, ftol=1e-12, disp=0),
+    "fmin_bfgs": lambda of, a: of.fmin_bfgs(
+        lambda x, a: _bowl(x, a)[0], np.zeros(2), lambda x, a: _bowl(x, a)[1], (a,), 1e-9, disp=0
+    ),
+    "fmin_cg": lambda of, a: of.fmin_cg(lambda x, a: _bowl(x, a)[0], np.zeros(2), args=(a,), gtol=1e-8, disp=0),
+    "fminbound": lambda of, a: of.fminbound(lambda x: _bowl(x, a[0])[0] + x * a[1], -3.0, 3.0, xtol=1e-9),
+    "leastsq": lambda of, a: of.leastsq(lambda x, a: np.concatenate([x - a, np.sinh(x)]), np.zeros(2), a)[0],
+    "minimize with a slope": lambda of, a: of.minimize(_bowl, np.zeros(2), a, "BFGS", True, tol=1e-9).x,
+    "minimize with derivatives": lambda of, a: of.minimize(
+        lambda x: _bowl(x, a)[0], np.zeros(2), method="trust-exact", jac=lambda x: _bowl(x, a)[1],
+        hess=lambda x: np.diag(2 + np.cosh(x)), tol=1e-6,
+    ).x,
+    "newton with a slope": lambda of, a: of.newton(lambda x: x**3 - a, np.ones(2), lambda x: 3 * x**2),
+    "root with its slope": lambda of, a: of.root(
+        lambda x, a: (x**3 - a, np.diag(3 * x**2)), np.ones(2), (a,), jac=True, tol=1e-12
+    ).x,
+    "root_scalar with slopes": lambda of, a: of.root_scalar(
+        lambda x: x**3 - a[0], fprime=lambda x: 3 * x**2, fprime2=lambda x: 6 * x, x0=1.0, method="halley"
+    ).root,
+    "least_squares with a slope": lambda of, a: of.least_squares(
+        lambda x, a: x**3 - a, np.ones(2), lambda x, a: np.diag(3 * x**2), args=(a,)
+    ).x,
+    "a fit with a slope": lambda of, a: of.curve_fit(
+        lambda t, p, q: p * t + q * t**2, np.arange(4.0), np.concatenate([a, a**2]),
+        jac=lambda t, p, q: np.stack([t, t * t], 1),
+    )[0],
+    "nnls": lambda of, a: of.nnls(np.stack([a, a**2, np.ones(2)]), np.array([1.0, 2.0, -0.5]))[0],
+    "nnls, its norm": lambda of, a: of.nnls(np.stack([a, a**2, np.ones(2)]), np.array([1.0, 2.0, -0.5]))[1],
+    "lsq_linear": lambda of, a: of.lsq_linear(np.stack([a, a**2, np.ones(2)]), a[0] * np.arange(3.0), (-0.1, 0.3)).x,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", OLDER.values(), ids=OLDER)
+def test_a_call_with_scipys_arguments_has_the_derivative_of_scipys_result(program):
+    a = np.array([1.3, 0.6])
+    np.testing.assert_allclose(program(ours, a), program(so, a), 1e-5, 1e-7)
+    wanted = np.stack([(program(so, a + d) - program(so, a - d)) / 2e-4 for d in 1e-4 * np.eye(2)], -1)
+    mine, theirs = (lambda a: program(ours, a)), (lambda a: program(so, a))
+    for f in (mine, theirs):  # SciPy's name, too, stands for fad's function while a transform runs
+        for jacobian in (fad.jacfwd(f), fad.jacrev(f), fad.jit(fad.jacfwd(f))):
+            np.testing.assert_allclose(jacobian(a), wanted, 2e-3, 2e-4)

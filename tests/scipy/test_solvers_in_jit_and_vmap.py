@@ -53,7 +53,7 @@ PROGRAMS = {
     "root": lambda y: optimize.root(lambda x: x**3 + x - y[:2], np.ones(2)).x,
     "fixed_point": lambda y: optimize.fixed_point(lambda x: np.cos(x) * y[0] / 4, 0.5),
     "brentq": lambda y: optimize.brentq(cubic, 0.0, 1.0 + y[0], (y[0],)),
-    "newton": lambda y: optimize.newton(cubic, y, (2 * y,)),
+    "newton": lambda y: optimize.newton(cubic, y, args=(2 * y,)),
     "root_scalar": lambda y: optimize.root_scalar(cubic, (y[0],), x0=y[0]).root,
     "root_scalar, bracket": lambda y: optimize.root_scalar(cubic, (y[0],), bracket=(0.0, 1.0 + y[0])).root,
     "minimize": valley,

@@ -10,13 +10,16 @@ the derivative there is refused, for there is no equation to take it from.
 import scipy.optimize
 
 from fad.core.docstring_sections import refer
+from fad.scipy.optimize.brackets import bisect, brenth, brentq, ridder, toms748
 from fad.scipy.optimize.common import OptimizeResult
 from fad.scipy.optimize.constraints import LinearConstraint
-from fad.scipy.optimize.equations import brentq, fixed_point, fsolve, newton, root, root_scalar
+from fad.scipy.optimize.equations import fixed_point, fsolve, newton, root, root_scalar
 from fad.scipy.optimize.minima import curve_fit, least_squares, minimize, minimize_scalar
+from fad.scipy.optimize.older import fmin, fmin_bfgs, fmin_cg, fmin_powell, fminbound, leastsq, lsq_linear, nnls
 
 __all__ = [
-    "LinearConstraint", "OptimizeResult", "brentq", "curve_fit", "fixed_point", "fsolve", "least_squares", "minimize", "minimize_scalar",
-    "newton", "root", "root_scalar",
+    "LinearConstraint", "OptimizeResult", "bisect", "brenth", "brentq", "curve_fit", "fixed_point", "fmin",
+    "fmin_bfgs", "fmin_cg", "fmin_powell", "fminbound", "fsolve", "least_squares", "leastsq", "lsq_linear", "minimize",
+    "minimize_scalar", "newton", "nnls", "ridder", "root", "root_scalar", "toms748",
 ]  # fmt: skip
 refer({name: globals()[name] for name in __all__}, scipy.optimize)

@@ -63,6 +63,16 @@ def constant_bounds(bounds: Any) -> None:
         )
 
 
+def as_arguments(args: Any) -> tuple:
+    """Return further arguments as a tuple: one that is none stands for itself."""
+    return args if isinstance(args, tuple) else (args,)
+
+
+def take_first(fun: Callable) -> Callable:
+    """Return a function that gives the first of the results of one that returns its derivative, too."""
+    return lambda *args: fun(*args)[0]
+
+
 def as_float(x: Any) -> Any:
     return x if hasattr(x, "dtype") and x.dtype.kind in "fc" else np.asarray(x, dtype=float)
 

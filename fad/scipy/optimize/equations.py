@@ -15,6 +15,7 @@ from fad.scipy.host import plain as value
 from fad.scipy.optimize.common import (
     OptimizeResult,
     Problem,
+    as_arguments,
     as_float,
     check_convergence,
     derivatives_of,
@@ -22,6 +23,7 @@ from fad.scipy.optimize.common import (
     flatten_start,
     run,
     solve_dense,
+    take_first,
 )
 from fad.scipy.special.build import number
 from fad.transforms.grad import grad
@@ -32,8 +34,8 @@ from fad.transforms.jacobian import jacobian
 
 
 def root(
-    fun: Callable, x0: Any, args: tuple = (), method: str = "hybr", jac: Any = True, tol: float | None = None,
-    options: dict | None = None,
+    fun: Callable, x0: Any, args: Any = (), method: str = "hybr", jac: Any = None, tol: float | None = None,
+    callback: Callable | None = None, options: dict | None = None,
 ) -> OptimizeResult:  # fmt: skip
     """Solve ``fun(x, *args) = 0`` by ``scipy.optimize.root``, with fad's Jacobian.
 
@@ -45,10 +47,11 @@ def root(
         Where to start.
     args : tuple
         What the solution depends on and is differentiable in.
-    method, tol, options
+    method, tol, callback, options
         As in SciPy. Methods that need no Jacobian are given none.
-    jac : bool
-        False lets SciPy use its own finite differences.
+    jac : bool or callable
+        True says that `fun` returns its Jacobian, too; False lets SciPy use its own finite differences. One that is
+        given is not needed.
 
     Returns
     -------
@@ -68,12 +71,14 @@ def root(
     np.float64(0.25)
     """
     flat, unravel = flatten_start(x0)
-    problem = Problem(fun, args, flat, unravel)
+    problem = Problem(take_first(fun) if jac is True else fun, as_arguments(args), flat, unravel)
 
     def solver(x, held):
         f = problem.vector(held)
-        values = {"jac": lambda x: value(jacobian(f)(x))} if jac and method in ("hybr", "lm") else {}
-        found = so.root(lambda x: value(f(x)), x, method=method, tol=tol, options=options, **values)
+        values = {"jac": lambda x: value(jacobian(f)(x))} if jac is not False and method in ("hybr", "lm") else {}
+        found = so.root(
+            lambda x: value(f(x)), x, method=method, tol=tol, callback=callback, options=options, **values
+        )
         return found.x, found
 
     x, success, report = run(solver, flat, problem.held)
@@ -81,8 +86,9 @@ def root(
 
 
 def fsolve(
-    func: Callable, x0: Any, args: Any = (), fprime: Callable | None = None, full_output: bool = False, *,
-    xtol: float = 1.49012e-8, maxfev: int = 0,
+    func: Callable, x0: Any, args: Any = (), fprime: Callable | None = None, full_output: bool = False,
+    col_deriv: bool = False, xtol: float = 1.49012e-8, maxfev: int = 0, band: Any = None, epsfcn: float | None = None,
+    factor: float = 100, diag: Any = None,
 ) -> Any:  # fmt: skip
     """Return x with ``func(x, *args) = 0``, as ``scipy.optimize.fsolve`` does, with fad's Jacobian.
 
@@ -94,14 +100,16 @@ def fsolve(
         Where to start; a number is a vector of one.
     args : tuple
         What the solution depends on and is differentiable in.
-    fprime : callable, optional
-        Accepted and not needed.
+    fprime, col_deriv, band, epsfcn
+        Accepted and not needed: the Jacobian is fad's.
     full_output : bool
         Whether to return what SciPy reports, too.
-    xtol : float, keyword only
+    xtol : float
         The relative tolerance.
-    maxfev : int, keyword only
+    maxfev : int
         The greatest number of calls; 0 is 100 times one more than there are unknowns.
+    factor, diag
+        The first step, and the scales of the unknowns, as in SciPy.
 
     Returns
     -------
@@ -121,8 +129,7 @@ def fsolve(
     np.float64(0.25)
     """
     start = np.reshape(as_float(x0), -1)
-    args = args if isinstance(args, tuple) else (args,)
-    found = root(func, start, args, tol=xtol, options={"maxfev": maxfev})
+    found = root(func, start, args, tol=xtol, options={"maxfev": maxfev, "factor": factor, "diag": diag})
     if not full_output:
         return found.x
     report = {name: found[name] for name in ("nfev", "njev", "fjac", "r", "qtf") if name in found}
@@ -164,7 +171,7 @@ def fixed_point(
     np.float64(0.333333333)
     """
     flat, unravel = flatten_start(x0)
-    problem = Problem(func, args, flat, unravel)
+    problem = Problem(func, as_arguments(args), flat, unravel)
 
     def solver(x, held):
         f = problem.vector(held)
@@ -180,12 +187,12 @@ def fixed_point(
 # --- one equation in one unknown ------------------------------------------------------------------------------------
 
 
-def _scalar(f: Callable, args: tuple, solver: Callable, *points: Any) -> Any:
+def find_scalar(f: Callable, args: Any, solver: Callable, *points: Any) -> Any:
     """Find a root of one equation by `solver`, and make it differentiable in what `f` uses.
 
     Return the root, whether it was found, and what the solver reported.
     """
-    problem = Problem(f, args, points)
+    problem = Problem(f, as_arguments(args), points)
 
     def solve_plain(points, held):
         return solver(problem.at(held), *points)
@@ -203,59 +210,10 @@ def _scalar(f: Callable, args: tuple, solver: Callable, *points: Any) -> Any:
     return x, success, report
 
 
-def brentq(
-    f: Callable,
-    a: Any,
-    b: Any,
-    args: tuple = (),
-    xtol: float = 2e-12,
-    rtol: float = 8.881784197001252e-16,
-    maxiter: int = 100,
-) -> Any:
-    """Return the root of a scalar function between `a` and `b`, by Brent's method; differentiable in `args`.
-
-    Raises ValueError if ``f(a)`` and ``f(b)`` have one sign, RuntimeError if it did not converge, as in SciPy.
-
-    Parameters
-    ----------
-    f : callable
-        ``f(x, *args)``, continuous, with opposite signs at `a` and `b`.
-    a, b : float
-        Ends of the bracket; they have no derivative.
-    args : tuple
-        Further arguments of `f`, with derivatives.
-    xtol, rtol : float
-        Tolerances.
-    maxiter : int
-        Greatest number of steps.
-
-    Returns
-    -------
-    number
-        The root, differentiated by the implicit function theorem.
-
-    Raises
-    ------
-    ValueError
-        if the function has the same sign at both ends.
-
-    Examples
-    --------
-    >>> import numpy as np, fad
-    >>> from fad.scipy.optimize import brentq
-    >>> fad.grad(lambda a: brentq(lambda x, a: np.cos(x) - a * x, 0.0, 2.0, (a,)))(1.0).round(9)
-    np.float64(-0.441610792)
-    """
-
-    def solver(g, a, b):
-        return so.brentq(lambda x: value(g(x)), a, b, xtol=xtol, rtol=rtol, maxiter=maxiter), {}
-
-    return _scalar(f, args, solver, a, b)[0]
-
-
 def newton(
-    func: Callable, x0: Any, args: tuple = (), tol: float = 1.48e-8, maxiter: int = 50, rtol: float = 0.0
-) -> Any:
+    func: Callable, x0: Any, fprime: Callable | None = None, args: Any = (), tol: float = 1.48e-8, maxiter: int = 50,
+    fprime2: Callable | None = None, x1: Any = None, rtol: float = 0.0, full_output: bool = False, disp: bool = True,
+) -> Any:  # fmt: skip
     """Return a root near `x0` by Newton's method with fad's derivative, elementwise; differentiable in `args`.
 
     Raises RuntimeError if it did not converge, as in SciPy.
@@ -266,12 +224,18 @@ def newton(
         ``func(x, *args)``.
     x0 : array_like
         Where to begin; it has no derivative.
+    fprime, fprime2, x1
+        Accepted and not needed: the derivative is fad's.
     args : tuple
         Further arguments of `func`, with derivatives.
     tol, rtol : float
         Tolerances.
     maxiter : int
         Greatest number of steps.
+    full_output : bool
+        False only.
+    disp : bool
+        Whether to raise if the iteration does not converge.
 
     Returns
     -------
@@ -282,28 +246,34 @@ def newton(
     ------
     RuntimeError
         if the iteration does not converge.
+    NotImplementedError
+        for full output.
 
     Examples
     --------
     >>> import fad
     >>> from fad.scipy.optimize import newton
-    >>> fad.grad(lambda a: newton(lambda x, a: x**3 - a, 1.0, (a,)))(8.0).round(9)
+    >>> fad.grad(lambda a: newton(lambda x, a: x**3 - a, 1.0, args=(a,)))(8.0).round(9)
     np.float64(0.083333333)
     """
+
+    if full_output:
+        raise NotImplementedError("newton takes full_output=False here; root_scalar reports how it went")
 
     def solver(g, x):
         slope = grad(lambda x: np.sum(g(x)))
         found = so.newton(
-            lambda x: value(g(x)), x, fprime=lambda x: value(slope(x)), tol=tol, maxiter=maxiter, rtol=rtol
+            lambda x: value(g(x)), x, lambda x: value(slope(x)), tol=tol, maxiter=maxiter, rtol=rtol, disp=disp
         )
         return found, {}
 
-    return _scalar(func, args, solver, as_float(x0))[0]
+    return find_scalar(func, args, solver, as_float(x0))[0]
 
 
 def root_scalar(
-    f: Callable, args: tuple = (), method: str | None = None, bracket: Any = None, x0: Any = None,
-    xtol: float | None = None, rtol: float | None = None, maxiter: int | None = None,
+    f: Callable, args: Any = (), method: str | None = None, bracket: Any = None, fprime: Any = None,
+    fprime2: Any = None, x0: Any = None, x1: Any = None, xtol: float | None = None, rtol: float | None = None,
+    maxiter: int | None = None, options: dict | None = None,
 ) -> so.RootResults:  # fmt: skip
     """Find a root of a scalar function by ``scipy.optimize.root_scalar``; differentiable in `args`.
 
@@ -319,12 +289,16 @@ def root_scalar(
         As of scipy.optimize.root_scalar.
     bracket : (float, float)
         Where `f` has opposite signs.
-    x0 : float
+    fprime, fprime2 : callable or bool
+        Not needed, for fad has the derivatives; True says that `f` returns them, too.
+    x0, x1 : float
         Where to begin, for methods without a bracket.
     xtol, rtol : float
         Tolerances.
     maxiter : int
         Greatest number of steps.
+    options : dict
+        Further options of the method.
 
     Returns
     -------
@@ -347,7 +321,7 @@ def root_scalar(
     def solver(g, *points):
         points = [float(p) for p in points]
         first, second = (lambda x: value(grad(g)(x))), (lambda x: value(grad(grad(g))(x)))
-        values = {} if bracket is not None else {"x0": points[0], "fprime": first, "fprime2": second}
+        values = {} if bracket is not None else {"x0": points[0], "fprime": first, "fprime2": second, "x1": x1}
         found = so.root_scalar(
             lambda x: value(g(x)),
             method=method or (None if bracket is not None else "newton"),
@@ -355,6 +329,7 @@ def root_scalar(
             xtol=xtol,
             rtol=rtol,
             maxiter=maxiter,
+            options=options,
             **values,
         )
         reports.append(found)
@@ -362,7 +337,8 @@ def root_scalar(
 
     reports: list = []
     points = [as_float(p) for p in (bracket if bracket is not None else (x0,))]
-    root, success, counts = _scalar(f, args, solver, *points)
+    f = take_first(f) if fprime is True or fprime2 is True else f
+    root, success, counts = find_scalar(f, args, solver, *points)
     report = reports[-1]
     check_convergence(success, root, derivatives_of(root), str(report.flag), "scipy.optimize.root_scalar")
     report.root = root

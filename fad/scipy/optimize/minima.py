@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import warnings
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from fad.scipy.host import plain as value
 from fad.scipy.optimize.common import (
     OptimizeResult,
     Problem,
+    as_arguments,
     as_float,
     constant_bounds,
     derivatives_of,
@@ -24,6 +26,7 @@ from fad.scipy.optimize.common import (
     flatten_start,
     ravel,
     run,
+    take_first,
 )
 from fad.scipy.optimize.constraints import Constraints
 from fad.scipy.special.build import number
@@ -37,8 +40,9 @@ _WITH_GRADIENT = {"cg", "bfgs", "l-bfgs-b", "tnc", "slsqp", *_WITH_PRODUCT, *_WI
 
 
 def minimize(
-    fun: Callable, x0: Any, args: tuple = (), method: str | None = None, bounds: Any = None, constraints: Any = (),
-    tol: float | None = None, callback: Callable | None = None, options: dict | None = None,
+    fun: Callable, x0: Any, args: Any = (), method: str | None = None, jac: Any = None, hess: Any = None,
+    hessp: Any = None, bounds: Any = None, constraints: Any = (), tol: float | None = None,
+    callback: Callable | None = None, options: dict | None = None,
 ) -> OptimizeResult:  # fmt: skip
     """Minimise ``fun(x, *args)`` by ``scipy.optimize.minimize``, with fad's gradient and Hessian products.
 
@@ -53,6 +57,8 @@ def minimize(
         Where to start.
     args : tuple
         What the minimum depends on and is differentiable in.
+    jac, hess, hessp
+        Not needed, for fad has the derivatives; ``jac=True`` says that `fun` returns its gradient, too.
     method, bounds, constraints, tol, callback, options
         As in SciPy; the unknowns are flattened for bounds and constraints. What constraints use may be traced.
 
@@ -78,7 +84,7 @@ def minimize(
     """
     constant_bounds(bounds)
     flat, unravel = flatten_start(x0)
-    problem = Problem(fun, args, flat, unravel)
+    problem = Problem(take_first(fun) if jac is True else fun, as_arguments(args), flat, unravel)
     name = (method or ("slsqp" if constraints else "l-bfgs-b" if bounds is not None else "bfgs")).lower()
     given = {"bounds": bounds, "tol": tol, "callback": callback, "options": options}
     low, high = _box(bounds, flat.shape)
@@ -92,7 +98,7 @@ def minimize(
 
     x, success, report = run(solver, flat, problem.held)
     slope = grad(_number(problem.at()))
-    equation = _make_equation(slope, x, low, high)
+    equation = make_equation(slope, x, low, high)
     result = finish(x, success, report, equation, problem, "scipy.optimize.minimize")
     result.jac = unravel(stop_gradient(slope(x)))
     return result
@@ -156,8 +162,7 @@ def minimize_scalar(
     np.float64(1.0)
     """
     constant_bounds(bounds)
-    args = args if isinstance(args, tuple) else (args,)
-    problem = Problem(fun, args, (), lambda x: x[0])
+    problem = Problem(fun, as_arguments(args), (), lambda x: x[0])
 
     def solver(held):
         f = _number(problem.at(held))
@@ -167,7 +172,7 @@ def minimize_scalar(
         return np.reshape(found.x, 1), found
 
     x, success, report = run(solver, problem.held)
-    equation = _make_equation(grad(_number(problem.at())), x, *_box(None if bounds is None else [bounds], (1,)))
+    equation = make_equation(grad(_number(problem.at())), x, *_box(None if bounds is None else [bounds], (1,)))
     return finish(x, success, report, equation, problem, "scipy.optimize.minimize_scalar")
 
 
@@ -201,7 +206,7 @@ def _box(bounds: Any, shape: tuple) -> tuple:
     return np.broadcast_to(np.asarray(low, dtype=float), shape), np.broadcast_to(np.asarray(high, dtype=float), shape)
 
 
-def _make_equation(slope: Callable, x: Any, low: Any, high: Any) -> Callable:
+def make_equation(slope: Callable, x: Any, low: Any, high: Any) -> Callable:
     """Return the equation of a minimum: the slope is 0, and unknowns on a bound stay there.
 
     Some methods approach a bound from inside and stop short of it. So an unknown is on it, too, if the step of Newton's
@@ -222,9 +227,11 @@ def _make_equation(slope: Callable, x: Any, low: Any, high: Any) -> Callable:
 
 
 def least_squares(
-    fun: Callable, x0: Any, args: tuple = (), bounds: Any = (-np.inf, np.inf), method: str = "trf", ftol: float = 1e-8,
+    fun: Callable, x0: Any, jac: Any = None, bounds: Any = (-np.inf, np.inf), method: str = "trf", ftol: float = 1e-8,
     xtol: float = 1e-8, gtol: float = 1e-8, x_scale: Any = 1.0, loss: str = "linear", f_scale: float = 1.0,
-    max_nfev: int | None = None,
+    diff_step: Any = None, tr_solver: str | None = None, tr_options: dict | None = None, jac_sparsity: Any = None,
+    max_nfev: int | None = None, verbose: int = 0, args: Any = (), kwargs: dict | None = None,
+    callback: Callable | None = None, workers: Any = None,
 ) -> OptimizeResult:  # fmt: skip
     """Minimise half the sum of squares of ``fun(x, *args)`` by ``scipy.optimize.least_squares``, with fad's Jacobian.
 
@@ -236,9 +243,13 @@ def least_squares(
     fun : callable
         Residuals, as one array or a pytree of arrays.
     x0 : array or pytree
-    args : tuple
-    bounds, method, ftol, xtol, gtol, x_scale, loss, f_scale, max_nfev
+        Where to start.
+    jac, diff_step, jac_sparsity, workers
+        Not needed, for the Jacobian is fad's.
+    bounds, method, ftol, xtol, gtol, x_scale, loss, f_scale, tr_solver, tr_options, max_nfev, verbose, callback
         As in SciPy, for the flattened unknowns.
+    args, kwargs : tuple and dict
+        Further arguments of `fun`, with derivatives.
 
     Returns
     -------
@@ -258,28 +269,22 @@ def least_squares(
     >>> from fad.scipy.optimize import least_squares
     >>> t = np.array([0.0, 1.0, 2.0])
     >>> def slope(y):
-    ...     return least_squares(lambda p, y: p[0] + p[1] * t - y, np.zeros(2), (y,)).x[1]
+    ...     return least_squares(lambda p, y: p[0] + p[1] * t - y, np.zeros(2), args=(y,)).x[1]
     >>> fad.grad(slope)(np.array([1.0, 2.0, 3.5])).round(9) + 0.0
     array([-0.5,  0. ,  0.5])
     """
     constant_bounds(bounds)
     flat, unravel = flatten_start(x0)
-    problem = Problem(fun, args, flat, unravel)
+    problem = Problem(functools.partial(fun, **kwargs) if kwargs else fun, as_arguments(args), flat, unravel)
     given = {
-        "bounds": bounds,
-        "method": method,
-        "ftol": ftol,
-        "xtol": xtol,
-        "gtol": gtol,
-        "x_scale": x_scale,
-        "loss": loss,
-    }
+        "bounds": bounds, "method": method, "ftol": ftol, "xtol": xtol, "gtol": gtol, "x_scale": x_scale, "loss": loss,
+        "f_scale": f_scale, "tr_solver": tr_solver, "tr_options": tr_options, "max_nfev": max_nfev, "verbose": verbose,
+    }  # fmt: skip
+    given |= {} if callback is None else {"callback": callback}  # newer than the oldest SciPy
 
     def solver(x, held):
         f = problem.vector(held)
-        found = so.least_squares(
-            lambda x: value(f(x)), x, jac=lambda x: value(jacobian(f)(x)), f_scale=f_scale, max_nfev=max_nfev, **given
-        )
+        found = so.least_squares(lambda x: value(f(x)), x, jac=lambda x: value(jacobian(f)(x)), **given)
         return found.x, found
 
     x, success, report = run(solver, flat, problem.held)
@@ -292,7 +297,7 @@ def least_squares(
         )
 
     low, high = (np.broadcast_to(np.asarray(b, dtype=float), flat.shape) for b in _ends(bounds))
-    equation = _make_equation(slope, x, low, high)
+    equation = make_equation(slope, x, low, high)
     result = finish(x, success, report, equation, problem, "scipy.optimize.least_squares")
     result.cost = 0.5 * np.sum(ravel(result.fun) ** 2)
     return result
@@ -304,7 +309,8 @@ def _ends(bounds: Any) -> tuple:
 
 def curve_fit(
     f: Callable, xdata: Any, ydata: Any, p0: Any = None, sigma: Any = None, absolute_sigma: bool = False,
-    bounds: Any = (-np.inf, np.inf), method: str | None = None, **options: Any,
+    check_finite: bool = True, bounds: Any = (-np.inf, np.inf), method: str | None = None, jac: Any = None, *,
+    full_output: bool = False, nan_policy: str | None = None, **options: Any,
 ) -> tuple:  # fmt: skip
     """Fit ``f(xdata, *parameters)`` to data, as ``scipy.optimize.curve_fit`` does, with fad's Jacobian.
 
@@ -323,8 +329,14 @@ def curve_fit(
         Standard deviations of the data, or their covariance matrix.
     absolute_sigma : bool
         Whether `sigma` is in the units of the data. If not, the covariance is scaled by the residuals.
+    check_finite : bool
+        Whether NaN and infinities are looked for.
     bounds, method, **options
         As in :func:`least_squares`; the method is "lm" without bounds and "trf" with them.
+    jac
+        Not needed, for the Jacobian is fad's.
+    full_output, nan_policy
+        False and None only.
 
     Returns
     -------
@@ -335,7 +347,9 @@ def curve_fit(
     RuntimeError
         if the fit did not converge;
     ValueError
-        for NaN or infinities in the data.
+        for NaN or infinities in the data;
+    NotImplementedError
+        for full output, and a policy for NaN.
 
     Examples
     --------
@@ -350,11 +364,13 @@ def curve_fit(
     >>> rate(y).round(9), fad.grad(rate)(y).round(6)
     (np.float64(0.7), array([ 0.315184, -0.344392, -0.419763, -0.33197 ]))
     """
+    if full_output or nan_policy is not None:
+        raise NotImplementedError("curve_fit takes full_output=False and nan_policy=None; least_squares reports more")
     ydata = as_float(as_array(ydata))
     constant_bounds(bounds)
     low, high = (np.asarray(b, dtype=float) for b in _ends(bounds))
     bounded = bool(np.isfinite(low).any() or np.isfinite(high).any())
-    if not np.all(np.isfinite(number(ydata))):
+    if check_finite is not False and not np.all(np.isfinite(number(ydata))):
         raise ValueError("array must not contain infs or NaNs")
     p0 = _start(f, low, high) if p0 is None else np.atleast_1d(as_float(as_array(p0)))
     whiten = _whitening(sigma, ydata)
@@ -363,7 +379,10 @@ def curve_fit(
         return whiten(f(xdata, *[p[i] for i in range(p.shape[0])]) - ydata)
 
     method = method or ("trf" if bounded else "lm")
-    found = least_squares(residuals, p0, (ydata,), bounds if bounded else (-np.inf, np.inf), method, **options)
+    names = {"maxfev": "max_nfev"}  # as the method "lm" knows it
+    options = {names.get(name, name): option for name, option in options.items()}
+    ends = bounds if bounded else (-np.inf, np.inf)
+    found = least_squares(residuals, p0, bounds=ends, method=method, args=(ydata,), **options)
     if not np.all(found.success):
         raise RuntimeError(f"Optimal parameters not found: {found.get('message', 'the fit did not converge')}")
     slope = jacobian(with_own_scratch(lambda p: residuals(p, ydata)))(found.x)
