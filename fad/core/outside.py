@@ -9,6 +9,8 @@ takes their places in the same way.
 
 from __future__ import annotations
 
+import collections
+import itertools
 import sys
 import threading
 import types
@@ -21,7 +23,7 @@ from fad.backends import DEVICE_ARRAYS
 from fad.core.buffers import buffer
 from fad.core.stand_ins import find_stand_in, has_stand_in
 from fad.core.views import Memory, copy_layout, is_writeable
-from fad.introspect.reachable import Walk, is_of_library
+from fad.introspect.reachable import Walk, is_library, is_of_library
 
 _MOST = 400  # things that are looked at, from the function on
 MANY = 10_000  # after a failure, when it is worth the time
@@ -113,26 +115,32 @@ def take_back(found: Iterable[tuple]) -> None:
 
 
 def _get(container: Any, key: Any) -> Any:
-    if type(container) is list:
-        return container[key] if key < len(container) else None
-    if type(container) is types.FunctionType:
+    kind = type(container)
+    if kind is types.FunctionType:
         return container.__defaults__
-    if type(container) is dict:
-        return container.get(key)
+    if issubclass(kind, type):
+        return vars(container).get(key)
+    if issubclass(kind, dict):
+        return dict.get(container, key)
+    if kind is list or kind is collections.deque:
+        return container[key] if key < len(container) else None
     try:
-        if type(container) is types.MemberDescriptorType:
-            return container.__get__(key)
-        return container.cell_contents
+        return container.__get__(key) if kind is types.MemberDescriptorType else container.cell_contents
     except (ValueError, AttributeError):  # a cell, or a slot, that is empty
         return None
 
 
 def _put(container: Any, key: Any, value: Any) -> None:
-    if type(container) is types.CellType:
-        container.cell_contents = value
-    elif type(container) is types.FunctionType:
+    kind = type(container)
+    if kind is types.FunctionType:
         container.__defaults__ = value
-    elif type(container) is types.MemberDescriptorType:
+    elif issubclass(kind, type):
+        type.__setattr__(container, key, value)
+    elif issubclass(kind, dict):
+        dict.__setitem__(container, key, value)
+    elif kind is types.CellType:
+        container.cell_contents = value
+    elif kind is types.MemberDescriptorType:
         container.__set__(key, value)
     else:
         container[key] = value
@@ -141,26 +149,31 @@ def _put(container: Any, key: Any, value: Any) -> None:
 def _places(function: Any) -> dict[tuple, tuple]:
     """Return where a function finds what may be lent, by what tells places apart: a container, a key, what is there.
 
-    Containers are dictionaries, lists, cells, functions with defaults, and slots' descriptors, whose key is an object.
+    Containers are dictionaries, lists, cells, classes, functions with defaults, and slots' descriptors, whose key is an
+    object.
     """
     walk = Walk([function], _MOST, every=True)
     found: list[tuple] = []
-    modules: set[int] = set()  # variables of modules whose functions were found; those of others are theirs
+    classes: dict[type, None] = {}
     for x in walk:
-        if type(x) is types.FunctionType:
-            modules.add(id(x.__globals__))
-            if not is_of_library(x):
-                found.append((x, None, x.__defaults__))
-                found += [(x.__kwdefaults__, key, value) for key, value in (x.__kwdefaults__ or {}).items()]
-        elif type(x) is list:
-            found += [(x, key, value) for key, value in enumerate(x[:_MOST])]
+        kind = type(x)
+        if kind is types.FunctionType and not is_of_library(x):
+            found.append((x, None, x.__defaults__))
+            found += [(x.__kwdefaults__, key, value) for key, value in (x.__kwdefaults__ or {}).items()]
+        elif kind is list or kind is collections.deque:
+            found += [(x, key, value) for key, value in enumerate(itertools.islice(x, _MOST))]
+        classes.update(dict.fromkeys((x if issubclass(kind, type) else kind).__mro__))
     for _, container, key, value in walk.places:
         if type(container) is types.CellType:
             found.append((container, None, value))
         elif type(container) is types.MemberDescriptorType or (
-            type(container) is dict and ("__spec__" not in container or id(container) in modules)
+            issubclass(type(container), dict)
+            and ("__spec__" not in container or not is_library(container.get("__name__")))
         ):
             found.append((container, key, value))
+    for cls in classes:
+        if not is_library(cls.__module__):
+            found += [(cls, name, value) for name, value in vars(cls).items() if name in walk.names]
     places = {(id(c), id(key) if type(c) is types.MemberDescriptorType else key): (c, key, x) for c, key, x in found}
     return {place: at for place, at in places.items() if place in _lent or _may_be_lent(at[2])}
 

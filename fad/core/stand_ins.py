@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +16,30 @@ FINDERS: list[Callable[[dict, dict], None]] = []
 
 def has_stand_in(x: Any) -> bool:
     """Return whether something else stands for a library's function or object while a transform runs."""
-    return id(x) in LIBRARIES or type(x) in OBJECTS
+    kind = type(x)
+    if kind is types.MethodType:
+        return has_stand_in(x.__self__)
+    if kind is functools.partial:
+        return has_stand_in(x.func)
+    if kind is staticmethod:
+        return has_stand_in(x.__func__)
+    return id(x) in LIBRARIES or kind in OBJECTS
 
 
 def find_stand_in(x: Any) -> Any:
-    """Return what stands for a library's function or object while a transform runs, or None."""
+    """Return what stands for a library's function or object while a transform runs, or None.
+
+    So it does for its methods, and for functions made of its own by functools.partial or staticmethod.
+    """
     if id(x) in LIBRARIES:
         return LIBRARIES[id(x)]
-    return OBJECTS[type(x)](x) if type(x) in OBJECTS else None
+    kind = type(x)
+    if kind in OBJECTS:
+        return OBJECTS[kind](x)
+    if kind is types.MethodType and (owner := find_stand_in(x.__self__)) is not None:
+        return getattr(owner, x.__name__)
+    if kind is functools.partial and (function := find_stand_in(x.func)) is not None:
+        return functools.partial(function, *x.args, **x.keywords)
+    if kind is staticmethod and (function := find_stand_in(x.__func__)) is not None:
+        return staticmethod(function)
+    return None

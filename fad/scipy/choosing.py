@@ -20,8 +20,12 @@ def choose(original: Callable, own: Callable, always: bool = False) -> Callable:
     """Return a function that is fad's for traced values and for functions, which may hold some, and else SciPy's."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        asked_later = always
+        if any(map(callable, (*args, *kwargs.values()))):
+            args, kwargs = tuple(map(_stand_for, args)), {name: _stand_for(value) for name, value in kwargs.items()}
+            asked_later = True
         if not is_traced((args, kwargs)):
-            if RUNS.depth and (always or any(map(callable, (*args, *kwargs.values())))):
+            if RUNS.depth and asked_later:
                 return prefer(own, original, *args, **kwargs)
             return _stand_for(original(*args, **kwargs))
         given, options = take_plain(args), take_plain(kwargs)
@@ -34,7 +38,7 @@ def choose(original: Callable, own: Callable, always: bool = False) -> Callable:
 
 
 def _stand_for(y: Any) -> Any:
-    """Return what stands for an object that SciPy made while a transform runs, such as a curve's derivative."""
+    """Return what stands for an object of SciPy's while a transform runs, such as a curve's derivative, or it."""
     stands_in = find_stand_in(y) if RUNS.depth else None
     return y if stands_in is None else stands_in
 

@@ -1,11 +1,14 @@
 """Objects and functions of SciPy's that a program holds before a transform runs have derivatives as fad's have."""
 
+import functools
+import types
+from collections import OrderedDict, defaultdict, deque
 from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-from scipy import interpolate, special, stats
+from scipy import integrate, interpolate, special, stats
 
 import fad
 
@@ -59,6 +62,41 @@ class Model:
         return np.sum(likely + self.link(x) * (self.curve(x) + self.slope(x) + self.parts.pair.curve(x)))
 
 
+class OfClass:
+    prior, table, link = PRIOR, np.arange(3.0), staticmethod(special.softmax)
+
+    def score(self, x):
+        y = self.table.copy()
+        y[0] = x[0]
+        return self.prior.logpdf(x).sum() + self.link(x) @ y
+
+
+class Derived(OfClass):
+    @classmethod
+    def cumulate(cls, x):
+        return cls.prior.cdf(x).sum()
+
+
+class Methods:
+    def __init__(self):
+        self.density, self.each = stats.norm(0, 1).logpdf, [stats.norm(0, 1).pdf, stats.norm(1, 2).pdf]
+
+    def __call__(self, x):
+        return self.density(x).sum() + sum(density(x).sum() for density in self.each)
+
+
+other_module = types.ModuleType("other_module")
+other_module.PRIOR, other_module.table = stats.norm(0.5, 2.0), np.arange(3.0)
+shifted = functools.partial(stats.norm.logpdf, loc=0.3, scale=2.0)
+HOLDERS = (OrderedDict(p=stats.norm(0, 1)), defaultdict(list, a=[stats.norm(1, 1)]), deque([stats.norm(2, 1)]))
+
+
+def write_other(x):
+    y = other_module.table.copy()
+    y[0] = x[0]
+    return y @ y + other_module.PRIOR.pdf(x).sum()
+
+
 def close_over():
     prior, lse, curve = stats.t(5.0), special.logsumexp, interpolate.CubicSpline(T, T**3)
     return lambda x: prior.logpdf(x).sum() + lse(x) + curve(x).sum()
@@ -100,6 +138,13 @@ PROGRAMS = {
     "a function's name": lambda x: log_sum(x),
     "attributes": Model(),
     "slots": Slots(),
+    "a class": OfClass().score,
+    "a base class": Derived().cumulate,
+    "methods": Methods(),
+    "a function with arguments": lambda x: shifted(x).sum(),
+    "another module": write_other,
+    "other containers": lambda x: HOLDERS[0]["p"].pdf(x[0]) * HOLDERS[1]["a"][0].pdf(x[1]) * HOLDERS[2][0].pdf(x[2]),
+    "a method given to a solver": lambda x: integrate.quad(PRIOR.pdf, 0.0, x[0])[0] * x[1] + x[2],
     "a closure": close_over(),
     "a default": default,
     "a program that writes": write,

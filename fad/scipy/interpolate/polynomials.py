@@ -224,11 +224,11 @@ for _kind, _their_kind in (
 ):  # fmt: skip
     contract_with(_kind.__name__, _of(_their_kind), lambda s: [
         call(_places(s, 4), s.real(4), s.real(3).real), call(_places(s, 4), s.real(2, 4), s.real(2, 2).real, axis=1)],
-        complex=False, rounding="single")(_of(_kind))  # fmt: skip
+        rounding="single")(_of(_kind))  # fmt: skip
     contract_with(f"{_kind.__name__}.derivative", _derivative_of(_their_kind), lambda s: [
-        call(_places(s, 4), s.real(4), s.real(3).real, 2)], complex=False, rounding="single")(
+        call(_places(s, 4), s.real(4), s.real(3).real, 2)], rounding="single")(
         _derivative_of(_kind))  # fmt: skip
 for _function in (krogh_interpolate, barycentric_interpolate):
     contract_with(_function.__name__, getattr(theirs, _function.__name__), lambda s: [
         call(_places(s, 4), s.real(4), s.real(3).real), call(_places(s, 4), s.real(4, 2), s.real(3).real)],
-        complex=False, rounding="single")(_function)  # fmt: skip
+        rounding="single")(_function)  # fmt: skip

@@ -445,4 +445,4 @@ contract_with("make_interp_spline", _of_points(theirs.make_interp_spline), lambd
 contract_with("make_lsq_spline", _of_points(theirs.make_lsq_spline), lambda s: [
     call(_knots(s, 6), s.real(6), s.real(3).real, t=[-1.0] * 3 + [0.2] + [99.0] * 3, k=2),
     call(_knots(s, 6), s.real(6, 2), s.real(3).real, t=[-1.0] * 2 + [0.2] + [99.0] * 2, k=1, w=s.positive(6)),
-    ], complex=False)(_of_points(make_lsq_spline))  # fmt: skip
+    ])(_of_points(make_lsq_spline))  # fmt: skip
