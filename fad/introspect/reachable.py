@@ -71,8 +71,8 @@ class Walk:
     """A walk over what functions and objects reach: each object once, and the places where they were found."""
 
     __slots__ = (
-        "places", "found", "names", "most", "missing", "every",
-        "_seen", "_by_any_name", "_unnamed", "_named", "_texts", "_objects",
+        "places", "found", "names", "most", "missing", "every", "reads_by_any_name",
+        "_seen", "_unnamed", "_named", "_texts", "_objects",
     )  # fmt: skip
 
     def __init__(self, roots: Iterable[Any], most: int = MOST, missing: bool = False, every: bool = False):
@@ -83,7 +83,7 @@ class Walk:
         self.found: list = []
         self.names: dict[str, None] = {}  # attributes that some code names, in the order in which they were found
         self._seen: set[int] = set()
-        self._by_any_name = False  # whether some code may read all attributes of objects
+        self.reads_by_any_name = False  # whether some code may read all attributes of objects
         self._unnamed: dict[str, list[Owner]] = {}  # attributes that no code has named yet
         self._named: list[tuple[Owner, str]] = []  # those that are to be looked at
         self._texts: set[str] = set()  # those that code may have as texts
@@ -185,7 +185,7 @@ class Walk:
             self.names[name] = None
             self._named += [(owner, name) for owner in self._unnamed.pop(name, ())]
             if name in _BY_ANY_NAME:
-                self._by_any_name = True
+                self.reads_by_any_name = True
         self._texts |= code.texts
 
     def _module(self, module: Any, names: frozenset) -> None:
@@ -265,7 +265,7 @@ class Walk:
 
     def _look_again(self) -> None:
         """Look at objects for attributes that the code found since they were visited names."""
-        if self._by_any_name:
+        if self.reads_by_any_name:
             self._name_attributes_of_objects()
         named, self._named = self._named, []
         for (names, x, read, held), name in named:
