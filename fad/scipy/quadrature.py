@@ -74,6 +74,7 @@ def quad(
             "the points given to quad vary under vmap or jit, and SciPy takes them as numbers. Split the integral at "
             "them: quad(f, a, p)[0] + quad(f, p, b)[0]"
         )
+    args = args if isinstance(args, tuple) else (args,)  # as in SciPy
     closure = Closure(lambda x: func(x, *args)).keep(a, b)
     options = {"epsabs": epsabs, "epsrel": epsrel, "limit": limit, "points": points}
     integral = _Integral(closure.at, options)
