@@ -165,3 +165,43 @@ def test_a_class_that_the_function_imports_makes_arrays_that_can_be_written(how,
     want = CALLS[call](lambda x: x[0] + x[1])
     for _ in range(2):
         np.testing.assert_allclose(CALLS[call](lambda x: f(x[:2])), want)
+
+
+class Model:
+    """Holds NumPy's module, as programs for several array libraries do."""
+
+    def __init__(self):
+        self.xp = np
+
+    def total(self, x):
+        y = self.xp.zeros(4)
+        y[:3], y[3] = x, x[0] ** 2
+        return self.xp.sum(y)
+
+
+class Shim:
+    def __init__(self):
+        self.module = np
+
+    def __getattr__(self, name):
+        return getattr(self.module, name)
+
+
+shim = Shim()
+
+
+def total_by_shim(x):
+    y = shim.empty(4)
+    y[:3], y[3] = x, x[0] ** 2
+    return shim.sum(y)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_numpy_in_an_attribute_makes_arrays_that_can_be_written(call):
+    want = CALLS[call](lambda x: np.sum(x) + x[0] ** 2)
+    for model in (Model(), Model()):
+        for _ in range(2):
+            np.testing.assert_allclose(CALLS[call](model.total), want)
+        assert model.xp is np
+    np.testing.assert_allclose(CALLS[call](total_by_shim), want)
+    assert shim.module is np
