@@ -42,8 +42,10 @@ _need_all: set[types.CodeType] = set()  # functions that were seen to need handl
 
 
 def is_refused_by_c(error: Exception) -> bool:
-    """Return whether a compiled function, as those of NumPy's generators, insisted on a plain array."""
+    """Return whether compiled code insisted on a plain array: NumPy's generators, or NumPy of an object's own array."""
     text = str(error)
+    if type(error) is ValueError:
+        return text == "object __array__ method not producing an array"
     refused = text.startswith("Cannot convert Tracer to ") or text.endswith("must be numpy.ndarray, not Tracer")
     return type(error) is TypeError and refused
 
