@@ -53,8 +53,8 @@ LAYERS = [
         "transforms.vjp",
         "transforms.grad", "transforms.jvp", "transforms.batch_axes", "transforms.batch_trace", "transforms.vmap",
         "transforms.linearize",
-        "transforms.jacobian", "transforms.handles", "transforms.checkpoint", "transforms.closures",
-        "transforms.custom_rules",
+        "transforms.jacobian", "transforms.handles", "transforms.checkpoint", "transforms.closed_over",
+        "transforms.closures", "transforms.custom_rules",
         "transforms.custom", "transforms.implicit", "transforms.jet", "transforms.eval_shape", "transforms.tape_hooks",
     ],
     [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import functools
 import itertools
+import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed, Wrapping
 from fad.introspect.frames import is_machinery
-from fad.introspect.reachable import names_in
+from fad.introspect.reachable import imported_names, is_library, names_in
 
 CONVERTERS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "require")
 _FROM_LISTS = {"array", "full", "full_like", "r_", "c_", "vectorize", "fromfunction", *CONVERTERS}
@@ -89,10 +90,18 @@ def _find_callables(f: types.FunctionType) -> list:
     if own:
         found += [f.__globals__[n] for n in names_in(f.__code__) if n in f.__globals__]
         attributes = names_in(f.__code__)
-        for module in [x for x in found if type(x) is types.ModuleType and x is not np]:
-            found += [vars(module)[n] for n in attributes if n in vars(module)]
+        imported = map(sys.modules.get, imported_names(f))
+        modules = [x for x in [*found, *imported] if type(x) is types.ModuleType and x is not np]
+        for module in modules:  # which grows
+            held = [vars(module)[n] for n in attributes if n in vars(module)]
+            found += held
+            modules += [x for x in held if _is_users_module(x) and all(x is not known for known in modules)]
     found += [vars(f)["__wrapped__"]] if "__wrapped__" in vars(f) else []
     return _callable_in(found, _names_of(f))
+
+
+def _is_users_module(x: Any) -> bool:
+    return type(x) is types.ModuleType and not is_library(x.__name__)
 
 
 def _callable_in(found: list, names: frozenset) -> list:

@@ -29,6 +29,8 @@ def maker(make: Callable) -> Callable:
     def create(*args: Any, **kwargs: Any) -> Any:
         if not RUNS.buffers:
             return make(*args, **kwargs)
+        if args and hasattr(type(args[0]), "__array__"):
+            args = (_open_array_like(args[0]), *args[1:])
         traced = FUNCTIONS.get(make)
         values = (*args, *kwargs.values())
         of_others = has_tracer(values) or (bool(DEVICE_ARRAYS) and on_device(args))
@@ -37,6 +39,14 @@ def maker(make: Callable) -> Callable:
         return wrap_made(traced(*args, **kwargs))
 
     return create
+
+
+def _open_array_like(x: Any) -> Any:
+    """Return the traced array that an object of the user's gives NumPy for itself: NumPy takes no such one."""
+    if isinstance(x, (np.ndarray, np.generic, Tracer)) or not hasattr(type(x), "__array__"):
+        return x
+    y = x.__array__()
+    return y if type(y) is Tracer else x
 
 
 def _is_numeric(args: tuple, kwargs: dict) -> bool:
@@ -78,6 +88,7 @@ def converter(convert: Callable) -> Callable:
     def converted(a: Any, *args: Any, **kwargs: Any) -> Any:
         if not RUNS.buffers or type(a) is np.ndarray:
             return convert(a, *args, **kwargs)
+        a = _open_array_like(a)
         if has_tracer((a,)) and _is_numeric(args, kwargs):
             y = FUNCTIONS[convert](a, *args, **kwargs)
             return wrap_made(snapshot(y)) if type(y) is Tracer and not is_array(y) else y
@@ -95,6 +106,8 @@ def of_lists(function: Callable) -> Callable:
         for x in args:
             if type(x) in (list, tuple) and RUNS.depth and has_tracer(x):
                 return FUNCTIONS[function](*args, **kwargs)
+        if RUNS.buffers:
+            args = tuple(map(_open_array_like, args))
         return function(*args, **kwargs)
 
     return call

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import builtins
 import functools
+import itertools
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from fad.backends import is_numpy_default
 from fad.core.callees import (
@@ -39,8 +42,10 @@ _need_all: set[types.CodeType] = set()  # functions that were seen to need handl
 
 
 def is_refused_by_c(error: Exception) -> bool:
-    """Return whether a compiled function, as those of NumPy's generators, insisted on a plain array."""
+    """Return whether compiled code insisted on a plain array: NumPy's generators, or NumPy of an object's own array."""
     text = str(error)
+    if type(error) is ValueError:
+        return text == "object __array__ method not producing an array"
     refused = text.startswith("Cannot convert Tracer to ") or text.endswith("must be numpy.ndarray, not Tracer")
     return type(error) is TypeError and refused
 
@@ -89,6 +94,20 @@ def _function_of(frame: types.FrameType) -> types.FunctionType:
     return types.FunctionType(code, frame.f_globals, None, None, tuple(cells))
 
 
+def _find_holders(frames: list[types.FrameType]) -> list[dict]:
+    """Return the attributes of objects that hold NumPy's module, as ``self.xp``, among the variables of functions."""
+    found = {}
+    for x in itertools.chain.from_iterable([*frame.f_locals.values(), *frame.f_globals.values()] for frame in frames):
+        if not isinstance(x, (types.ModuleType, types.FunctionType, type)):
+            try:
+                held = object.__getattribute__(x, "__dict__")
+            except AttributeError:
+                continue
+            if type(held) is dict and any(value is np for value in list(held.values())):
+                found[id(held)] = held
+    return list(found.values())
+
+
 def learn(error: BaseException, overlaid: Sequence[dict]) -> tuple[tuple, bool]:
     """Return the module dictionaries of the functions in which an error arose, and whether it was in one that writes.
 
@@ -98,7 +117,7 @@ def learn(error: BaseException, overlaid: Sequence[dict]) -> tuple[tuple, bool]:
     frames = find_frames(error)
     spaces = {id(frame.f_globals): frame.f_globals for frame in frames}
     codes = [frame.f_code for frame in frames]
-    spaces.update({id(space): space for space in modules_with(codes)})
+    spaces.update({id(space): space for space in [*modules_with(codes), *_find_holders(frames)]})
     if not REPLACED:
         build()
     for find in FINDERS:

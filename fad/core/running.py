@@ -113,6 +113,7 @@ class Running:
         if reaches_device(self.function):
             return False  # what the run wrote into arrays of a device is not undone
         found, writes = learn(error, self.spaces)
+        found += tuple(s for s in spaces_of(self.function)[0] if all(s is not t for t in (*found, *self.spaces)))
         self.constructs = self.constructs or construct_arrays(frame.f_code for frame in find_frames(error))
         if found or writes:
             saved = {id(x) for x, _ in self.before}

@@ -35,6 +35,7 @@ _LIBRARIES = frozenset({"fad", "numpy", "scipy", "cupy", "cupyx", "matplotlib", 
 # Classes of objects that are not looked into: arrays of a device, and what has a state that no program reads. What
 # changes in them makes no recording stale.
 OPAQUE: list[type] = []
+LOADED = (sys.modules,)  # the place of a module that a function imports, and that is not loaded yet
 TRACED: set[type] = set()  # what stands for an array while a transform runs; entered where it is defined
 _CODE = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, staticmethod, classmethod,
@@ -71,8 +72,8 @@ class Walk:
     """A walk over what functions and objects reach: each object once, and the places where they were found."""
 
     __slots__ = (
-        "places", "found", "names", "most", "missing", "every",
-        "_seen", "_by_any_name", "_unnamed", "_named", "_texts", "_objects",
+        "places", "found", "names", "most", "missing", "every", "reads_by_any_name",
+        "_seen", "_unnamed", "_named", "_texts", "_objects",
     )  # fmt: skip
 
     def __init__(self, roots: Iterable[Any], most: int = MOST, missing: bool = False, every: bool = False):
@@ -83,7 +84,7 @@ class Walk:
         self.found: list = []
         self.names: dict[str, None] = {}  # attributes that some code names, in the order in which they were found
         self._seen: set[int] = set()
-        self._by_any_name = False  # whether some code may read all attributes of objects
+        self.reads_by_any_name = False  # whether some code may read all attributes of objects
         self._unnamed: dict[str, list[Owner]] = {}  # attributes that no code has named yet
         self._named: list[tuple[Owner, str]] = []  # those that are to be looked at
         self._texts: set[str] = set()  # those that code may have as texts
@@ -177,15 +178,17 @@ class Walk:
             if name in known:
                 self._add(known[name], entry, known, name)
                 self._module(known[name], code.attributes)
-        for name in code.imported:
+        for name in imported_names(f):
             self._module(sys.modules.get(name), code.attributes)
+            if self.missing and name not in sys.modules:
+                self.places.append(Place(has_any, LOADED, frozenset({name}), False))
         for name in code.attributes:
             if name in self.names:
                 continue
             self.names[name] = None
             self._named += [(owner, name) for owner in self._unnamed.pop(name, ())]
             if name in _BY_ANY_NAME:
-                self._by_any_name = True
+                self.reads_by_any_name = True
         self._texts |= code.texts
 
     def _module(self, module: Any, names: frozenset) -> None:
@@ -265,7 +268,7 @@ class Walk:
 
     def _look_again(self) -> None:
         """Look at objects for attributes that the code found since they were visited names."""
-        if self._by_any_name:
+        if self.reads_by_any_name:
             self._name_attributes_of_objects()
         named, self._named = self._named, []
         for (names, x, read, held), name in named:
@@ -318,7 +321,7 @@ class Names(NamedTuple):
     loaded: frozenset
     attributes: frozenset  # the texts among them
     texts: frozenset
-    imported: frozenset
+    imported: frozenset  # with the number of dots in front of each, and what is taken from it
 
 
 NOTHING = Names(frozenset(), frozenset(), frozenset(), frozenset())
@@ -330,16 +333,30 @@ def code_names(code: types.CodeType) -> Names:
     loaded, imported = set(), set()
     codes = codes_of(code)
     for c in codes:
+        before: list[Any] = [0, 0]  # what the two instructions before load: of an import the dots and the names
         for at in dis.get_instructions(c):
             if at.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
                 loaded.add(at.argval)
             elif at.opname == "IMPORT_NAME":
-                imported.add(at.argval)
+                imported.add((at.argval, *before))
+            if at.opname != "EXTENDED_ARG":
+                before = [before[1], at.argval]
     constants = [x for c in codes for x in c.co_consts]
     for held in constants:  # the names that a loop runs over
         constants += held if type(held) in (tuple, frozenset) else ()
     texts = frozenset(x for x in constants if type(x) is str and x.isidentifier())  # getattr(x, "name")
     return Names(frozenset(loaded), names_in(code) | texts, texts, frozenset(imported))
+
+
+def imported_names(f: types.FunctionType) -> list[str]:
+    """Return the full names of the modules that the code of a function imports; what it takes from one may be one."""
+    found = []
+    for name, dots, taken in code_names(f.__code__).imported:
+        package = f.__globals__.get("__package__") or ""
+        above = package.split(".")[: package.count(".") + 2 - dots] if dots else []
+        full = ".".join([*above, name] if name else above)
+        found += [full, *(f"{full}.{x}" for x in taken or ())]
+    return found
 
 
 @functools.lru_cache(4096)

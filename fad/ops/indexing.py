@@ -15,7 +15,7 @@ import numpy as np
 
 from fad.backends import backend_of, host, like, made_like
 from fad.core.archetypes import cast
-from fad.core.cotangent import FEW, Indexed, is_basic, zero_absorbing
+from fad.core.cotangent import FEW, Indexed, Masked, is_basic, zero_absorbing
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, outcome
@@ -435,7 +435,10 @@ def _update_batch(prim):
 def _update_jvp(prim):
     def jvp(tangents, y, xs, params):
         x, v = (np.zeros_like(p, dtype=y.dtype) if t is None else t for t, p in zip(tangents[:2], xs[:2], strict=True))
-        return bind(prim, x, v, *xs[2:], **params)
+        t = bind(prim, x, v, *xs[2:], **params)
+        if prim.name == "index_set" and tangents[1] is None and any(map(np.ndim, xs[2:])):  # constants over the rest
+            return Masked(t, lambda: bind(prim, np.ones_like(x), v, *xs[2:], **params) != 0, clean=True)
+        return t
 
     return jvp
 

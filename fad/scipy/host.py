@@ -85,10 +85,15 @@ def needs_host_call(operands: Any) -> bool:
 
 def plain(x: Any) -> Any:
     """Return what a solver may see of a function's result: the numbers, without derivatives."""
-    x = buffers.plain(stop_gradient(x))
+    return check_found(stop_gradient(x))
+
+
+def check_found(x: Any) -> Any:
+    """Return a result of a function that was given plain numbers for all traced values that fad found in it."""
+    x = buffers.plain(x)
     if type(x) is Tracer:
         raise CustomRuleError(
-            "a function given to a solver uses a mapped or compiled value in a place where fad does not find it (an "
-            "attribute, a global). Pass it in args"
+            "a function given to a solver uses a traced value in a place where fad does not find it (an iterator, a "
+            "set, an object of a C library). Pass it in args"
         )
     return x

@@ -15,7 +15,7 @@ import scipy.integrate as si
 from fad import tree
 from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
-from fad.errors import DerivativeError
+from fad.errors import DerivativeError, MissingRuleError
 from fad.scipy.collocation import store_solution
 from fad.scipy.events import DenseSolution, solve_with_events
 from fad.scipy.host import host_function, needs_host_call, plain
@@ -142,9 +142,16 @@ def solve_ivp(
     return problem.solve_with_events(times, happenings, dense_output)
 
 
+# What SciPy's odeint takes besides: how to find the slope of the right-hand side, limits and messages.
+_OF_ODEPACK = {
+    "Dfun", "col_deriv", "ml", "mu", "tcrit", "hmin", "ixpr", "mxstep", "mxhnil", "mxordn", "mxords", "printmessg",
+}  # fmt: skip
+
+
 def odeint(
     func: Callable, y0: PyTree, t: ArrayLike, args: tuple = (), *, tfirst: bool = False, rtol: float = 1.49012e-8,
-    atol: float = 1.49012e-8, adjoint: str = "continuous",
+    atol: float = 1.49012e-8, adjoint: str = "continuous", h0: float = 0.0, hmax: float = 0.0,
+    full_output: bool = False, **options: Any,
 ) -> PyTree:  # fmt: skip
     """Solve ``dy/dt = func(y, t, *args)`` and return y at the times `t`, as ``scipy.integrate.odeint`` does.
 
@@ -163,6 +170,12 @@ def odeint(
     adjoint : "continuous" or "discrete", keyword only
         Solve by LSODA and differentiate along the stored solution, or solve by "RK45" and differentiate its steps; see
         :func:`solve_ivp`.
+    h0, hmax : float, keyword only
+        The first step and the greatest one, if they are not zero.
+    full_output : bool, keyword only
+        Is refused: the report is SciPy's alone.
+    **options
+        Others of SciPy's, such as `mxstep` and `Dfun`, which say how it goes about it; fad needs none of them.
 
     Returns
     -------
@@ -184,6 +197,11 @@ def odeint(
     >>> fad.grad(end)(2.0).round(6), fad.grad(fad.grad(end))(2.0).round(6)
     (np.float64(-0.135335), np.float64(0.135335))
     """
+    if full_output:
+        raise MissingRuleError("odeint has no full_output: call solve_ivp, whose result has SciPy's entries")
+    if unknown := options.keys() - _OF_ODEPACK:
+        raise TypeError(f"odeint does not take {sorted(unknown)}")
+    steps: dict[str, Any] = {"first_step": h0 or None, "max_step": hmax or np.inf, "rtol": rtol, "atol": atol}
     if isinstance(y0, (list, tuple)) and not any(np.ndim(x) or isinstance(x, (list, tuple, dict)) for x in y0):
         y0 = np.stack(y0)
     elif isinstance(y0, (int, float, complex)) or getattr(y0, "ndim", 1) == 0:
@@ -198,7 +216,7 @@ def odeint(
     t = np.stack(t) if isinstance(t, (list, tuple)) else as_value(t, "the times of odeint")
     method = "LSODA" if adjoint == "continuous" else "RK45"
     new = np.append(True, np.diff(t) != 0) if type(t) is np.ndarray else slice(None)
-    solution = solve_ivp(field, (t[0], t[-1]), flat, method, t[new], args=args, adjoint=adjoint, rtol=rtol, atol=atol)
+    solution = solve_ivp(field, (t[0], t[-1]), flat, method, t[new], args=args, adjoint=adjoint, **steps)
     if not solution.success:
         raise RuntimeError(f"odeint could not complete the integration: {solution.message}")
     rows = _state(flat)[None] if type(solution.y) is list else solution.y.T  # SciPy's for an interval without length

@@ -10,7 +10,7 @@ import scipy.integrate as si
 
 from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
-from fad.scipy.host import HostCall, needs_host_call
+from fad.scipy.host import HostCall, check_found, needs_host_call
 from fad.scipy.special.build import number
 from fad.transforms.check import as_value
 from fad.transforms.closures import Closure
@@ -74,6 +74,7 @@ def quad(
             "the points given to quad vary under vmap or jit, and SciPy takes them as numbers. Split the integral at "
             "them: quad(f, a, p)[0] + quad(f, p, b)[0]"
         )
+    args = args if isinstance(args, tuple) else (args,)  # as in SciPy
     closure = Closure(lambda x: func(x, *args)).keep(a, b)
     options = {"epsabs": epsabs, "epsrel": epsrel, "limit": limit, "points": points}
     integral = _Integral(closure.at, options)
@@ -96,13 +97,13 @@ class _Integral:
     def run(self, a: Any, b: Any, *held: Any) -> list:
         f = self.build(list(held))
         if self.like is None:
-            found = si.quad(lambda x: number(f(x)).item(), float(a), float(b), **self.options)
+            integral = si.quad(lambda x: number(check_found(f(x))).item(), float(a), float(b), **self.options)
         else:
-            found = si.quad_vec(
-                lambda x: number(f(np.float64(x))), float(a), float(b), epsabs=self.options["epsabs"],
+            integral = si.quad_vec(
+                lambda x: number(check_found(f(np.float64(x)))), float(a), float(b), epsabs=self.options["epsabs"],
                 epsrel=self.options["epsrel"], norm="max", points=self.options["points"],
             )  # fmt: skip
-        return [np.asarray(x)[()] for x in found[:2]]
+        return [np.asarray(x)[()] for x in integral[:2]]
 
     def batch(self, size: int, batched: list, values: list) -> tuple[list, list]:
         found = [self.call(*[v[i] if m else v for v, m in zip(values, batched, strict=True)]) for i in range(size)]

@@ -18,7 +18,7 @@ from fad import config
 from fad.core.tracer import Tracer
 from fad.core.views import is_outside, owner
 from fad.introspect.outer_values import ABSENT, Place
-from fad.introspect.reachable import PLAIN, Walk
+from fad.introspect.reachable import LOADED, PLAIN, Walk
 from fad.transforms.mutation import FEW_BYTES, equal, fingerprint, may_be_overwritten
 
 _EXACT = 1 << 15  # bytes up to which all of an array is compared in each call: as quick as to sample a larger one
@@ -92,7 +92,8 @@ class OuterState:
         """Keep what later calls are to be compared with, after the function has run; `further` are other arrays.
 
         What the function bound or appended itself is not watched: a replay does not do it. Arrays that it wrote into
-        are, as they were before.
+        are, as they were before. A module that it was the first to import was not looked into, so the next call is
+        recorded again.
         """
         mode = config.check_mutation.get()
         stale = [e.before is not None and e.is_stale() for e in self.arrays]
@@ -102,7 +103,10 @@ class OuterState:
             for e, s in zip(self.arrays, stale, strict=True)
         ]
         self.arrays = [*arrays, *further]
-        self.places = [place for place in self.places if not _differ(_give_back(what_is_in(place)), place.value)]
+        self.places = [
+            place for place in self.places
+            if place.held is LOADED or not _differ(_give_back(what_is_in(place)), place.value)
+        ]  # fmt: skip
         self.found, self.owners = [], {}
 
     def find_unchanged(self) -> list[np.ndarray]:

@@ -1,9 +1,8 @@
-"""The values that a function holds: in its closure, its defaults, the arguments of a partial, a method's instance."""
+"""Functions that are run later, or again: the traced values and arrays that they find by name, as they are now."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.buffers import LOST, PLAIN, borrow, lose, plain
+from fad.core.buffers import PLAIN, borrow, lose, plain
 from fad.core.outside import lend, take_back
 from fad.core.overlay_needs import spaces_of
 from fad.core.tracer import Tracer
-from fad.core.transformed import LinearMap, Transformed
 from fad.core.views import RUNS, contents_of, copy_layout, finding_writes, is_outside, replace_root, root_of, snapshot
-from fad.errors import CustomRuleError, ItemAssignmentError, TracerConversionError
+from fad.errors import ItemAssignmentError, TracerConversionError
 from fad.introspect.reachable import Walk, code_names
+from fad.transforms.closed_over import find_closed_over
 from fad.transforms.handles import Handles
 from fad.transforms.mutation import Earlier, equal
 
@@ -184,80 +183,3 @@ def _was_written(x: Any, own: Any) -> bool:
     if type(own) is Tracer:
         return contents_of(own) != (0, 0)
     return type(x) is np.ndarray and not equal(x, own)
-
-
-def find_closed_over(function: Any) -> tuple[list, Callable]:
-    """Return the traced values that a function holds, and a function that makes it again with others in their place.
-
-    They are looked for in the cells of its closure, its defaults, the arguments of a partial, the instance of a method
-    that is a pytree, and in functions found there. Values are the leaves of pytrees; one that is found twice is one.
-    Plain arrays behind handles are left where they are.
-    """
-    held: list = []
-    build = _open_value(function, held, {})
-    return held, lambda values: _build(build, function, list(values))
-
-
-def _open_value(x: Any, held: list, seen: dict) -> Callable | None:
-    """Collect the traced values inside `x`; return what builds `x` from others in their place, or None."""
-    if id(x) in seen:
-        return seen[id(x)]
-    if type(x) is Tracer:
-        if root_of(x).owner in (PLAIN, LOST):
-            return None
-        place = len(held)
-        held.append(x)
-        seen[id(x)] = lambda values: values[place]
-        return seen[id(x)]
-    if isinstance(x, types.FunctionType):
-        return _open_function(x, held, seen)
-    if isinstance(x, (Transformed, LinearMap)):
-        run = _open_value(x.run, held, seen)
-        return run and (lambda values: x.with_run(run(values)))
-    if isinstance(x, types.MethodType):
-        owner, plain = _open_value(x.__self__, held, seen), x.__func__
-        return owner and (lambda values: types.MethodType(plain, owner(values)))
-    if isinstance(x, functools.partial):
-        parts = _open_value((x.func, x.args, x.keywords), held, seen)
-        made = lambda func, args, keywords: functools.partial(func, *args, **keywords)
-        return parts and (lambda values: made(*parts(values)))
-    leaves, structure = tree.flatten(x)
-    if len(leaves) == 1 and leaves[0] is x:
-        return None
-    builders = [_open_value(leaf, held, seen) for leaf in leaves]
-    if not any(builders):
-        return None
-    return lambda values: tree.unflatten(
-        structure, [_build(b, v, values) for b, v in zip(builders, leaves, strict=True)]
-    )
-
-
-def _open_function(f: types.FunctionType, held: list, seen: dict) -> Callable | None:
-    seen[id(f)] = None  # a function that refers to itself keeps its own closure
-    places = f.__closure__ or ()
-    cells = [_open_value(_contents(c), held, seen) for c in places]
-    defaults = _open_value(f.__defaults__, held, seen)
-    keywords = _open_value(f.__kwdefaults__, held, seen)
-
-    def build(values):
-        closure = tuple(types.CellType(b(values)) if b else c for b, c in zip(cells, places, strict=True))
-        made = types.FunctionType(
-            f.__code__, f.__globals__, f.__name__, _build(defaults, f.__defaults__, values), closure or None
-        )
-        made.__kwdefaults__ = _build(keywords, f.__kwdefaults__, values)
-        return made
-
-    if any(cells) or defaults or keywords:
-        seen[id(f)] = build  # met again, in another function's closure, it is made again there too
-    return seen[id(f)]
-
-
-def _build(builder: Callable | None, x: Any, values: list) -> Any:
-    return builder(values) if builder else x
-
-
-def _contents(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # a cell that is not filled yet
-        raise CustomRuleError("a function was used before a variable of its closure had a value") from None

@@ -141,7 +141,7 @@ def custom_linear_solve(
     DerivativeError
         in reverse mode, without `transpose_solve` and not `symmetric`;
     CustomRuleError
-        if `matvec` or a solver uses a traced value in a way that cannot be found: an attribute of an object, a global.
+        if `matvec` or a solver uses a traced value where it is not found: from an iterator, or in a set.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from fad import tree
 from fad.backends import is_numpy_scalar
 from fad.core.archetypes import one, spread
 from fad.core.buffers import flat_result
-from fad.core.cotangent import Masked, densify
+from fad.core.cotangent import Masked, densify, is_basic
 from fad.core.limits import keep_perturbed, take_derivative, take_limit
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.core.values import same_structure
@@ -137,6 +137,8 @@ class JVPTrace(Trace):
             memory, template = root.memory, params.get("template")
         if type(memory) is not Memory or template is None or not memory.private or RUNS.depth != 1 or self.dead:
             return False
+        if type(root.info) is Masked:
+            return False
         place, shadow = root.wrapped[template], root.info[template]
         tangent: Any = 0.0
         if type(v) is Tracer:
@@ -160,6 +162,7 @@ class JVPTrace(Trace):
         value, tangent = (v.wrapped, densify(v.info)) if mine else (v, 0.0)
         if RUNS.depth != 1 or root.owner is not self:
             return False
+        live = root.info.live if type(root.info) is Masked else None
         root.info = densify(root.info)
         kinds = [type(x) for x in (root.wrapped, root.info, value, tangent)]
         if Tracer in kinds or kinds[:2] != [np.ndarray, np.ndarray]:
@@ -172,6 +175,12 @@ class JVPTrace(Trace):
         place[index] = value
         shadow[index] = tangent
         memory.version += 1
+        if live is not None or not (mine or is_basic(index)):  # constants over what was not chosen
+            live = np.array(np.broadcast_to(True if live is None else live, root.wrapped.shape))
+            part = follow(live, path)
+            if part is not None:
+                part[index] = mine
+                root.info = Masked(root.info, live, clean=True)
         return True
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:

@@ -53,7 +53,31 @@ def indices_name_the_diagonal(x):
     return np.sum(W / r)
 
 
+def what_is_out_of_range_is_cut(x):
+    s = x * 1.0
+    s[s > 1] = 1
+    s[s < 0] = 0
+    return np.sum(np.arccos(s) - s * np.sqrt(1 - s**2) + np.sqrt(s))
+
+
+def a_view_is_cut(x):
+    s = np.stack([x, 2 * x])
+    rows = s.T
+    rows[rows > 1] = 1
+    s[:, 2] = 0.5
+    s[0, 0] *= 2
+    return np.sum(np.arccos(s) ** 2)
+
+
+def indices_name_what_is_cut(x):
+    s = np.abs(x)
+    s[[1, 3]] = 1.0
+    return np.sum(np.arccos(s) * W[0])
+
+
+CUTS = [what_is_out_of_range_is_cut, a_view_is_cut, indices_name_what_is_cut]
 PROGRAMS = [
+    *CUTS,
     inverse_distances_by_mask,
     a_weight_of_zero_instead_of_a_triangle,
     an_element_is_read_before_the_write,
@@ -94,6 +118,16 @@ def test_the_second_derivative_is_finite_and_right(f):
     np.testing.assert_allclose(fad.jacrev(fad.grad(f))(X), wanted, rtol=1e-7, atol=1e-8)
     columns = [fad.jvp(fad.grad(f), (X,), (e,))[1] for e in np.eye(4)]
     np.testing.assert_allclose(np.stack(columns), wanted, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("f", CUTS, ids=lambda f: f.__name__)
+def test_forward_mode_takes_constants_that_were_written_for_constants(f):
+    wanted, second = slopes(f, X), slopes(fad.grad(f), X)
+    np.testing.assert_allclose([fad.jvp(f, (X,), (e,))[1] for e in np.eye(4)], wanted, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(fad.jacfwd(f)(X), wanted, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(fad.jit(fad.jacfwd(f))(X), wanted, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(fad.jacfwd(fad.jacfwd(f))(X), second, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(fad.jacrev(fad.jacfwd(f))(X), second, rtol=1e-7, atol=1e-8)
 
 
 def test_a_zero_by_calculation_alone_absorbs_nothing():

@@ -1,5 +1,6 @@
 """Functions that are picked while the program runs: the first writes nothing, the next one writes into arrays."""
 
+import importlib
 import itertools
 
 import numpy as np
@@ -127,3 +128,80 @@ def test_functions_that_are_wrapped_alike_are_not_taken_for_one_another(call, wr
             assert wrap is fad.checkpoint
         else:
             np.testing.assert_array_equal(names["acc"], wanted)
+
+
+PACKAGE = {
+    "__init__": "",
+    "makers": "import numpy as np\nclass State:\n    def __init__(self):\n        self.table = np.eye(2)\n",
+}
+IMPORTS = {
+    "a module": "    import {package}.makers\n    state = {package}.makers.State()",
+    "a class": "    from {package}.makers import State\n    state = State()",
+    "a class of the own package": "    from .makers import State\n    state = State()",
+    "a module of the own package": "    from . import makers\n    state = makers.State()",
+}
+
+
+@pytest.fixture
+def import_where(tmp_path, monkeypatch):
+    """Import a function that imports another module of its package only when it is called, as against circles."""
+
+    def make(statement):
+        package = f"package_{next(_number)}"
+        (tmp_path / package).mkdir()
+        calls = f"def f(x):\n{statement.format(package=package)}\n    state.table *= x\n    return state.table.sum()\n"
+        for name, text in {**PACKAGE, "calls": calls}.items():
+            (tmp_path / package / f"{name}.py").write_text(text)
+        monkeypatch.syspath_prepend(tmp_path)
+        return importlib.import_module(f"{package}.calls").f
+
+    return make
+
+
+@pytest.mark.parametrize("call", ["grad", "jvp", "jit", "vmap"])
+@pytest.mark.parametrize("how", IMPORTS)
+def test_a_class_that_the_function_imports_makes_arrays_that_can_be_written(how, call, import_where):
+    f = import_where(IMPORTS[how])
+    want = CALLS[call](lambda x: x[0] + x[1])
+    for _ in range(2):
+        np.testing.assert_allclose(CALLS[call](lambda x: f(x[:2])), want)
+
+
+class Model:
+    """Holds NumPy's module, as programs for several array libraries do."""
+
+    def __init__(self):
+        self.xp = np
+
+    def total(self, x):
+        y = self.xp.zeros(4)
+        y[:3], y[3] = x, x[0] ** 2
+        return self.xp.sum(y)
+
+
+class Shim:
+    def __init__(self):
+        self.module = np
+
+    def __getattr__(self, name):
+        return getattr(self.module, name)
+
+
+shim = Shim()
+
+
+def total_by_shim(x):
+    y = shim.empty(4)
+    y[:3], y[3] = x, x[0] ** 2
+    return shim.sum(y)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_numpy_in_an_attribute_makes_arrays_that_can_be_written(call):
+    want = CALLS[call](lambda x: np.sum(x) + x[0] ** 2)
+    for model in (Model(), Model()):
+        for _ in range(2):
+            np.testing.assert_allclose(CALLS[call](model.total), want)
+        assert model.xp is np
+    np.testing.assert_allclose(CALLS[call](total_by_shim), want)
+    assert shim.module is np

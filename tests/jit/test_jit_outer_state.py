@@ -2,6 +2,8 @@
 
 import collections
 import functools
+import importlib
+import sys
 import types
 from types import SimpleNamespace
 
@@ -442,3 +444,24 @@ def test_another_array_in_the_place_of_one_that_a_function_copied_and_wrote_into
     for get, f, g in zip(find, functions, jitted, strict=True):
         get()[1] = 9.0
         np.testing.assert_allclose(g(x), f(x))
+
+
+@pytest.mark.parametrize(
+    "statement", ["from . import settings", "from .settings import GAINS", "import {package}.settings as settings"]
+)
+def test_a_module_that_the_function_imports_is_read_again(statement, tmp_path, monkeypatch):
+    package = f"package_{abs(hash(statement))}"
+    gain = "GAINS[0]" if "GAINS" in statement else "settings.GAINS[0]"
+    texts = {
+        "__init__": "",
+        "settings": "GAINS = [2.0]",
+        "calls": f"def f(x):\n    {statement.format(package=package)}\n    return x * {gain}\n",
+    }
+    (tmp_path / package).mkdir()
+    for name, text in texts.items():
+        (tmp_path / package / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    compiled = fad.jit(importlib.import_module(f"{package}.calls").f)
+    assert compiled(1.0) == 2.0
+    sys.modules[f"{package}.settings"].GAINS[0] = 3.0
+    assert compiled(1.0) == 3.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -231,7 +232,7 @@ def test_a_function_that_two_closures_share_is_found_in_both(system):
     assert fad.grad(f)(2.0) == pytest.approx(fad.grad(lambda s: np.sum(np.linalg.solve(2 * s * a, b)))(2.0))
 
 
-def test_a_traced_value_that_cannot_be_found_is_refused(system):
+def test_a_traced_value_in_an_attribute_is_found(system):
     a, b = system
 
     class Holder:
@@ -241,6 +242,18 @@ def test_a_traced_value_that_cannot_be_found_is_refused(system):
         holder = Holder()
         holder.matrix = a
         return np.sum(fad.custom_linear_solve(lambda x: holder.matrix @ x, b, dense, dense))
+
+    wanted = fad.grad(lambda a, b: np.sum(np.linalg.solve(a, b)), (0, 1))(a, b)
+    for x, y in zip(fad.grad(f, (0, 1))(a, b), wanted, strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-12)
+
+
+def test_a_traced_value_that_cannot_be_found_is_refused(system):
+    a, b = system
+
+    def f(a, b):
+        matrices = itertools.repeat(a)
+        return np.sum(fad.custom_linear_solve(lambda x: next(matrices) @ x, b, dense, dense))
 
     with pytest.raises(CustomRuleError, match="argument"):
         fad.grad(f, (0, 1))(a, b)

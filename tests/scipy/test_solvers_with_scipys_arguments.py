@@ -1,0 +1,91 @@
+"""Solvers called as SciPy's pages say, with derivatives of the user's, reports, and arguments by position."""
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize
+
+import fad
+
+
+def cubic(x, a):
+    return x**3 + x - a
+
+
+def slope(x, a):
+    return 3 * x**2 + 1
+
+
+def bowl(x, a):
+    return np.sum((x - a) ** 2) + np.sum(x**4)
+
+
+def slope_of_bowl(x, a):
+    return 2 * (x - a) + 4 * x**3
+
+
+def residuals(x, a, scale=1.0):
+    return np.array([x[0] - a, scale * x[1] ** 2 + x[0], x[1] - 1.0])
+
+
+def both(x, a):
+    return bowl(x, a), slope_of_bowl(x, a)
+
+
+START = np.array([0.3, 0.2])
+CALLS = {
+    "newton, fprime by position": lambda a: optimize.newton(cubic, 1.0, slope, (a,)),
+    "newton, fprime by name": lambda a: optimize.newton(cubic, 1.0, fprime=slope, args=(a,), maxiter=80),
+    "newton, of several": lambda a: optimize.newton(cubic, np.array([1.0, 0.5]), slope, (a,))[1],
+    "newton, x1": lambda a: optimize.newton(cubic, 1.0, x1=1.2, args=(a,)),
+    "newton, Halley": lambda a: optimize.newton(cubic, 1.0, slope, (a,), 1e-10, 60, lambda x, a: 6 * x),
+    "newton, report": lambda a: optimize.newton(cubic, 1.0, slope, (a,), full_output=True)[0],
+    "brentq, report": lambda a: optimize.brentq(cubic, 0.0, 3.0, (a,), full_output=True)[1].root,
+    "brentq, one argument": lambda a: optimize.brentq(cubic, 0.0, 3.0, a),
+    "brentq, by position": lambda a: optimize.brentq(cubic, 0.0, 3.0, (a,), 1e-13, 1e-14, 90, False, True),
+    "root_scalar, by position": lambda a: optimize.root_scalar(cubic, (a,), "newton", None, slope, None, 1.0).root,
+    "root_scalar, secant": lambda a: optimize.root_scalar(cubic, (a,), "secant", x0=1.0, x1=1.3).root,
+    "root_scalar, options": lambda a: optimize.root_scalar(cubic, (a,), bracket=(0, 3), options={"disp": False}).root,
+    "root, one argument": lambda a: optimize.root(cubic, np.ones(1), a).x[0],
+    "root, callback": lambda a: optimize.root(cubic, [1.0], (a,), "hybr", None, 1e-12).x[0],
+    "minimize, jac by position": lambda a: optimize.minimize(bowl, START, (a,), "BFGS", slope_of_bowl, tol=1e-9).x[0],
+    "minimize, jac=True": lambda a: optimize.minimize(both, START, args=a, jac=True, tol=1e-9).x[0],
+    "minimize, bounds": lambda a: optimize.minimize(
+        bowl, START, (a,), "L-BFGS-B", slope_of_bowl, None, None, [(0, 9)] * 2, (), 1e-12
+    ).x[0],
+    "least_squares, jac": lambda a: optimize.least_squares(residuals, START, "2-point", args=(a,), xtol=1e-14).x[0],
+    "least_squares, kwargs": lambda a: optimize.least_squares(
+        residuals, START, args=(a,), kwargs={"scale": 2.0}, verbose=0, xtol=1e-14, gtol=1e-14
+    ).x[0],
+    "curve_fit, by position": lambda a: optimize.curve_fit(
+        lambda x, p: p * x + 0.1 * p**2, np.arange(4.0), a * np.arange(4.0) ** 2, [1.0], None, False, True, (0.0, 9.0)
+    )[0][0],
+    "curve_fit, maxfev": lambda a: optimize.curve_fit(
+        lambda x, p: p * x + 0.1 * p**2, np.arange(4.0), a * np.arange(4.0) ** 2, maxfev=500
+    )[0][0],
+    "odeint, limits": lambda a: integrate.odeint(
+        lambda y, t, a: -a * y, [1.0], [0.0, 1.0], (a,), mxstep=500, hmax=0.1, rtol=1e-9, atol=1e-9
+    )[-1, 0],
+    "quad, one argument": lambda a: integrate.quad(lambda x, a: np.exp(-a * x), 0.0, 1.0, a)[0],
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_solver_takes_scipys_arguments_and_is_differentiated(name):
+    f = CALLS[name]
+    value, derivative = fad.value_and_grad(f)(1.7)
+    assert np.isclose(value, f(1.7), rtol=1e-6)
+    assert np.isclose(derivative, (f(1.7 + 1e-3) - f(1.7 - 1e-3)) / 2e-3, rtol=1e-3)
+    assert np.isclose(fad.jit(fad.grad(f))(1.7), derivative)
+    np.testing.assert_allclose(fad.vmap(fad.grad(f))(np.array([1.7, 1.9])), [derivative, fad.grad(f)(1.9)], rtol=1e-6)
+
+
+def test_a_report_is_scipys():
+    def f(a):
+        root, report = optimize.brentq(cubic, 0.0, 3.0, args=(a,), full_output=True)
+        seen.append((type(report), report.converged, report.iterations))
+        return root
+
+    seen = []
+    f(1.7)
+    fad.grad(f)(1.7)
+    assert seen[0] == seen[-1]
