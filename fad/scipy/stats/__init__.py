@@ -43,11 +43,37 @@ from fad.scipy.stats.descriptive import (
     zscore,
 )
 from fad.scipy.stats.discrete import bernoulli, binom, geom, nbinom, poisson
+from fad.scipy.stats.families import (
+    burr,
+    burr12,
+    chi,
+    erlang,
+    fisk,
+    genextreme,
+    gengamma,
+    genpareto,
+    gompertz,
+    halfcauchy,
+    invweibull,
+    loglaplace,
+    loguniform,
+    lomax,
+    maxwell,
+    nakagami,
+    powerlaw,
+    reciprocal,
+    triang,
+    weibull_max,
+)
 from fad.scipy.stats.multivariate import dirichlet, multivariate_normal
+from fad.scipy.stats.skewed import exponnorm, invgauss, johnsonsu, skewnorm, truncnorm
 
 __all__ = [
-    "bernoulli", "beta", "binom", "cauchy", "chi2", "dirichlet", "entropy", "expon", "f", "gamma", "geom",
-    "gmean", "gumbel_l", "gumbel_r", "halfnorm", "hmean", "invgamma", "kurtosis", "laplace", "logistic",
-    "lognorm", "moment", "multivariate_normal", "nbinom", "norm", "pareto", "pmean", "poisson", "rayleigh",
-    "sem", "skew", "t", "uniform", "variation", "vonmises", "weibull_min", "zmap", "zscore",
+    "bernoulli", "beta", "binom", "burr", "burr12", "cauchy", "chi", "chi2", "dirichlet", "entropy", "erlang",
+    "expon", "exponnorm", "f", "fisk", "gamma", "genextreme", "gengamma", "genpareto", "geom", "gmean", "gompertz",
+    "gumbel_l", "gumbel_r", "halfcauchy", "halfnorm", "hmean", "invgamma", "invgauss", "invweibull", "johnsonsu",
+    "kurtosis", "laplace", "logistic", "loglaplace", "lognorm", "loguniform", "lomax", "maxwell", "moment",
+    "multivariate_normal", "nakagami", "nbinom", "norm", "pareto", "pmean", "poisson", "powerlaw", "rayleigh",
+    "reciprocal", "sem", "skew", "skewnorm", "t", "triang", "truncnorm", "uniform", "variation", "vonmises",
+    "weibull_max", "weibull_min", "zmap", "zscore",
 ]  # fmt: skip
