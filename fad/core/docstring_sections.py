@@ -24,7 +24,7 @@ _ERROR_IN_A_LINE = re.compile(r"\A(\w+) : (.+)$", re.MULTILINE)
 RAISES = """
 axis : IndexError
     The array has no such axis.
-cumulative_simpson.axis : ValueError
+cumulative_simpson.axis, spearmanr.axis : ValueError
     The array has no such axis.
 lfilter.axis, resample.axis : None
 axes : ValueError

@@ -250,12 +250,12 @@ erlang = Continuous(
 )
 
 
-def _generalized(lower, upper):
+def _choose_by_sign(lower, upper):
     """Return the incomplete gamma function of y**c: the lower one for positive c, for negative c the upper one."""
     return lambda y, a, c: np.where(c > 0, lower(a, y**c), upper(a, y**c))
 
 
-def _generalized_quantile(lower, upper):
+def _choose_quantile(lower, upper):
     return lambda q, a, c: np.where(c > 0, lower(a, q), upper(a, q)) ** (1.0 / c)
 
 
@@ -263,10 +263,10 @@ gengamma = Continuous(
     "gengamma",
     ("a", "c"),
     logpdf=lambda y, a, c: np.log(np.abs(c)) + sc.xlogy(c * a - 1.0, y) - y**c - sc.gammaln(a),
-    cdf=_generalized(sc.gammainc, sc.gammaincc),
-    sf=_generalized(sc.gammaincc, sc.gammainc),
-    ppf=_generalized_quantile(sc.gammaincinv, sc.gammainccinv),
-    isf=_generalized_quantile(sc.gammainccinv, sc.gammaincinv),
+    cdf=_choose_by_sign(sc.gammainc, sc.gammaincc),
+    sf=_choose_by_sign(sc.gammaincc, sc.gammainc),
+    ppf=_choose_quantile(sc.gammaincinv, sc.gammainccinv),
+    isf=_choose_quantile(sc.gammainccinv, sc.gammaincinv),
     valid=lambda a, c: (a > 0) & (c != 0),
     domains=(_SHAPE, (0.6, 1.8)),
     **_HALF_LINE,
