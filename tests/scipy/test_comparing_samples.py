@@ -162,6 +162,19 @@ def test_a_constant_sample_has_no_correlation_and_warns_as_scipy():
     assert np.isnan(slope).all()
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "name", [n for n in CALLS if "zscore" not in n and "gstd" not in n and not n.startswith(("interval", "linregress"))]
+)
+def test_a_nan_in_a_sample_is_one_in_the_result_where_scipy_has_one(name):
+    x = np.where(np.arange(9) == 3, np.nan, X)
+    found, wanted = CALLS[name](ours, x), CALLS[name](stats, x)
+    traced = fad.vjp(lambda x: CALLS[name](ours, x), x)[0]
+    for a, b, c in zip(numbers(found), numbers(wanted), numbers(traced), strict=True):
+        np.testing.assert_array_equal(np.isnan(a), np.isnan(b))
+        np.testing.assert_array_equal(np.isnan(c), np.isnan(b))
+
+
 def test_what_draws_or_leaves_out_is_refused():
     with pytest.raises(NotImplementedError, match="method=None"):
         fad.grad(lambda x: ours.pearsonr(x, Y, method=stats.PermutationMethod()).statistic)(X)

@@ -40,7 +40,7 @@ class _Groups:
     def count(self) -> Any:
         if not self.several:
             return np.float64(self.x.size)
-        return self._give(np.sum(self.slots[:, None] == np.arange(self.number), axis=0).astype(float))
+        return self._give(self._total(np.ones_like(self.x, dtype=float)))
 
     def add(self, x: Any) -> Any:
         """Return the sum of values in each group."""
@@ -59,8 +59,7 @@ class _Groups:
         if not self.several:
             d = self.x - np.mean(self.x)
         else:
-            counts = np.sum(self.slots[:, None] == np.arange(self.number), axis=0)
-            means = self._total(self.x) / np.maximum(counts, 1)
+            means = self._total(self.x) / np.maximum(self._total(np.ones_like(self.x, dtype=float)), 1.0)
             d = self.x - np.take(np.concatenate([means, means[:1] * 0.0]), self.slots)
         return self.add(d * np.conjugate(d))
 

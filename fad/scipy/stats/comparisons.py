@@ -9,7 +9,8 @@ import numpy as np
 from fad.core.samples import call
 from fad.ops.structural import as_array, normalize_axes
 from fad.scipy.registration import registrar
-from fad.scipy.stats.descriptive import _count, _sample, as_rows
+from fad.scipy.special.build import number
+from fad.scipy.stats.descriptive import _count, _sample, as_rows, keep_nan
 from fad.scipy.stats.relations import student_pvalue
 from fad.scipy.stats.results import make_ttest, number_alternative
 
@@ -21,6 +22,9 @@ def _test(difference: Any, error: Any, df: Any, estimate: Any, alternative: str)
         t = difference / error
     pvalue = student_pvalue(t, t.dtype.type(df) if type(df) is int else df, alternative)
     df = np.broadcast_to(df, np.shape(t))[()]
+    missing = np.isnan(estimate)
+    if np.any(number(missing)):  # of samples with a NaN SciPy gives no degrees of freedom
+        df = np.where(missing, np.nan, df)[()]
     return make_ttest(t, pvalue, df, error, estimate, number_alternative(alternative))
 
 
@@ -81,7 +85,8 @@ def _trim(a: Any, trim: float, axis: Any) -> tuple:
     inner = rows[..., cut : n - cut]
     ends = [np.repeat(inner[..., i : i + 1 or None], cut, axis=-1) for i in (0, -1)]
     whole = np.concatenate([ends[0], inner, ends[1]], axis=-1)
-    return np.var(whole, axis=-1, ddof=2 * cut + 1), np.mean(inner, axis=-1), n - 2 * cut
+    found = np.var(whole, axis=-1, ddof=2 * cut + 1), np.mean(inner, axis=-1)
+    return *[keep_nan(v, rows) for v in found], n - 2 * cut
 
 
 def _two_samples(s):

@@ -16,6 +16,7 @@ from fad.errors import MissingRuleError
 from fad.ops.structural import as_array, normalize_axes
 from fad.scipy.registration import registrar
 from fad.scipy.special import entr, rel_entr
+from fad.scipy.special.build import number
 from fad.scipy.stats.results import Describe
 
 register_function = registrar("stats")
@@ -39,6 +40,12 @@ def as_rows(a: Any, axis: Any) -> Any:
     rest = tuple(i for i in range(a.ndim) if i not in axes)
     a = np.transpose(a, rest + axes)
     return a.reshape((*a.shape[: len(rest)], math.prod(a.shape[len(rest) :])))
+
+
+def keep_nan(y: Any, rows: Any) -> Any:
+    """Return what was found of sorted rows, and NaN of those that hold one, though it was cut off with the largest."""
+    missing = np.any(np.isnan(rows), axis=-1)
+    return np.where(missing, np.nan, y)[()] if np.any(number(missing)) else y
 
 
 def _keep(y: Any, a: Any, axis: Any, keepdims: bool) -> Any:
@@ -316,7 +323,7 @@ def trim_mean(a, proportiontocut, axis=0, *, nan_policy="propagate", keepdims=Fa
     cut = int(proportiontocut * n)
     if cut > n - cut:
         raise ValueError("Proportion too big.")
-    return _keep(np.mean(np.sort(rows, axis=-1)[..., cut : n - cut], axis=-1), a, axis, keepdims)
+    return _keep(keep_nan(np.mean(np.sort(rows, axis=-1)[..., cut : n - cut], axis=-1), rows), a, axis, keepdims)
 
 
 @register_function(

@@ -101,6 +101,6 @@ tree.register_node(
 )
 tree.register_node(
     Ttest,
-    lambda x: ((*x, x.df, x._standard_error, x._estimate), int(x._alternative)),
-    lambda sign, values: make_ttest(*[*values, sign]),
+    lambda x: ((*x, x.df, x._standard_error, x._estimate), None if np.isnan(x._alternative) else int(x._alternative)),
+    lambda sign, values: make_ttest(*[*values, np.nan if sign is None else sign]),
 )
