@@ -105,7 +105,7 @@ def sum_labels(input, labels=None, index=None):
     return groups.add(groups.x)
 
 
-@register_function("mean", **_FACTS)
+@register_function("mean", rounding="single", **_FACTS)
 def mean(input, labels=None, index=None):
     """Return the mean of an image: of all, where `labels` are positive, or of each label in `index`.
 
@@ -119,7 +119,7 @@ def mean(input, labels=None, index=None):
         return groups.add(groups.x) / groups.count()
 
 
-@register_function("variance", **_FACTS)
+@register_function("variance", rounding="single", **_FACTS)
 def variance(input, labels=None, index=None):
     """Return the variance of an image: of all, where `labels` are positive, or of each label in `index`.
 
@@ -132,7 +132,7 @@ def variance(input, labels=None, index=None):
         return groups.square() / groups.count()
 
 
-@register_function("standard_deviation", **{**_FACTS, "samples": lambda s: _samples(s)[:4]})
+@register_function("standard_deviation", rounding="single", **{**_FACTS, "samples": lambda s: _samples(s)[:4]})
 def standard_deviation(input, labels=None, index=None):
     """Return the root of the `variance`.
 
@@ -165,7 +165,7 @@ def maximum(input, labels=None, index=None):
     return _Groups(input, labels, index).choose(True)
 
 
-@register_function("center_of_mass", **{**_FACTS, "samples": lambda s: _samples(s)[:4]})
+@register_function("center_of_mass", rounding="single", **{**_FACTS, "samples": lambda s: _samples(s)[:4]})
 def center_of_mass(input, labels=None, index=None):
     """Return the mean place of an image, weighted by its values: a tuple of coordinates, or a list of them by label.
 

@@ -57,6 +57,7 @@ def _find_bases(x: Any, peaks: Any, *, wlen: Any) -> Any:
 
 def _find_crossings(x: Any, peaks: Any, prominences: Any, left: Any, right: Any, *, rel_height: Any) -> Any:
     """Return the samples at or outside of both ends of the width of each peak, of shape (2, peaks)."""
+    x, prominences = x.astype(float), prominences.astype(float)
     left, right = left.astype(np.intp), right.astype(np.intp)
     ends = scipy.signal.peak_widths(x, peaks, rel_height, (prominences, left, right))[2:]
     return np.stack([np.floor(ends[0]), np.ceil(ends[1])]).astype(np.intp)

@@ -51,7 +51,9 @@ def _line_samples(s):
     ]
 
 
-@register_function("linregress", complex=False, samples=_line_samples, raises="ValueError: All x are the same.")
+@register_function(
+    "linregress", complex=False, rounding="single", samples=_line_samples, raises="ValueError: All x are the same."
+)
 def linregress(x, y, alternative="two-sided"):
     """Return the line of least squares through points: slope, intercept, correlation, p-value and standard errors.
 

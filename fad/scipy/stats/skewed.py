@@ -13,6 +13,7 @@ import scipy.special as sc
 import scipy.stats
 
 from fad.core.archetypes import elementwise
+from fad.scipy.registration import on_host
 from fad.scipy.special.build import chain, inverse
 from fad.scipy.stats.base import Continuous
 from fad.scipy.stats.continuous import HALF_LOG_TAU
@@ -25,10 +26,11 @@ def _by_scipy(name: str, method: str, partials: tuple, domain: tuple = (-2.0, 2.
     run = getattr(getattr(scipy.stats, name), method)
 
     def forward(x, shape):
+        on_host(f"scipy.stats.{name}.{method}", x, shape)
         return run(x, shape).astype(np.result_type(x, shape))[()]
 
     doc = f"What scipy.stats.{name}.{method} computes."
-    return elementwise(f"stats.{name}_{method}", *partials, forward=forward, domain=domain, doc=doc)
+    return elementwise(f"scipy.{name}_{method}", *partials, forward=forward, domain=domain, doc=doc)
 
 
 def _normal_logpdf(y):
