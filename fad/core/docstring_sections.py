@@ -24,7 +24,7 @@ _ERROR_IN_A_LINE = re.compile(r"\A(\w+) : (.+)$", re.MULTILINE)
 RAISES = """
 axis : IndexError
     The array has no such axis.
-cumulative_simpson.axis : ValueError
+cumulative_simpson.axis, spearmanr.axis : ValueError
     The array has no such axis.
 lfilter.axis, resample.axis : None
 axes : ValueError
@@ -68,7 +68,7 @@ diff.n : ValueError
     It is negative.
 decimate.n : ValueError
     The order of the filter is less than 1.
-logn.n, matrix_power.n : None
+signal.k, logn.n, matrix_power.n : None
 num : ValueError
     It is negative.
 shape : ValueError

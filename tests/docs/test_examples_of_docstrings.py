@@ -36,6 +36,7 @@ RAISES_NOTHING = {
         fad.nn.functional: celu elu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_sigmoid logsigmoid mish
         fad.nn.functional: relu relu6 selu sigmoid silu softplus softshrink softsign tanh tanhshrink threshold
         fad.optim: clip_by_value
+        fad.scipy.signal: sawtooth square
     """,
     "takes arrays of any shape": """
         fad.numpy: argwhere array_equal array_equiv at atleast_1d atleast_2d atleast_3d flatnonzero

@@ -36,6 +36,7 @@ class Jax(Peer):
         "scipy.stats.vonmises.logpdf": "it has no loc and scale",
         "scipy.stats.vonmises.pdf": "it has no loc and scale",
         "scipy.interpolate.RegularGridInterpolator": "a class, called in two steps",
+        "scipy.stats.gaussian_kde": "a class, called in two steps",
     }  # fmt: skip
 
     def __init__(self) -> None:

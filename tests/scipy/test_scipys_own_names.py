@@ -285,7 +285,7 @@ def test_a_program_that_catches_the_error_of_a_function_that_fad_has_not_runs_on
     def f(x):
         runs.append(0)
         try:
-            return np.sum(ss.medfilt(x, 3))
+            return np.sum(ss.cspline1d(x))
         except TypeError:
             return np.sum(x)
 
@@ -294,5 +294,5 @@ def test_a_program_that_catches_the_error_of_a_function_that_fad_has_not_runs_on
 
 
 def test_a_function_that_fad_has_not_is_refused_by_its_name():
-    with pytest.raises(fad.errors.TracerConversionError, match=r"scipy\.signal\.medfilt"):
-        fad.grad(lambda x: np.sum(ss.medfilt(x, 3)))(X)
+    with pytest.raises(fad.errors.TracerConversionError, match=r"scipy\.signal\.cspline1d"):
+        fad.grad(lambda x: np.sum(ss.cspline1d(x)))(X)

@@ -18,7 +18,18 @@ SHAPES = {
     "norm": (), "t": (3.3,), "laplace": (), "logistic": (), "cauchy": (), "gumbel_r": (), "gumbel_l": (), "expon": (),
     "gamma": (1.7,), "invgamma": (1.7,), "chi2": (3.3,), "f": (3.0, 4.5), "lognorm": (0.8,), "weibull_min": (1.7,),
     "rayleigh": (), "halfnorm": (), "pareto": (1.7,), "uniform": (), "beta": (1.3, 2.2),
+    "triang": (0.3,), "loguniform": (0.2, 2.2), "reciprocal": (0.2, 2.2), "invgauss": (1.3,), "genextreme": (0.2,),
+    "genpareto": (-0.1,), "gengamma": (1.7, 1.3), "truncnorm": (-1.2, 2.1), "skewnorm": (1.3,), "erlang": (2.0,),
+    "exponnorm": (0.8,), "loglaplace": (1.7,), "maxwell": (), "powerlaw": (1.7,), "weibull_max": (1.7,),
+    "gompertz": (0.2,), "lomax": (1.7,), "burr": (1.7, 2.2), "burr12": (1.7, 2.2), "fisk": (1.7,), "halfcauchy": (),
+    "chi": (3.3,), "invweibull": (1.7,), "nakagami": (1.7,), "johnsonsu": (0.4, 1.3),
 }  # fmt: skip
+RARE_SHAPES = [
+    ("genextreme", -0.3), ("genextreme", 0.0), ("genextreme", 1e-4), ("genpareto", 0.0), ("genpareto", 0.4),
+    ("genpareto", 1e-9), ("gengamma", 1.7, -1.2), ("truncnorm", 1.5, 4.0), ("truncnorm", -5.0, -1.0),
+    ("truncnorm", -np.inf, 1.0), ("truncnorm", 0.0, np.inf), ("triang", 0.0), ("triang", 1.0), ("skewnorm", -2.0),
+    ("loguniform", 3.0, 2.0), ("triang", 1.2), ("johnsonsu", -1.0, 0.5),
+]  # fmt: skip
 COUNTS = {"poisson": (2.3,), "binom": (6, 0.3), "bernoulli": (0.3,), "nbinom": (2.5, 0.3), "geom": (0.3,)}
 METHODS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf")
 
@@ -26,7 +37,7 @@ METHODS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf")
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("method", METHODS)
 def test_continuous_values_are_scipys_inside_and_outside_the_support(name, method):
-    x = np.array([-3.0, 0.17, 0.6, 0.95, 1.4, 2.5, 9.0])
+    x = np.array([-3.0, 0.17, 0.6, 0.95, 1.45, 2.5, 9.0])
     arguments = (*SHAPES[name], 0.1, 1.3)
     with np.errstate(divide="ignore"):
         found = getattr(getattr(ours, name), method)(x, *arguments)
@@ -41,6 +52,40 @@ def test_quantiles_are_scipys_ends_and_nonsense_included(name, method):
     arguments = (*SHAPES[name], 0.1, 1.3)
     found = getattr(getattr(ours, name), method)(q, *arguments)
     np.testing.assert_allclose(found, getattr(getattr(stats, name), method)(q, *arguments), rtol=1e-10)
+
+
+@pytest.mark.parametrize("case", RARE_SHAPES, ids=str)
+def test_other_signs_ends_and_limits_of_the_shapes_are_scipys(case):
+    (name, *shapes), x, q = case, np.array([-3.0, 0.17, 0.6, 0.95, 1.3, 2.5, 9.0]), np.array([0.0, 0.01, 0.4, 0.9, 1.0])
+    for method in (*METHODS, "ppf", "isf"):
+        with np.errstate(all="ignore"):
+            at = q if method in ("ppf", "isf") else x
+            found = getattr(getattr(ours, name), method)(at, *shapes, 0.1, 1.3)
+            wanted = getattr(getattr(stats, name), method)(at, *shapes, 0.1, 1.3)
+        np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-15, err_msg=method)
+
+
+def test_at_a_shape_that_is_a_limit_the_derivative_in_it_is_the_limit_of_those_beside_it():
+    for name in ("genextreme", "genpareto"):
+        for method in ("logpdf", "cdf", "logsf"):
+            own, theirs = (getattr(getattr(where, name), method) for where in (ours, stats))
+            slope = fad.grad(lambda c, f=own: f(0.7, c))
+            assert slope(0.0) == pytest.approx(0.5 * (slope(1e-5) + slope(-1e-5)), rel=1e-8)
+            assert slope(0.0143) == pytest.approx(0.5 * (slope(0.0142) + slope(0.0144)), rel=1e-7)
+            step = theirs(0.7, 1e-4) - theirs(0.7, -1e-4)
+            assert slope(0.0) == pytest.approx(step / 2e-4, rel=1e-5)
+
+
+def test_an_end_of_the_support_that_is_a_shape_moves_with_it():
+    assert fad.grad(lambda a: ours.truncnorm.ppf(0.0, a, 2.0))(-1.0) == 1.0
+    assert fad.grad(lambda b: ours.loguniform.isf(0.0, 0.5, b))(2.0) == 1.0
+
+
+def test_far_in_the_tails_logarithms_of_truncated_normal_probabilities_are_scipys():
+    x = np.array([9.0, 9.5, 11.5, 11.99])
+    for method in ("logpdf", "logcdf", "logsf"):
+        found = getattr(ours.truncnorm, method)(x, 8.0, 12.0)
+        np.testing.assert_allclose(found, getattr(stats.truncnorm, method)(x, 8.0, 12.0), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", COUNTS)

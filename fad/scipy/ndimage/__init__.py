@@ -1,4 +1,4 @@
-"""``scipy.ndimage``, differentiable: filters, and images between their pixels.
+"""``scipy.ndimage``, differentiable: filters, images between their pixels, and what is measured by labels.
 
 Every `mode` at the edges is SciPy's. Weights, the width of a Gaussian, coordinates, shifts and matrices may be traced
 as well as images. A window's size and origin, the order of a spline and the factor of a zoom are constants.
@@ -34,11 +34,32 @@ from fad.scipy.ndimage.interpolation import (
     spline_filter1d,
     zoom,
 )
+from fad.scipy.ndimage.measurements import (
+    center_of_mass,
+    maximum,
+    mean,
+    minimum,
+    standard_deviation,
+    sum,
+    sum_labels,
+    variance,
+)
+from fad.scipy.ndimage.ranks import (
+    maximum_filter,
+    maximum_filter1d,
+    median_filter,
+    minimum_filter,
+    minimum_filter1d,
+    percentile_filter,
+    rank_filter,
+)
 from fad.scipy.registration import missing
 
 __all__ = [
-    "affine_transform", "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
-    "gaussian_gradient_magnitude", "gaussian_laplace", "laplace", "map_coordinates", "prewitt", "rotate", "shift",
-    "sobel", "spline_filter", "spline_filter1d", "uniform_filter", "uniform_filter1d", "zoom",
+    "affine_transform", "center_of_mass", "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter",
+    "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace", "laplace", "map_coordinates", "maximum",
+    "maximum_filter", "maximum_filter1d", "mean", "median_filter", "minimum", "minimum_filter", "minimum_filter1d",
+    "percentile_filter", "prewitt", "rank_filter", "rotate", "shift", "sobel", "spline_filter", "spline_filter1d",
+    "standard_deviation", "sum", "sum_labels", "uniform_filter", "uniform_filter1d", "variance", "zoom",
 ]  # fmt: skip
 __getattr__ = missing("ndimage")

@@ -1,4 +1,4 @@
-"""``scipy.signal``, differentiable: convolutions, filters, resampling and spectra.
+"""``scipy.signal``, differentiable: convolutions, filters and their design, resampling, spectra, waves and peaks.
 
 Signals, kernels and the coefficients of filters may all be traced. Derivatives of convolutions are convolutions, those
 of recursive filters are recursive filters run backwards; so they cost what the functions themselves cost.
@@ -12,13 +12,37 @@ from __future__ import annotations
 
 from fad.scipy.registration import missing
 from fad.scipy.signal.convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve
+from fad.scipy.signal.design import bessel, butter, cheby1, cheby2, ellip, firwin, iirfilter, iirnotch, iirpeak
+from fad.scipy.signal.estimates import lombscargle, medfilt, medfilt2d, wiener
 from fad.scipy.signal.filters import filtfilt, lfilter, lfilter_zi, sosfilt, sosfilt_zi, sosfiltfilt
+from fad.scipy.signal.forms import (
+    bilinear,
+    bilinear_zpk,
+    lp2bp_zpk,
+    lp2bs_zpk,
+    lp2hp_zpk,
+    lp2lp_zpk,
+    normalize,
+    sos2tf,
+    tf2sos,
+    tf2zpk,
+    zpk2sos,
+    zpk2tf,
+)
+from fad.scipy.signal.peaks import argrelextrema, argrelmax, argrelmin, find_peaks, peak_prominences, peak_widths
+from fad.scipy.signal.response import freqz, freqz_sos, freqz_zpk, group_delay, sosfreqz
 from fad.scipy.signal.smoothing import decimate, detrend, hilbert, resample, resample_poly, savgol_filter, upfirdn
 from fad.scipy.signal.spectra import coherence, csd, istft, periodogram, spectrogram, stft, welch
+from fad.scipy.signal.waveforms import chirp, gausspulse, sawtooth, square
 
 __all__ = [
-    "coherence", "convolve", "convolve2d", "correlate", "correlate2d", "csd", "decimate", "detrend", "fftconvolve",
-    "filtfilt", "hilbert", "istft", "lfilter", "lfilter_zi", "oaconvolve", "periodogram", "resample", "resample_poly",
-    "savgol_filter", "sosfilt", "sosfilt_zi", "sosfiltfilt", "spectrogram", "stft", "upfirdn", "welch",
+    "argrelextrema", "argrelmax", "argrelmin", "bessel", "bilinear", "bilinear_zpk", "butter", "cheby1", "cheby2",
+    "chirp", "coherence", "convolve", "convolve2d", "correlate", "correlate2d", "csd", "decimate", "detrend", "ellip",
+    "fftconvolve", "filtfilt", "find_peaks", "firwin", "freqz", "freqz_sos", "freqz_zpk", "gausspulse", "group_delay",
+    "hilbert", "iirfilter", "iirnotch", "iirpeak", "istft", "lfilter", "lfilter_zi", "lombscargle", "lp2bp_zpk",
+    "lp2bs_zpk", "lp2hp_zpk", "lp2lp_zpk", "medfilt", "medfilt2d", "normalize", "oaconvolve", "peak_prominences",
+    "peak_widths", "periodogram", "resample", "resample_poly", "savgol_filter", "sawtooth", "sos2tf", "sosfilt",
+    "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square", "stft", "tf2sos", "tf2zpk", "upfirdn", "welch",
+    "wiener", "zpk2sos", "zpk2tf",
 ]  # fmt: skip
 __getattr__ = missing("signal")

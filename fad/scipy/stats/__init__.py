@@ -7,6 +7,7 @@ A count (the argument of a discrete distribution, the n of a binomial) is an int
 
 from __future__ import annotations
 
+from fad.scipy.stats.comparisons import ttest_1samp, ttest_ind, ttest_rel
 from fad.scipy.stats.continuous import (
     beta,
     cauchy,
@@ -29,25 +30,61 @@ from fad.scipy.stats.continuous import (
     vonmises,
     weibull_min,
 )
+from fad.scipy.stats.density import gaussian_kde
 from fad.scipy.stats.descriptive import (
+    describe,
     entropy,
     gmean,
+    gstd,
+    gzscore,
     hmean,
+    iqr,
     kurtosis,
+    median_abs_deviation,
     moment,
     pmean,
     sem,
     skew,
+    trim_mean,
     variation,
     zmap,
     zscore,
 )
 from fad.scipy.stats.discrete import bernoulli, binom, geom, nbinom, poisson
+from fad.scipy.stats.families import (
+    burr,
+    burr12,
+    chi,
+    erlang,
+    fisk,
+    genextreme,
+    gengamma,
+    genpareto,
+    gompertz,
+    halfcauchy,
+    invweibull,
+    loglaplace,
+    loguniform,
+    lomax,
+    maxwell,
+    nakagami,
+    powerlaw,
+    reciprocal,
+    triang,
+    weibull_max,
+)
 from fad.scipy.stats.multivariate import dirichlet, multivariate_normal
+from fad.scipy.stats.relations import linregress, pearsonr, rankdata, spearmanr
+from fad.scipy.stats.skewed import exponnorm, invgauss, johnsonsu, skewnorm, truncnorm
 
 __all__ = [
-    "bernoulli", "beta", "binom", "cauchy", "chi2", "dirichlet", "entropy", "expon", "f", "gamma", "geom",
-    "gmean", "gumbel_l", "gumbel_r", "halfnorm", "hmean", "invgamma", "kurtosis", "laplace", "logistic",
-    "lognorm", "moment", "multivariate_normal", "nbinom", "norm", "pareto", "pmean", "poisson", "rayleigh",
-    "sem", "skew", "t", "uniform", "variation", "vonmises", "weibull_min", "zmap", "zscore",
+    "bernoulli", "beta", "binom", "burr", "burr12", "cauchy", "chi", "chi2", "describe", "dirichlet", "entropy",
+    "erlang", "expon", "exponnorm", "f", "fisk", "gamma", "gaussian_kde", "genextreme", "gengamma", "genpareto",
+    "geom", "gmean", "gompertz", "gstd", "gumbel_l", "gumbel_r", "gzscore", "halfcauchy", "halfnorm", "hmean",
+    "invgamma", "invgauss", "invweibull", "iqr", "johnsonsu", "kurtosis", "laplace", "linregress", "logistic",
+    "loglaplace", "lognorm", "loguniform", "lomax", "maxwell", "median_abs_deviation", "moment",
+    "multivariate_normal", "nakagami", "nbinom", "norm", "pareto", "pearsonr", "pmean", "poisson", "powerlaw",
+    "rankdata", "rayleigh", "reciprocal", "sem", "skew", "skewnorm", "spearmanr", "t", "triang", "trim_mean",
+    "truncnorm", "ttest_1samp", "ttest_ind", "ttest_rel", "uniform", "variation", "vonmises", "weibull_max",
+    "weibull_min", "zmap", "zscore",
 ]  # fmt: skip

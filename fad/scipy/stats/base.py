@@ -13,6 +13,7 @@ from fad.core.docstring_sections import PageOfInstance
 from fad.core.primitive import has_tracer, public
 from fad.core.samples import call
 from fad.core.tracer import Tracer
+from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.ops.structural import as_array
 from fad.scipy.special.build import number
@@ -109,7 +110,7 @@ class Continuous(Distribution):
 
     def __init__(
         self, name: str, shapes: tuple, *, logpdf: Callable, cdf: Callable, sf: Callable, ppf: Callable, isf: Callable,
-        support: tuple = (-math.inf, math.inf), logcdf: Callable | None = None, logsf: Callable | None = None,
+        support: Any = (-math.inf, math.inf), logcdf: Callable | None = None, logsf: Callable | None = None,
         domains: tuple = (), points: tuple = (-1.5, 1.5), valid: Callable | None = None,
     ):  # fmt: skip
         super().__init__(name, shapes, domains, points)
@@ -130,7 +131,7 @@ class Continuous(Distribution):
     def _evaluate(self, x, args, named, function, below, above, density=False):
         """Evaluate inside the support, with constants on either side, and NaN for impossible parameters."""
         y, shapes, _, scale = self._standard(x, args, named)
-        low, high = self._support
+        low, high = stop_gradient(self._ends(shapes))
         if density:
             inside = (y >= low) & (y <= high)
         else:
@@ -139,8 +140,13 @@ class Continuous(Distribution):
         value = function(np.where(inside, y, np.zeros_like(y) + middle), *shapes)
         if density:
             value = value - np.log(_usable(scale))
-        value = np.where(inside, value, np.where(y <= low, below, above)) if np.isfinite([low, high]).any() else value
+        if callable(self._support) or np.isfinite([low, high]).any():
+            value = np.where(inside, value, np.where(y <= low, below, above))
         return self._mask(value, y, shapes, scale)
+
+    def _ends(self, shapes: list) -> tuple:
+        """Return the ends of the support, which may depend on the shapes."""
+        return self._support(*shapes) if callable(self._support) else self._support
 
     def _mask(self, value, y, shapes, scale):
         # Each by itself: the numbers of a batch under traced values of several ranks do not broadcast.
@@ -185,7 +191,7 @@ class Continuous(Distribution):
         inside = (q > 0) & (q < 1)
         value = function(np.where(inside, q, 0.5 + 0.0 * q), *shapes)
         if not np.all(number(inside)):
-            low, high = self._support if function is self._ppf else self._support[::-1]
+            low, high = self._ends(shapes)[:: 1 if function is self._ppf else -1]
             value = np.where(inside, value, np.where(q == 0, low, np.where(q == 1, high, np.nan)))
         return self._mask(value * scale + loc, q, shapes, scale)
 
@@ -199,6 +205,11 @@ def all_positive(shapes):
 
 def _inner(low, high):
     """Return a point inside a support, at which a formula may be evaluated for nothing."""
+    if hasattr(low, "dtype") or hasattr(high, "dtype"):
+        bounded_below, bounded_above = np.isfinite(low), np.isfinite(high)
+        low, high = np.where(bounded_below, low, 0.0), np.where(bounded_above, high, 0.0)
+        one_sided = np.where(bounded_below, low + 1.0, np.where(bounded_above, high - 1.0, 0.0))
+        return np.where(bounded_below & bounded_above, 0.5 * (low + high), one_sided)
     if np.isfinite(low) and np.isfinite(high):
         return 0.5 * (low + high)
     return low + 1.0 if np.isfinite(low) else high - 1.0 if np.isfinite(high) else 0.0

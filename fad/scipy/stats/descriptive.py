@@ -6,15 +6,18 @@ elements, which has no derivative, and are refused for traced values.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from fad.core.samples import call
 from fad.errors import MissingRuleError
-from fad.ops.structural import as_array
+from fad.ops.structural import as_array, normalize_axes
 from fad.scipy.registration import registrar
 from fad.scipy.special import entr, rel_entr
+from fad.scipy.special.build import number
+from fad.scipy.stats.results import Describe
 
 register_function = registrar("stats")
 
@@ -29,6 +32,25 @@ def _sample(a: Any, nan_policy: str = "propagate") -> Any:
 def _count(a: Any, axis: Any) -> int:
     """Return how many elements each sample has along an axis, several, or all."""
     return a.size // max(1, np.mean(np.zeros(a.shape), axis=axis).size) if a.size else 0
+
+
+def as_rows(a: Any, axis: Any) -> Any:
+    """Return samples along the last axis: those of one axis, of several, or of all."""
+    axes = normalize_axes(axis, a.ndim)
+    rest = tuple(i for i in range(a.ndim) if i not in axes)
+    a = np.transpose(a, rest + axes)
+    return a.reshape((*a.shape[: len(rest)], math.prod(a.shape[len(rest) :])))
+
+
+def keep_nan(y: Any, rows: Any) -> Any:
+    """Return what was found of sorted rows, and NaN of those that hold one, though it was cut off with the largest."""
+    missing = np.any(np.isnan(rows), axis=-1)
+    return np.where(missing, np.nan, y)[()] if np.any(number(missing)) else y
+
+
+def _keep(y: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+    """Return results of rows with axes of length 1 where those of the samples were."""
+    return np.expand_dims(y, normalize_axes(axis, a.ndim)) if keepdims else y
 
 
 def _central(a: Any, order: int, axis: Any, keepdims: bool) -> Any:
@@ -216,3 +238,136 @@ def entropy(pk, qk=None, base=None, axis=0, *, nan_policy="propagate", keepdims=
         qk = _sample(qk, nan_policy)
         found = np.sum(rel_entr(pk, qk / np.sum(qk, axis=axis, keepdims=True)), axis=axis, keepdims=keepdims)
     return found if base is None else found / float(np.log(base))
+
+
+# --- robust ones ----------------------------------------------------------------------------------------------------
+
+
+@register_function(
+    "median_abs_deviation",
+    complex=False,
+    samples=lambda s: [call(s.real(7)), call(s.real(5, 3)), call(s.real(3, 4), axis=None, scale="normal")],
+)
+def median_abs_deviation(x, axis=0, center=None, scale=1.0, nan_policy="propagate", *, keepdims=False):
+    """Return the median distance of samples from their median, or from what `center` finds.
+
+    >>> import numpy as np, fad
+    >>> fad.grad(fad.scipy.stats.median_abs_deviation)(np.array([0.0, 1.0, 3.0, 7.0, 8.0]))
+    array([-1.,  0.,  1.,  0.,  0.])
+    """
+    center = np.median if center is None else center
+    if not callable(center):
+        raise TypeError(f"The argument 'center' must be callable. The given value {center!r} is not callable.")
+    if isinstance(scale, str):
+        if scale.lower() != "normal":
+            raise ValueError(f"{scale} is not a valid scale value.")
+        scale = 0.6744897501960817  # ndtri(0.75), as SciPy writes it
+    x = _sample(x, nan_policy)
+    rows = as_rows(x, axis)
+    middle = np.expand_dims(center(rows, axis=-1), -1)
+    return _keep(np.median(np.abs(rows - middle), axis=-1) / scale, x, axis, keepdims)
+
+
+_NORMAL_IQR = 1.3489795003921634  # the interquartile range of the normal distribution
+
+
+@register_function(
+    "iqr",
+    complex=False,
+    samples=lambda s: [
+        call(s.real(7)),
+        call(s.real(5, 3), axis=0, scale="normal"),
+        call(s.real(3, 4), axis=1, rng=(10, 80), keepdims=True),
+    ],
+)
+def iqr(x, axis=None, rng=(25, 75), scale=1.0, nan_policy="propagate", interpolation="linear", keepdims=False):
+    """Return the distance between two percentiles of samples, of the quartiles by default.
+
+    >>> import numpy as np, fad
+    >>> fad.grad(fad.scipy.stats.iqr)(np.array([0.0, 1.0, 3.0, 7.0, 8.0]))
+    array([ 0., -1.,  0.,  1.,  0.])
+    """
+    if isinstance(scale, str):
+        if scale.lower() != "normal":
+            raise ValueError(f"{scale} not a valid scale for `iqr`")
+        scale = _NORMAL_IQR
+    if len(rng) != 2:
+        raise TypeError("`rng` must be a two element sequence.")
+    if np.isnan(rng).any():
+        raise ValueError("`rng` must not contain NaNs.")
+    low, high = (r / 100 for r in sorted(rng))
+    if low < 0 or high > 1:
+        raise ValueError("Elements of `rng` must be in the range [0, 100].")
+    x = _sample(x, nan_policy)
+    ends = np.quantile(as_rows(x, axis), [low, high], axis=-1, method=interpolation).astype(x.dtype)
+    found = ends[1] - ends[0]
+    return _keep(found if isinstance(scale, float) and scale == 1.0 else found / scale, x, axis, keepdims)
+
+
+@register_function(
+    "trim_mean",
+    complex=False,
+    samples=lambda s: [call(s.real(7), 0.2), call(s.real(5, 3), 0.3), call(s.real(3, 4), 0.1, axis=None)],
+    raises="ValueError: More than half is cut on each side.",
+)
+def trim_mean(a, proportiontocut, axis=0, *, nan_policy="propagate", keepdims=False):
+    """Return the mean of what is left of samples after a part of the smallest and of the largest is cut.
+
+    >>> import numpy as np, fad
+    >>> fad.grad(fad.scipy.stats.trim_mean)(np.array([0.0, 9.0, 1.0, 2.0]), 0.25)
+    array([0. , 0. , 0.5, 0.5])
+    """
+    a = _sample(a, nan_policy)
+    rows = as_rows(a, axis)
+    n = rows.shape[-1]
+    cut = int(proportiontocut * n)
+    if cut > n - cut:
+        raise ValueError("Proportion too big.")
+    return _keep(keep_nan(np.mean(np.sort(rows, axis=-1)[..., cut : n - cut], axis=-1), rows), a, axis, keepdims)
+
+
+@register_function(
+    "describe", complex=False, samples=lambda s: [call(s.real(7)), call(s.real(5, 3), axis=1, ddof=0, bias=False)]
+)
+def describe(a, axis=0, ddof=1, bias=True, nan_policy="propagate"):
+    """Return the number, the ends, the mean, the variance, the skewness and the kurtosis of samples.
+
+    >>> import numpy as np, fad
+    >>> fad.grad(lambda a: fad.scipy.stats.describe(a).variance)(np.array([1.0, 2.0, 6.0]))
+    array([-2., -1.,  3.])
+    """
+    given = as_array(a)
+    a = _sample(a, nan_policy)
+    if axis is None:
+        given, a, axis = given.reshape(-1), a.reshape(-1), 0
+    if not a.size:
+        raise ValueError("The input must not be empty.")
+    moments = np.mean(a, axis=axis), np.var(a, axis=axis, ddof=ddof)
+    ends = np.min(given, axis=axis), np.max(given, axis=axis)
+    shape = skew(a, axis, bias), kurtosis(a, axis, bias=bias)
+    return Describe(np.int64(a.shape[axis]), ends, *moments, *shape)
+
+
+# --- of the logarithms ----------------------------------------------------------------------------------------------
+
+
+@register_function("gstd", complex=False, samples=_positive_along)
+def gstd(a, axis=0, ddof=1, *, keepdims=False, nan_policy="propagate"):
+    """Return the geometric standard deviation of positive samples: exp of the standard deviation of the logarithms.
+
+    >>> import numpy as np, fad
+    >>> fad.scipy.stats.gstd(np.array([1.0, 2.0, 4.0])).round(6)
+    np.float64(2.0)
+    """
+    return np.exp(np.std(np.log(_sample(a, nan_policy)), axis=axis, ddof=ddof, keepdims=keepdims))
+
+
+@register_function("gzscore", complex=False, samples=lambda s: [call(s.positive(6)), call(s.positive(3, 4), axis=1)])
+def gzscore(a, *, axis=0, ddof=0, nan_policy="propagate"):
+    """Return the scores (`zscore`) of the logarithms of positive samples.
+
+    >>> import numpy as np, fad
+    >>> fad.scipy.stats.gzscore(np.array([1.0, 2.0, 4.0])).round(6)
+    array([-1.224745,  0.      ,  1.224745])
+    """
+    return zscore(np.log(_sample(a, nan_policy)), axis, ddof, nan_policy)
