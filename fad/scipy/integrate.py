@@ -13,13 +13,13 @@ import scipy.integrate
 from fad.core.docstring_sections import refer
 from fad.scipy.cubature import dblquad, fixed_quad, nquad, tplquad
 from fad.scipy.ode import odeint, solve_ivp
-from fad.scipy.quadrature import quad
+from fad.scipy.quadrature import quad, quad_vec
 from fad.scipy.registration import missing
 from fad.scipy.sampled import cumulative_simpson, cumulative_trapezoid, romb, simpson, trapezoid
 
 __all__ = [
-    "cumulative_simpson", "cumulative_trapezoid", "dblquad", "fixed_quad", "nquad", "odeint", "quad", "romb", "simpson",
-    "solve_ivp", "tplquad", "trapezoid",
+    "cumulative_simpson", "cumulative_trapezoid", "dblquad", "fixed_quad", "nquad", "odeint", "quad", "quad_vec",
+    "romb", "simpson", "solve_ivp", "tplquad", "trapezoid",
 ]  # fmt: skip
 __getattr__ = missing("integrate")
 refer({name: globals()[name] for name in __all__}, scipy.integrate)

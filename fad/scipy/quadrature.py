@@ -1,4 +1,4 @@
-"""Integrals of functions: quad."""
+"""Integrals of functions: quad, and quad_vec for those with several numbers."""
 
 from __future__ import annotations
 
@@ -68,17 +68,74 @@ def quad(
     >>> fad.grad(fad.grad(distance))(0.3)
     np.float64(2.0)
     """
+    options = {"epsabs": epsabs, "epsrel": epsrel, "limit": limit}
+    return _integrate(func, a, b, args, points, options, "quad")
+
+
+def quad_vec(
+    f: Callable, a: ArrayLike, b: ArrayLike, epsabs: float = 1e-200, epsrel: float = 1e-8, norm: str = "2",
+    cache_size: float = 1e8, limit: float = 10000, workers: Any = 1, points: ArrayLike | None = None,
+    quadrature: str | None = None, full_output: bool = False, *, args: tuple = (),
+) -> tuple:  # fmt: skip
+    """Integrate a function of one number whose values are arrays, from `a` to `b`, by ``scipy.integrate.quad_vec``.
+
+    The integral is differentiable as that of `quad` is.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(x, *args)`` returns an array, or a number.
+    a, b : float
+        Limits; infinite ones are allowed, and are constants.
+    epsabs, epsrel, norm, cache_size, limit, points, quadrature
+        As in SciPy.
+    workers : int
+        1 only.
+    full_output : bool
+        False only.
+    args : tuple, keyword only
+        What the integrand depends on.
+
+    Returns
+    -------
+    (integral, error) : the error is SciPy's estimate, a constant.
+
+    Raises
+    ------
+    DerivativeError
+        if `points` varies under `vmap` or `jit`.
+    NotImplementedError
+        for several workers, and full output.
+
+    Examples
+    --------
+    >>> import numpy as np, fad
+    >>> from fad.scipy.integrate import quad_vec
+    >>> powers = np.arange(3.0)
+    >>> fad.jacobian(lambda b: quad_vec(lambda x: x**powers, 0.0, b)[0])(2.0).round(9)
+    array([1., 2., 4.])
+    """
+    if full_output or workers != 1:
+        raise NotImplementedError("quad_vec takes full_output=False and workers=1 here")
+    options = {
+        "epsabs": epsabs, "epsrel": epsrel, "norm": norm, "cache_size": cache_size, "limit": limit,
+        "quadrature": quadrature,
+    }  # fmt: skip
+    return _integrate(f, a, b, args, points, options, "quad_vec")
+
+
+def _integrate(func: Callable, a: Any, b: Any, args: Any, points: Any, options: dict, name: str) -> tuple:
+    """Return the integral of a function by one of SciPy's, and the estimate of its error."""
     points = stop_gradient(points)  # they say where to divide the interval: the integral does not depend on them
     if needs_host_call(points):
         raise DerivativeError(
-            "the points given to quad vary under vmap or jit, and SciPy takes them as numbers. Split the integral at "
-            "them: quad(f, a, p)[0] + quad(f, p, b)[0]"
+            f"the points given to {name} vary under vmap or jit, and SciPy takes them as numbers. Split the integral "
+            f"at them: {name}(f, a, p)[0] + {name}(f, p, b)[0]"
         )
     args = args if isinstance(args, tuple) else (args,)  # as in SciPy
     closure = Closure(lambda x: func(x, *args)).keep(a, b)
-    options = {"epsabs": epsabs, "epsrel": epsrel, "limit": limit, "points": points}
-    integral = _Integral(closure.at, options)
-    a, b = (as_value(x, "a limit of quad") for x in (a, b))
+    integral = _Integral(closure.at, options | {"points": points}, name == "quad_vec")
+    a, b = (as_value(x, f"a limit of {name}") for x in (a, b))
     a, b = (x if is_inexact(x) else x.astype(float) for x in (a, b))
     value, error = integral.call(a, b, *closure.held)
     closure.settle()
@@ -88,21 +145,18 @@ def quad(
 class _Integral:
     """The integral of ``build(held)`` between two limits, as a function of limits and held values."""
 
-    def __init__(self, build: Callable, options: dict, like: Any = None):
+    def __init__(self, build: Callable, options: dict, of_arrays: bool = False):
         self.build = self.__wrapped__ = build
         self.options = options
-        self.like = like  # an array of the integrand's shape, or None for a number
+        self.of_arrays = of_arrays  # whether it is quad_vec's, of an integrand with several numbers
         self.call = HostCall("scipy.integrate.quad", self.run, self.push, self.forward, self.pull, self.batch)
 
     def run(self, a: Any, b: Any, *held: Any) -> list:
         f = self.build(list(held))
-        if self.like is None:
-            integral = si.quad(lambda x: number(check_found(f(x))).item(), float(a), float(b), **self.options)
+        if self.of_arrays:
+            integral = si.quad_vec(lambda x: number(check_found(f(np.float64(x)))), float(a), float(b), **self.options)
         else:
-            integral = si.quad_vec(
-                lambda x: number(check_found(f(np.float64(x)))), float(a), float(b), epsabs=self.options["epsabs"],
-                epsrel=self.options["epsrel"], norm="max", points=self.options["points"],
-            )  # fmt: skip
+            integral = si.quad(lambda x: number(check_found(f(x))).item(), float(a), float(b), **self.options)
         return [np.asarray(x)[()] for x in integral[:2]]
 
     def batch(self, size: int, batched: list, values: list) -> tuple[list, list]:
@@ -145,7 +199,7 @@ class _Integral:
 
             return along
 
-        return _Integral(build, self.options, self.like).call(a, b, *held, *changes)[0]
+        return _Integral(build, self.options, self.of_arrays).call(a, b, *held, *changes)[0]
 
     def forward(self, *operands: Any) -> tuple[list, Any]:
         return self.call(*operands), list(operands)
@@ -166,5 +220,7 @@ class _Integral:
 
             return along
 
-        scalar = np.shape(held[i]) == ()
-        return _Integral(build, self.options, None if scalar else held[i]).call(a, b, *held, ct)[0]
+        options, of_arrays = self.options, self.of_arrays
+        if not of_arrays and np.shape(held[i]):
+            options, of_arrays = {name: options[name] for name in ("epsabs", "epsrel", "points")}, True
+        return _Integral(build, options | {"norm": "max"} if of_arrays else options, of_arrays).call(a, b, *held, ct)[0]
