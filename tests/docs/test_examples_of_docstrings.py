@@ -56,7 +56,7 @@ RAISES_NOTHING = {
     """,
     "takes any tree": """
         fad: device_get stop_gradient
-        fad.scipy.sparse: issparse
+        fad.scipy.sparse: block_diag find issparse kron spdiags tril triu
         fad.tree: flatten flatten_with_path leaves norm ravel scale structure zeros_like
     """,
     "is an object or an error, whose methods say what they raise": """

@@ -17,12 +17,26 @@ from fad.core.docstring_sections import refer
 from fad.scipy.registration import missing
 from fad.scipy.sparse import linalg
 from fad.scipy.sparse.array import SparseArray, coo_array, csc_array, csr_array, from_scipy, issparse, matmul
+from fad.scipy.sparse.blocks import (
+    block_array,
+    block_diag,
+    bmat,
+    find,
+    hstack,
+    kron,
+    kronsum,
+    spdiags,
+    tril,
+    triu,
+    vstack,
+)
 from fad.scipy.sparse.construct import diags, diags_array
 from fad.scipy.sparse.operators import install_products
 
 __all__ = [
-    "SparseArray", "coo_array", "csc_array", "csr_array", "diags", "diags_array", "from_scipy", "issparse", "linalg",
-    "matmul",
+    "SparseArray", "block_array", "block_diag", "bmat", "coo_array", "csc_array", "csr_array", "diags", "diags_array",
+    "find", "from_scipy", "hstack", "issparse", "kron", "kronsum", "linalg", "matmul", "spdiags", "tril", "triu",
+    "vstack",
 ]  # fmt: skip
 __getattr__ = missing("sparse")
 install_products()

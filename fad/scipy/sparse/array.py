@@ -227,6 +227,34 @@ class SparseArray:
 
     __rmul__ = __mul__
 
+    def multiply(self, other: Any) -> SparseArray:
+        """Return the entries times those of a number, a dense array that broadcasts, or a sparse matrix."""
+        if isinstance(other, SparseArray) or scipy.sparse.issparse(other):
+            return self._multiply_sparse(from_scipy(other))
+        other = as_array(other)
+        if not other.ndim:
+            return self * other
+        factors = np.broadcast_to(other, self.shape)
+        return SparseArray(self.data * pick(factors, (self.pattern.rows, self.pattern.columns)), self.pattern)
+
+    def _multiply_sparse(self, other: SparseArray) -> SparseArray:
+        if other.shape != self.shape:
+            raise ValueError(f"sparse arrays of the shapes {self.shape} and {other.shape} cannot be multiplied")
+        a, b = self._sort_by_rows(), other._sort_by_rows()
+        here, there = (x.pattern.rows * np.int64(self.shape[1]) + x.pattern.columns for x in (a, b))
+        _, left, right = np.intersect1d(here, there, assume_unique=True, return_indices=True)
+        pattern = Pattern(a.pattern.rows[left], a.pattern.columns[left], self.shape)
+        return SparseArray(pick(a.data, (left,)) * pick(b.data, (right,)), pattern)
+
+    def power(self, n: Any) -> SparseArray:
+        """Return the powers of the entries."""
+        a = self._sort_by_rows()
+        return SparseArray(a.data**n, a.pattern)
+
+    def __abs__(self) -> SparseArray:
+        a = self._sort_by_rows()
+        return SparseArray(np.abs(a.data), a.pattern)
+
     def __truediv__(self, divisor: Any) -> SparseArray:
         return self * (1.0 / divisor)
 
