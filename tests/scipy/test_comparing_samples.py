@@ -277,6 +277,23 @@ def test_the_bandwidth_weights_and_points_of_a_density_estimate_have_derivatives
     np.testing.assert_allclose(kde(POINTS), stats.gaussian_kde(X, 0.4)(POINTS), rtol=1e-12)
 
 
+def test_the_factor_of_the_bandwidth_may_be_put_in_by_hand_or_by_a_class():
+    def by_hand(x):
+        kde = stats.gaussian_kde(x)
+        kde.covariance_factor = lambda: 0.25
+        kde._compute_covariance()
+        return kde(0.1)[0]
+
+    class Narrow(ours.gaussian_kde):
+        def covariance_factor(self):
+            return 0.25
+
+    wanted = fad.grad(lambda x: stats.gaussian_kde(x, 0.25)(0.1)[0])(X)
+    np.testing.assert_allclose(fad.grad(by_hand)(X), wanted)
+    np.testing.assert_allclose(fad.grad(lambda x: Narrow(x)(0.1)[0])(X), wanted)
+    assert fad.jit(Narrow)(X)(0.1) == pytest.approx(Narrow(X)(0.1))
+
+
 def test_a_density_estimate_draws_as_scipys_and_refuses_draws_of_traced_data():
     np.testing.assert_array_equal(ours.gaussian_kde(X).resample(5, 1), stats.gaussian_kde(X).resample(5, 1))
     wanted = stats.gaussian_kde(X).integrate_box(-1.0, 1.0)
