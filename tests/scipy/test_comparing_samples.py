@@ -155,6 +155,23 @@ def test_a_plain_result_may_be_that_of_a_transformed_function():
     assert [r.pvalue for r in found] == [r.pvalue for r in f(1.0)[1:]]
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_samples_without_elements_give_nan_as_in_scipy():
+    empty = np.zeros((3, 0))
+    for f in (
+        lambda m, x: m.iqr(x, axis=1),
+        lambda m, x: m.iqr(x, keepdims=True),
+        lambda m, x: m.median_abs_deviation(x, axis=1),
+        lambda m, x: m.trim_mean(x, 0.1, axis=1),
+        lambda m, x: m.ttest_ind(x[0], X),
+        lambda m, x: m.ttest_ind(X, x[0], equal_var=False),
+        lambda m, x: m.ttest_1samp(x[0], 0.1),
+    ):
+        found, wanted = fad.vjp(lambda x, f=f: f(ours, x), empty)[0], f(stats, empty)
+        for a, b in zip(numbers(found), numbers(wanted), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 def test_a_constant_sample_has_no_correlation_and_warns_as_scipy():
     with pytest.warns(stats.ConstantInputWarning, match="constant"):
         value, slope = fad.value_and_grad(lambda y: ours.pearsonr(np.ones(9), y).statistic)(Y)
