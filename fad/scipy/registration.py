@@ -6,8 +6,12 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fad.backends import backend_of
+from fad.core.archetypes import flat
 from fad.core.primitive import public
+from fad.core.tracer import bind
 from fad.errors import BackendFunctionError
 from fad.ops.memory_order import in_order
 
@@ -39,6 +43,21 @@ def missing(module: str) -> Callable:
         raise AttributeError(f"neither scipy.{module} nor fad.scipy.{module} has {name!r}")
 
     return lookup
+
+
+def flat_on_host(name: str, run: Callable, samples: Callable, doc: str, **notes: Any) -> Any:
+    """Make an operation without a derivative that SciPy computes, one example of a batch after the other."""
+
+    def forward(*xs: Any, **params: Any) -> Any:
+        on_host(name, *xs)
+        return run(*map(np.ascontiguousarray, xs), **params)
+
+    def batch(size: int, batched: list, xs: list, params: dict) -> Any:
+        examples = [[x[i] if b else x for x, b in zip(xs, batched, strict=True)] for i in range(size)]
+        return np.stack([bind(prim, *example, **params) for example in examples])
+
+    prim: Any = flat(f"scipy.{name}", forward, batch=batch, samples=samples, doc=doc, **notes)
+    return prim
 
 
 def on_host(name: str, *xs: Any) -> None:

@@ -155,6 +155,23 @@ def test_a_plain_result_may_be_that_of_a_transformed_function():
     assert [r.pvalue for r in found] == [r.pvalue for r in f(1.0)[1:]]
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_samples_without_elements_give_nan_as_in_scipy():
+    empty = np.zeros((3, 0))
+    for f in (
+        lambda m, x: m.iqr(x, axis=1),
+        lambda m, x: m.iqr(x, keepdims=True),
+        lambda m, x: m.median_abs_deviation(x, axis=1),
+        lambda m, x: m.trim_mean(x, 0.1, axis=1),
+        lambda m, x: m.ttest_ind(x[0], X),
+        lambda m, x: m.ttest_ind(X, x[0], equal_var=False),
+        lambda m, x: m.ttest_1samp(x[0], 0.1),
+    ):
+        found, wanted = fad.vjp(lambda x, f=f: f(ours, x), empty)[0], f(stats, empty)
+        for a, b in zip(numbers(found), numbers(wanted), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 def test_a_constant_sample_has_no_correlation_and_warns_as_scipy():
     with pytest.warns(stats.ConstantInputWarning, match="constant"):
         value, slope = fad.value_and_grad(lambda y: ours.pearsonr(np.ones(9), y).statistic)(Y)
@@ -275,6 +292,23 @@ def test_the_bandwidth_weights_and_points_of_a_density_estimate_have_derivatives
     np.testing.assert_allclose(fad.jit(lambda k, p: k(p))(kde, POINTS), stats.gaussian_kde(X)(POINTS), rtol=1e-12)
     kde.set_bandwidth(0.4)
     np.testing.assert_allclose(kde(POINTS), stats.gaussian_kde(X, 0.4)(POINTS), rtol=1e-12)
+
+
+def test_the_factor_of_the_bandwidth_may_be_put_in_by_hand_or_by_a_class():
+    def by_hand(x):
+        kde = stats.gaussian_kde(x)
+        kde.covariance_factor = lambda: 0.25
+        kde._compute_covariance()
+        return kde(0.1)[0]
+
+    class Narrow(ours.gaussian_kde):
+        def covariance_factor(self):
+            return 0.25
+
+    wanted = fad.grad(lambda x: stats.gaussian_kde(x, 0.25)(0.1)[0])(X)
+    np.testing.assert_allclose(fad.grad(by_hand)(X), wanted)
+    np.testing.assert_allclose(fad.grad(lambda x: Narrow(x)(0.1)[0])(X), wanted)
+    assert fad.jit(Narrow)(X)(0.1) == pytest.approx(Narrow(X)(0.1))
 
 
 def test_a_density_estimate_draws_as_scipys_and_refuses_draws_of_traced_data():

@@ -181,6 +181,10 @@ FORMS = {
     "sosfreqz": lambda m, x: m.sosfreqz(np.array([[*(B * 2), *A]]) * np.array([x, 1, 1, 1, 1, 1]), 8, whole=True),
     "freqz_zpk": lambda m, x: m.freqz_zpk(Z * x, P, 2.0, 8),
     "freqz_zpk at frequencies": lambda m, x: m.freqz_zpk(Z, P, x, [0.3, 1.0], fs=5.0),
+    "freqs": lambda m, x: m.freqs(B * x, A + x, [0.3, 1.0, 9.0]),
+    "freqs at frequencies of its own": lambda m, x: m.freqs(B * x, A + x, 7),
+    "freqs_zpk": lambda m, x: m.freqs_zpk(Z * x, P - 1, x, [0.3, 1.0, 9.0]),
+    "freqs_zpk at frequencies of its own": lambda m, x: m.freqs_zpk([], P - 1, x, 7),
     "group_delay": lambda m, x: m.group_delay((B * x, A + x), 8),
     "group_delay at frequencies": lambda m, x: m.group_delay((B, np.array([1.0]) * x), [0.3, 1.0], fs=5.0),
     "medfilt": lambda m, x: m.medfilt(X * x, 5),
@@ -294,6 +298,15 @@ def test_peaks_and_their_properties_are_scipys_and_follow_the_signal(name):
         for slope, a, b in zip(slopes, up, down, strict=True):
             np.testing.assert_allclose(slope, (a - b) / 2e-6, rtol=1e-5, atol=1e-7)
         check_grads(values, (WAVE,), order=1)
+
+
+def test_conditions_of_a_search_may_be_traced_and_have_no_derivative():
+    f = lambda x, h, d: np.sum(signal.find_peaks(x, height=(h, 9.0), distance=d)[1]["peak_heights"])
+    assert fad.grad(f, (1, 2))(WAVE, 0.3, 4.0) == (0.0, 0.0)
+    np.testing.assert_allclose(fad.grad(f)(WAVE, 0.3, 4.0) @ WAVE, f(WAVE, 0.3, 4.0))
+    run = fad.jit(f)
+    for h in (0.3, 0.9, 0.3):
+        assert run(WAVE, h, 4.0) == pytest.approx(f(WAVE, h, 4.0))
 
 
 def test_prominences_and_widths_of_given_peaks_are_scipys():

@@ -134,6 +134,14 @@ def test_measurements_by_labels_are_scipys_and_have_derivatives(name, where):
     check_grads(lambda x: np.where(finite, array(x), 0.0), (X,), order=2 if where != "several" else 1)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_no_labels_at_all_give_no_measurements():
+    for name in ("sum_labels", "mean", "variance", "minimum"):
+        measure = getattr(ours, name)
+        found = fad.vjp(lambda x, f=measure: f(x, LABELS, []), X)[0]
+        assert found.shape == getattr(nd, name)(X, LABELS, np.zeros(0, int)).shape == (0,)
+
+
 def test_labels_may_be_arguments_of_a_compiled_function():
     run = fad.jit(lambda x, labels: ours.mean(x, labels, np.arange(5)))
     for labels in (LABELS, LABELS[::-1].copy()):

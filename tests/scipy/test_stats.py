@@ -76,6 +76,18 @@ def test_at_a_shape_that_is_a_limit_the_derivative_in_it_is_the_limit_of_those_b
             assert slope(0.0) == pytest.approx(step / 2e-4, rel=1e-5)
 
 
+@pytest.mark.parametrize("name", SHAPES)
+def test_far_in_the_tails_probabilities_have_derivatives_that_are_numbers(name):
+    shapes = SHAPES[name]
+    for x in (-900.0, -40.0, 40.0, 900.0):
+        for method in ("pdf", "cdf", "sf"):
+            with np.errstate(all="ignore"):
+                slopes = fad.grad(getattr(getattr(ours, name), method), tuple(range(3 + len(shapes))))(
+                    x, *shapes, 0.0, 1.0
+                )
+            assert np.isfinite(slopes).all(), (method, x, slopes)
+
+
 def test_an_end_of_the_support_that_is_a_shape_moves_with_it():
     assert fad.grad(lambda a: ours.truncnorm.ppf(0.0, a, 2.0))(-1.0) == 1.0
     assert fad.grad(lambda b: ours.loguniform.isf(0.0, 0.5, b))(2.0) == 1.0

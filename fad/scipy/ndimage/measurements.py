@@ -34,8 +34,10 @@ class _Groups:
         self.shape, self.x, labels = index.shape, x.reshape(-1), labels.reshape(-1)
         ordered, self.back = np.unique(index.reshape(-1), return_inverse=True)
         self.number = ordered.shape[0]
-        slots = np.minimum(searchsorted(ordered, labels), self.number - 1)
-        self.slots = np.where(np.take(ordered, slots) == labels, slots, self.number)  # the last one is of no group
+        self.slots = np.zeros_like(labels, dtype=np.intp)  # the last one is of no group
+        if self.number:
+            slots = np.minimum(searchsorted(ordered, labels), self.number - 1)
+            self.slots = np.where(np.take(ordered, slots) == labels, slots, self.number)
 
     def count(self) -> Any:
         if not self.several:
@@ -60,7 +62,7 @@ class _Groups:
             d = self.x - np.mean(self.x)
         else:
             means = self._total(self.x) / np.maximum(self._total(np.ones_like(self.x, dtype=float)), 1.0)
-            d = self.x - np.take(np.concatenate([means, means[:1] * 0.0]), self.slots)
+            d = self.x - np.take(np.concatenate([means, np.zeros_like(means, shape=(1,))]), self.slots)
         return self.add(d * np.conjugate(d))
 
     def choose(self, greatest: bool) -> Any:
@@ -68,6 +70,8 @@ class _Groups:
         if not self.several:
             return np.max(self.x) if greatest else np.min(self.x)
         order = np.lexsort((self.x, self.slots))
+        if not self.number:
+            return np.zeros_like(self.x, shape=self.shape)
         slots, numbers = np.sort(self.slots), np.arange(self.number)
         first, end = searchsorted(slots, numbers), searchsorted(slots, numbers, side="right")
         places = np.minimum(end - 1 if greatest else first, slots.shape[0] - 1)

@@ -30,7 +30,7 @@ from fad.scipy.signal.forms import (
     zpk2tf,
 )
 from fad.scipy.signal.peaks import argrelextrema, argrelmax, argrelmin, find_peaks, peak_prominences, peak_widths
-from fad.scipy.signal.response import freqz, freqz_sos, freqz_zpk, group_delay, sosfreqz
+from fad.scipy.signal.response import freqs, freqs_zpk, freqz, freqz_sos, freqz_zpk, group_delay, sosfreqz
 from fad.scipy.signal.smoothing import decimate, detrend, hilbert, resample, resample_poly, savgol_filter, upfirdn
 from fad.scipy.signal.spectra import coherence, csd, istft, periodogram, spectrogram, stft, welch
 from fad.scipy.signal.waveforms import chirp, gausspulse, sawtooth, square
@@ -38,11 +38,11 @@ from fad.scipy.signal.waveforms import chirp, gausspulse, sawtooth, square
 __all__ = [
     "argrelextrema", "argrelmax", "argrelmin", "bessel", "bilinear", "bilinear_zpk", "butter", "cheby1", "cheby2",
     "chirp", "coherence", "convolve", "convolve2d", "correlate", "correlate2d", "csd", "decimate", "detrend", "ellip",
-    "fftconvolve", "filtfilt", "find_peaks", "firwin", "freqz", "freqz_sos", "freqz_zpk", "gausspulse", "group_delay",
-    "hilbert", "iirfilter", "iirnotch", "iirpeak", "istft", "lfilter", "lfilter_zi", "lombscargle", "lp2bp_zpk",
-    "lp2bs_zpk", "lp2hp_zpk", "lp2lp_zpk", "medfilt", "medfilt2d", "normalize", "oaconvolve", "peak_prominences",
-    "peak_widths", "periodogram", "resample", "resample_poly", "savgol_filter", "sawtooth", "sos2tf", "sosfilt",
-    "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square", "stft", "tf2sos", "tf2zpk", "upfirdn", "welch",
-    "wiener", "zpk2sos", "zpk2tf",
+    "fftconvolve", "filtfilt", "find_peaks", "firwin", "freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk",
+    "gausspulse", "group_delay", "hilbert", "iirfilter", "iirnotch", "iirpeak", "istft", "lfilter", "lfilter_zi",
+    "lombscargle", "lp2bp_zpk", "lp2bs_zpk", "lp2hp_zpk", "lp2lp_zpk", "medfilt", "medfilt2d", "normalize",
+    "oaconvolve", "peak_prominences", "peak_widths", "periodogram", "resample", "resample_poly", "savgol_filter",
+    "sawtooth", "sos2tf", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square", "stft",
+    "tf2sos", "tf2zpk", "upfirdn", "welch", "wiener", "zpk2sos", "zpk2tf",
 ]  # fmt: skip
 __getattr__ = missing("signal")

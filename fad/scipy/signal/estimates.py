@@ -106,7 +106,7 @@ def _spectrum_samples(s):
     samples=_spectrum_samples,
     raises="ValueError: The arrays have other lengths, or are empty.",
 )
-def lombscargle(x, y, freqs, *, precenter=False, normalize=False, weights=None, floating_mean=False):
+def lombscargle(x, y, freqs, *, precenter=None, normalize=False, weights=None, floating_mean=False):
     """Return the spectrum of samples `y` at any times `x`: of the waves that fit them best.
 
     M. Zechmeister and M. Kürster, The generalised Lomb-Scargle periodogram, Astronomy & Astrophysics 496 (2009).
@@ -129,7 +129,10 @@ def lombscargle(x, y, freqs, *, precenter=False, normalize=False, weights=None, 
     if normalize not in ("power", "normalize", "amplitude"):
         raise ValueError("Normalize must be: False (or 'power'), True (or 'normalize'), or 'amplitude'.")
     weights = weights / np.sum(weights)
-    y = y - np.mean(y) if precenter is True else y
+    if precenter is not None:
+        text = "Use of parameter 'precenter' is deprecated: pass y - y.mean(), or set floating_mean=True"
+        warnings.warn(text, DeprecationWarning, stacklevel=3)
+        y = y - np.mean(y) if precenter else y
     if floating_mean:
         y = y - np.sum(weights * y)
     # The best wave does not depend on the phase from which it is measured: SciPy's, as a constant

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.signal
 
-from fad.core.archetypes import flat
 from fad.core.samples import call
 from fad.core.tracer import bind, outcome
 from fad.ops.structural import as_array
-from fad.scipy.registration import on_host, registrar
+from fad.scipy.registration import flat_on_host, registrar
 from fad.scipy.signal.response import _coefficients, check_rate
 
 register_function = registrar("signal")
@@ -146,7 +145,6 @@ def _split(z: Any) -> tuple[list, list]:
 
 def _pair_roots(z: Any, p: Any) -> Any:
     """Return the places of two zeros and two poles for each section, paired by SciPy's rule "nearest"."""
-    on_host("zpk2sos", z, p)
     z, p = z.astype(complex), p.astype(complex)
     zeros, poles = ([*pairs, *single] for pairs, single in (_split(z), _split(p)))  # a real root is one place
     worst = lambda left: min(left, key=lambda r: abs(1 - abs(p[_first(r)])))
@@ -182,18 +180,12 @@ def _first(root: Any) -> int:
     return root if type(root) is int else root[0]
 
 
-def _batch_pairs(size: int, batched: list, xs: list, params: dict) -> Any:
-    rows = [bind(pairs_p, *[x[i] if b else x for x, b in zip(xs, batched, strict=True)]) for i in range(size)]
-    return np.stack(rows)
-
-
-pairs_p: Any = flat(
-    "scipy.pair_roots",
+pairs_p = flat_on_host(
+    "pair_roots",
     _pair_roots,
-    batch=_batch_pairs,
-    samples=lambda s: [call(s.real(2), s.real(2)), call(s.real(4), s.real(4))],
+    lambda s: [call(s.real(2), s.real(2)), call(s.real(4), s.real(4))],
+    "Which two zeros and poles each second-order section gets: those nearest to each other.",
     complex=False,
-    doc="Which two zeros and poles each second-order section gets: those nearest to each other.",
 )
 
 

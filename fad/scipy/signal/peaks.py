@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import scipy.signal
 
-from fad.core.archetypes import flat
+from fad import tree
 from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.tracer import Tracer, bind, outcome
+from fad.core.values import stop_gradient
 from fad.ops.structural import as_array, normalize_axis
-from fad.scipy.registration import on_host, registrar
+from fad.scipy.registration import flat_on_host, registrar
 
 register_function = registrar("signal")
 
@@ -24,21 +25,6 @@ class _Options:
 
     def __repr__(self) -> str:
         return f"options({', '.join(f'{k}={v!r}' for k, v in self.options.items() if v is not None)})"
-
-
-def _flat_on_host(name: str, run: Any, samples: Any, doc: str) -> Any:
-    """Make a flat operation that SciPy computes, one example of a batch after the other."""
-
-    def forward(*xs: Any, **params: Any) -> Any:
-        on_host(name, *xs)
-        return run(*map(np.ascontiguousarray, xs), **params)
-
-    def batch(size: int, batched: list, xs: list, params: dict) -> Any:
-        examples = [[x[i] if b else x for x, b in zip(xs, batched, strict=True)] for i in range(size)]
-        return np.stack([bind(prim, *example, **params) for example in examples])
-
-    prim: Any = flat(f"scipy.{name}", forward, batch=batch, samples=samples, doc=doc)
-    return prim
 
 
 def _mark_peaks(x: Any, *, options: Any) -> Any:
@@ -68,16 +54,16 @@ _NOTHING = _Options(
     height=None, threshold=None, distance=None, prominence=None, width=None, wlen=None, rel_height=0.5,
     plateau_size=None,
 )  # fmt: skip
-marks_p = _flat_on_host(
+marks_p = flat_on_host(
     "marks_of_peaks", _mark_peaks, lambda s: [call(s.real(9), options=_NOTHING)], "Which samples are peaks, as 1 or 0."
 )
-bases_p = _flat_on_host(
+bases_p = flat_on_host(
     "bases_of_peaks",
     _find_bases,
     lambda s: [call(s.dtype.type(1) * _LINE.astype(s.dtype), np.array([1, 3]), wlen=None)],
     "The lowest samples on both sides of each peak before a higher one.",
 )
-crossings_p = _flat_on_host(
+crossings_p = flat_on_host(
     "crossings_of_peaks",
     _find_crossings,
     lambda s: [
@@ -122,6 +108,11 @@ def _widths(x: Any, peaks: Any, rel_height: Any, prominences: Any, left: Any, ri
     return ends - starts, height, starts, ends
 
 
+def _take_numbers(condition: Any) -> Any:
+    """Return the plain numbers of a condition, on which the number of peaks depends."""
+    return tree.map(lambda v: np.asarray(outcome(stop_gradient(v)))[()] if type(v) is Tracer else v, condition)
+
+
 def _peak_samples(s):
     wave = np.sin(np.linspace(0.0, 9.0, 19)).astype(s.dtype) + 0.05 * s.real(19)
     return [
@@ -139,7 +130,7 @@ def find_peaks(
     """Return the places of peaks, and their properties.
 
     The places are integers, which have no derivative; heights, thresholds, prominences and widths follow the signal.
-    Conditions are constants.
+    Conditions only decide, and have no derivative.
 
     >>> import numpy as np, fad
     >>> from fad.scipy.signal import find_peaks
@@ -148,6 +139,9 @@ def find_peaks(
     array([ 0.,  1., -1.,  1., -1.])
     """
     x = _signal(x)
+    height, threshold, distance, prominence, width, rel_height, plateau_size = (
+        _take_numbers(v) for v in (height, threshold, distance, prominence, width, rel_height, plateau_size)
+    )
     options = _Options(
         height=height, threshold=threshold, distance=distance, prominence=prominence, width=width, wlen=wlen,
         rel_height=rel_height, plateau_size=plateau_size,

@@ -8,12 +8,13 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.signal
 
 from fad.backends import like
 from fad.core.samples import call
-from fad.core.tracer import Tracer
+from fad.core.tracer import Tracer, bind
 from fad.ops.structural import as_array
-from fad.scipy.registration import registrar
+from fad.scipy.registration import flat_on_host, registrar
 from fad.scipy.signal.filters import _check_sections
 from fad.scipy.special.build import number
 
@@ -177,6 +178,67 @@ def freqz_zpk(z, p, k, worN=512, whole=False, fs=_TAU):
     gain = as_array(k).astype(real)
     h = gain * np.prod(around[:, None] - z, axis=-1) / np.prod(around[:, None] - p, axis=-1)
     return w * (fs / _TAU), h
+
+
+# --- analog filters -------------------------------------------------------------------------------------------------
+
+# The decades around zeros and poles: they move in steps
+places_p = flat_on_host(
+    "frequencies_of_a_filter",
+    lambda b, a, *, count, kind: scipy.signal.findfreqs(b, a, count, kind=kind),
+    lambda s: [
+        call(s.positive(2), s.positive(3), count=4, kind="ba"),
+        call(s.real(1), -s.positive(2), count=3, kind="zp"),
+    ],
+    "The frequencies around the zeros and poles of an analog filter.",
+    complex=False,
+)
+
+
+def _analog_frequencies(b: Any, a: Any, wanted: Any, kind: str) -> Any:
+    if wanted is None or _is_count(wanted):
+        return bind(places_p, b, a, count=200 if wanted is None else operator.index(wanted), kind=kind)
+    return np.atleast_1d(as_array(wanted))
+
+
+@register_function("freqs", complex=False, raises="ValueError: `worN` is negative.", samples=lambda s: [
+    call(s.positive(2), s.positive(3), s.positive(4)), call(s.positive(1), s.positive(2), 5)])  # fmt: skip
+def freqs(b, a, worN=200, plot=None):
+    """Return frequencies and the response of an analog filter there: the quotient of polynomials in 1j w.
+
+    >>> import numpy as np, fad
+    >>> fad.grad(lambda a: abs(fad.scipy.signal.freqs([1.0], np.stack([1.0, a]), [1.0])[1][0]))(1.0).round(6)
+    np.float64(-0.353553)
+    """
+    b, a = _coefficients(b), _coefficients(a)
+    w = _analog_frequencies(b, a, worN, "ba")
+    h = np.polyval(b, 1j * w) / np.polyval(a, 1j * w)
+    if plot is not None:
+        plot(w, h)
+    return w, h
+
+
+_ZPK: dict = {"complex": False, "rounding": "single", "raises": "ValueError: `k` has several elements."}
+
+
+@register_function("freqs_zpk", **_ZPK, samples=lambda s: [
+    call(s.real(1), -s.positive(2), s.positive(), s.positive(3)), call(s.real(1), -s.positive(2), 2.0, 4)])  # fmt: skip
+def freqs_zpk(z, p, k, worN=200):
+    """Return frequencies and the response there of an analog filter of zeros, poles and gain.
+
+    >>> fad.scipy.signal.freqs_zpk(np.array([]), np.array([-1.0]), 2.0, [0.0])[1]
+    array([2.+0.j])
+    """
+    z, p = _coefficients(z), _coefficients(p)
+    w = _analog_frequencies(z, p, worN, "zp")
+    s = 1j * w[:, None]
+    k = as_array(k).astype(float)
+    if k.size > 1:
+        raise ValueError("k must be a single scalar gain")
+    return w, k * np.prod(s - z, axis=-1) / np.prod(s - p, axis=-1)
+
+
+# --- delays ---------------------------------------------------------------------------------------------------------
 
 
 def _delay_samples(s):

@@ -126,7 +126,7 @@ def ttest_ind(
         parts = [(_variance(v, axis), np.mean(v, axis=axis), _count(v, axis)) for v in (a, b)]
     else:
         parts = [_trim(v, trim, axis) for v in (a, b)]
-    (v1, m1, n1), (v2, m2, n2) = parts
+    (v1, m1, n1), (v2, m2, n2) = [(v, m, dtype.type(n)) for v, m, n in parts]  # 0 elements give NaN
     if equal_var:
         df: Any = m1.dtype.type(n1 + n2 - 2.0)
         shared = ((n1 - 1) * v1 + (n2 - 1) * v2) / df

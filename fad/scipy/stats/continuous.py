@@ -70,12 +70,19 @@ cauchy = Continuous(
     ppf=lambda q: -1.0 / np.tan(math.pi * q),
     isf=lambda q: 1.0 / np.tan(math.pi * q),
 )
+
+
+def _grow(y):
+    """Return ``exp(y)``, less than infinity, for probabilities that are 0 and 1 long before."""
+    return np.exp(np.minimum(y, 700.0))
+
+
 gumbel_r = Continuous(
     "gumbel_r",
     (),
     logpdf=lambda y: -y - np.exp(-y),
-    cdf=lambda y: np.exp(-np.exp(-y)),
-    sf=lambda y: -np.expm1(-np.exp(-y)),
+    cdf=lambda y: np.exp(-_grow(-y)),
+    sf=lambda y: -np.expm1(-_grow(-y)),
     ppf=lambda q: -np.log(-np.log(q)),
     isf=lambda q: -np.log(-np.log1p(-q)),
     logcdf=lambda y: -np.exp(-y),
@@ -84,8 +91,8 @@ gumbel_l = Continuous(
     "gumbel_l",
     (),
     logpdf=lambda y: y - np.exp(y),
-    cdf=lambda y: -np.expm1(-np.exp(y)),
-    sf=lambda y: np.exp(-np.exp(y)),
+    cdf=lambda y: -np.expm1(-_grow(y)),
+    sf=lambda y: np.exp(-_grow(y)),
     ppf=lambda q: np.log(-np.log1p(-q)),
     isf=lambda q: np.log(-np.log(q)),
     logsf=lambda y: -np.exp(y),

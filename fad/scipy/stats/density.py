@@ -62,6 +62,9 @@ class gaussian_kde:
     np.float64(-1.0075)
     """
 
+    def __init_subclass__(cls) -> None:
+        tree.register_node(cls, _flatten, _unflatten)
+
     def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None):
         self.dataset = _columns(dataset)
         if not self.dataset.size > 1:

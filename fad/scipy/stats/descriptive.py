@@ -299,7 +299,10 @@ def iqr(x, axis=None, rng=(25, 75), scale=1.0, nan_policy="propagate", interpola
     if low < 0 or high > 1:
         raise ValueError("Elements of `rng` must be in the range [0, 100].")
     x = _sample(x, nan_policy)
-    ends = np.quantile(as_rows(x, axis), [low, high], axis=-1, method=interpolation).astype(x.dtype)
+    rows = as_rows(x, axis)
+    if not rows.shape[-1]:
+        return _keep(np.full_like(rows, np.nan, shape=rows.shape[:-1])[()], x, axis, keepdims)
+    ends = np.quantile(rows, [low, high], axis=-1, method=interpolation).astype(x.dtype)
     found = ends[1] - ends[0]
     return _keep(found if isinstance(scale, float) and scale == 1.0 else found / scale, x, axis, keepdims)
 

@@ -95,12 +95,17 @@ weibull_max = Continuous(
     support=(-math.inf, 0.0),
     points=(-3.0, -0.6),
 )
+def _grow(y):
+    """Return ``exp(y) - 1``, less than infinity, for probabilities that are 0 and 1 long before."""
+    return np.expm1(np.minimum(y, 700.0))
+
+
 gompertz = Continuous(
     "gompertz",
     ("c",),
     logpdf=lambda y, c: np.log(c) + y - c * np.expm1(y),
-    cdf=lambda y, c: -np.expm1(-c * np.expm1(y)),
-    sf=lambda y, c: np.exp(-c * np.expm1(y)),
+    cdf=lambda y, c: -np.expm1(-c * _grow(y)),
+    sf=lambda y, c: np.exp(-c * _grow(y)),
     logsf=lambda y, c: -c * np.expm1(y),
     ppf=lambda q, c: np.log1p(-np.log1p(-q) / c),
     isf=lambda q, c: np.log1p(-np.log(q) / c),
@@ -311,7 +316,7 @@ triang = Continuous(
     "triang",
     ("c",),
     logpdf=_triangle(lambda y, c: np.log(2.0 * y / c), lambda y, c: _log_of_falling(y, c)),
-    cdf=_triangle(lambda y, c: y * y / c, lambda y, c: 1.0 - (1.0 - y) ** 2 / (1.0 - c)),
+    cdf=_triangle(lambda y, c: y * y / c, lambda y, c: (y * y - 2.0 * y + c) / (c - 1.0)),
     sf=_triangle(lambda y, c: 1.0 - y * y / c, lambda y, c: (1.0 - y) ** 2 / (1.0 - c)),
     ppf=_triang_ppf,
     isf=lambda q, c: 1.0 - _triang_ppf(q, 1.0 - c),
