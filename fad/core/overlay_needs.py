@@ -30,7 +30,7 @@ from fad.core.callees import (
 )
 from fad.core.like_users import modules_with, sees_overlay
 from fad.core.overlay import REPLACED, build
-from fad.core.stand_ins import FINDERS, LIBRARIES, OBJECTS
+from fad.core.stand_ins import LIBRARIES, find_all, names_printing
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed, Wrapping
 
@@ -120,8 +120,7 @@ def learn(error: BaseException, overlaid: Sequence[dict]) -> tuple[tuple, bool]:
     spaces.update({id(space): space for space in [*modules_with(codes), *_find_holders(frames)]})
     if not REPLACED:
         build()
-    for find in FINDERS:
-        find(LIBRARIES, OBJECTS)
+    find_all()
     if any(imports_library(code) for code in codes):
         spaces[id(vars(builtins))] = vars(builtins)
     found = tuple([s for s in spaces.values() if any(id(v) in REPLACED or id(v) in LIBRARIES for v in s.values())])
@@ -208,7 +207,7 @@ def _others(found: list, known: list) -> list:
 def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool, bool]:
     """Return what `spaces_of` does; where new arrays are those of a device, all that a function makes has a handle."""
     spaces: dict[int, dict] = {}
-    imports = failed = wide = False
+    imports = failed = wide = prints = False
     writes = on_device
     codes = []
     for f in called_functions(function):
@@ -223,6 +222,9 @@ def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool, bool]
         wide = wide or code in _need_all
         writes = writes or code in _learned or writes_arrays(code)
         imports = imports or imports_library(code)
+        prints = prints or names_printing(f)
+    if prints:
+        find_all()
     if imports:
         spaces[id(vars(builtins))] = vars(builtins)  # for its __import__
-    return tuple(spaces.values()) if writes else (), failed, wide, construct_arrays(codes)
+    return tuple(spaces.values()) if writes or prints else (), failed, wide, construct_arrays(codes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,24 @@ from typing import Any
 LIBRARIES: dict[int, Any] = {}
 OBJECTS: dict[type, Callable[[Any], Any]] = {}
 FINDERS: list[Callable[[dict, dict], None]] = []
+# Functions of SciPy's whose C code prints an error of the function that they are given, before they raise it.
+_PRINTING = frozenset({"curve_fit", "fsolve", "least_squares", "leastsq", "root"})
+
+
+def find_all() -> None:
+    """Fill the tables, where a program has imported more by now."""
+    for find in FINDERS:
+        find(LIBRARIES, OBJECTS)
+
+
+def names_printing(f: types.FunctionType) -> bool:
+    """Return whether a function names one of SciPy's that would print the error of a first run without stand-ins."""
+    names, library = _PRINTING.intersection(f.__code__.co_names), sys.modules.get("scipy.optimize")
+    if not names or library is None:
+        return False
+    known = f.__globals__
+    by_name = any(known.get(name) is getattr(library, name) for name in names)
+    return by_name or any(x is library or x is sys.modules["scipy"] for x in known.values())
 
 
 def has_stand_in(x: Any) -> bool:

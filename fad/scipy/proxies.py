@@ -135,6 +135,12 @@ def _make_fitpack(f: Any) -> Any:
     return _fill(UnivariateSpline, _fill(BSpline, t, c, k, 0, True), f.ext)
 
 
+def _make_estimate(k: Any) -> Any:
+    from fad.scipy.stats import gaussian_kde
+
+    return gaussian_kde(k.dataset, k.factor, k.weights)
+
+
 def _make_radial(f: Any) -> Any:
     from fad.scipy.interpolate import RBFInterpolator
 
@@ -168,7 +174,10 @@ def _enter_curves(theirs: Any) -> dict:
 
 def _enter_distributions(theirs: Any) -> dict:
     kinds = (type(theirs.norm(0.0, 1.0)), type(theirs.poisson(1.0)))
-    return dict.fromkeys(kinds, _thaw) | {type(theirs.multivariate_normal(0.0)): _thaw_normal}
+    return dict.fromkeys(kinds, _thaw) | {
+        type(theirs.multivariate_normal(0.0)): _thaw_normal,
+        theirs.gaussian_kde: functools.partial(Proxy, make=_make_estimate),
+    }
 
 
 def _enter_rotations(theirs: Any) -> dict:

@@ -494,3 +494,13 @@ def test_a_call_with_scipys_arguments_has_the_derivative_of_scipys_result(progra
     for f in (mine, theirs):  # SciPy's name, too, stands for fad's function while a transform runs
         for jacobian in (fad.jacfwd(f), fad.jacrev(f), fad.jit(fad.jacfwd(f))):
             np.testing.assert_allclose(jacobian(a), wanted, 2e-3, 2e-4)
+
+
+def test_a_number_to_start_at_is_a_vector_of_one_as_in_scipy():
+    square = lambda x: np.sum((x - 2.0) ** 2)
+    for of in (ours, so):
+        assert of.minimize(square, 0.0).x.shape == (1,)
+        assert of.root(lambda x: x**2 - 4.0, np.float64(1.0)).x.shape == (1,)
+        assert of.least_squares(lambda x: x**2 - 4.0, 1.0).x.shape == (1,)
+        assert np.shape(of.fixed_point(lambda x: np.sqrt(x + 2.0), 1.0)) == ()
+        assert np.shape(of.newton(lambda x: x**2 - 4.0, 1.0)) == ()

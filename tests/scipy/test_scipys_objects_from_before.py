@@ -28,6 +28,7 @@ KROGH = interpolate.KroghInterpolator(T[::2], np.stack([T[::2], T[::2] ** 3]), a
 BARYCENTRIC = interpolate.BarycentricInterpolator(T[::2], np.stack([T[::2], T[::2] ** 3]), axis=1)
 KNOTS = interpolate.splrep(T, np.sin(3 * T))
 NORMAL = stats.multivariate_normal(np.zeros(3), np.diag([1.0, 2.0, 3.0]))
+DENSITY = stats.gaussian_kde([0.1, 0.5, 0.6, 1.1], weights=[1.0, 2.0, 1.0, 1.0])
 COUNTS = stats.binom(9, 0.4)
 TABLE = {"lse": special.logsumexp, "family": stats.gamma, "frozen": stats.gamma(2.0, scale=1.5)}
 EACH = [stats.norm(0, 1), stats.gamma(3.0), stats.uniform(0, 1)]
@@ -132,6 +133,7 @@ PROGRAMS = {
     "radial functions": lambda x: (RADIAL(np.stack([x, np.sin(x)], 1)) ** 2).sum(),
     "polynomials": lambda x: KROGH(x)[1] @ x + BARYCENTRIC(x)[0] @ x + KROGH.derivative(x).sum(),
     "a normal distribution of vectors": lambda x: NORMAL.logpdf(x),
+    "an estimated density": lambda x: DENSITY(x).sum() + DENSITY.logpdf(x) @ x,
     "a table": lambda x: TABLE["lse"](x) + TABLE["family"].logpdf(x, 2.0).sum() + TABLE["frozen"].logcdf(x).sum(),
     "a list": lambda x: sum(d.logpdf(at) for d, at in zip(EACH, x, strict=True)),
     "a tuple": lambda x: PAIR[0].logpdf(x) @ PAIR[1][0](x),

@@ -296,3 +296,21 @@ def test_a_program_that_catches_the_error_of_a_function_that_fad_has_not_runs_on
 def test_a_function_that_fad_has_not_is_refused_by_its_name():
     with pytest.raises(fad.errors.TracerConversionError, match=r"scipy\.signal\.cspline1d"):
         fad.grad(lambda x: np.sum(ss.cspline1d(x)))(X)
+
+
+SOLVERS = {
+    "fsolve": lambda a: optimize.fsolve(lambda x: x**2 - a, 1.0)[0],
+    "root": lambda a: optimize.root(lambda x: x**2 - a, 1.0).x[0],
+    "leastsq": lambda a: optimize.leastsq(lambda x: x**2 - a, 1.0)[0][0],
+    "least_squares": lambda a: optimize.least_squares(lambda x: x**2 - a, 1.0, method="lm").x[0],
+    "curve_fit": lambda a: optimize.curve_fit(lambda t, p: p**2 + 0 * t, np.arange(3.0), a * np.ones(3), 1.0)[0][0],
+}
+
+
+@pytest.mark.filterwarnings("ignore:Covariance of the parameters could not be estimated")
+@pytest.mark.parametrize("solve", SOLVERS.values(), ids=SOLVERS)
+def test_a_solver_in_c_prints_no_error_of_a_first_run(solve, capfd):
+    each = fad.vmap(fad.grad(solve))
+    for gradient in (fad.grad(solve), fad.jit(fad.grad(solve)), lambda a: each(np.array([a, a]))):
+        np.testing.assert_allclose(gradient(4.0), 0.25, 1e-5)
+    assert capfd.readouterr().err == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -23,11 +24,13 @@ from fad.transforms.jacobian import jacobian
 OptimizeResult = so.OptimizeResult
 
 
-def flatten_start(x0: Any) -> tuple[Any, Callable]:
+def flatten_start(x0: Any, keep_number: bool = False) -> tuple[Any, Callable]:
     """Return the flat starting point, and the map from flat unknowns back to the structure of `x0`.
 
-    A list of numbers is the array that SciPy makes of it.
+    A list of numbers is the array that SciPy makes of it, and a number a vector of one, but with `keep_number`.
     """
+    if not keep_number and (isinstance(x0, numbers.Number) or getattr(x0, "ndim", 1) == 0):
+        x0 = np.reshape(as_float(stop_gradient(x0)), 1)
     if type(x0) in (list, tuple) and all(type(v) not in (list, tuple, dict) and np.ndim(v) == 0 for v in x0):
         x0 = as_array(list(x0))
     return tree.ravel(tree.map(as_float, stop_gradient(x0)))

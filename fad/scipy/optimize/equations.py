@@ -170,7 +170,7 @@ def fixed_point(
     >>> fad.grad(lambda a: fixed_point(lambda x, a: np.sqrt(x + a), 1.0, (a,)))(2.0).round(9)
     np.float64(0.333333333)
     """
-    flat, unravel = flatten_start(x0)
+    flat, unravel = flatten_start(x0, keep_number=True)
     problem = Problem(func, as_arguments(args), flat, unravel)
 
     def solver(x, held):
