@@ -102,6 +102,22 @@ def _pair_samples(s):
 def pearsonr(x, y, *, alternative="two-sided", method=None, axis=0):
     """Return Pearson's correlation of samples, and the probability of one as far from 0 in independent normal numbers.
 
+    Parameters
+    ----------
+    x, y : array
+        Samples, which broadcast beside `axis`.
+    alternative : str
+        Which correlations count as far: "two-sided", "less" or "greater".
+    method : None
+        Of the probability, as scipy.stats.pearsonr computes it by default.
+    axis : int, optional
+        Along which the samples lie; None takes all numbers of each array.
+
+    Returns
+    -------
+    PearsonRResult
+        With ``statistic`` and ``pvalue``, and ``confidence_interval(confidence_level)`` by Fisher's transformation.
+
     >>> import numpy as np, fad
     >>> from fad.scipy.stats import pearsonr
     >>> x, y = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0])
