@@ -33,6 +33,7 @@ from fad.core.overlay import REPLACED, build
 from fad.core.stand_ins import FINDERS, LIBRARIES, OBJECTS
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed, Wrapping
+from fad.introspect.reachable import names_in
 
 _MOST_KNOWN = 4096
 _known: dict[Any, tuple] = {}  # by the ids of a function's parts: what it needs, and the parts
@@ -40,12 +41,21 @@ _LATEST = "latest"  # the key of a function that was asked for last, and what it
 _learned: dict[types.CodeType, tuple] = {}  # functions that were seen to need the overlay
 _need_all: set[types.CodeType] = set()  # functions that were seen to need handles from all of NumPy's functions
 
+# Functions of libraries that only compare what they are given, in Python: they take traced values without an error, and
+# return numbers that no derivative reaches. Code that names one has what stands in for it from its first run on.
+_COMPARING = frozenset({"golden"})
+
 
 def is_refused_by_c(error: Exception) -> bool:
-    """Return whether compiled code insisted on a plain array: NumPy's generators, or NumPy of an object's own array."""
+    """Return whether compiled code insisted on a plain array or number.
+
+    NumPy's generators do, NumPy of an object's own array, and FITPACK, whose error hides the one that it met.
+    """
     text = str(error)
     if type(error) is ValueError:
         return text == "object __array__ method not producing an array"
+    if type(error) is IndexError:
+        return text.startswith("_dfitpack.") and text.endswith(" can't be converted to double")
     refused = text.startswith("Cannot convert Tracer to ") or text.endswith("must be numpy.ndarray, not Tracer")
     return type(error) is TypeError and refused
 
@@ -208,7 +218,7 @@ def _others(found: list, known: list) -> list:
 def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool, bool]:
     """Return what `spaces_of` does; where new arrays are those of a device, all that a function makes has a handle."""
     spaces: dict[int, dict] = {}
-    imports = failed = wide = False
+    imports = failed = wide = compares = False
     writes = on_device
     codes = []
     for f in called_functions(function):
@@ -223,6 +233,11 @@ def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool, bool]
         wide = wide or code in _need_all
         writes = writes or code in _learned or writes_arrays(code)
         imports = imports or imports_library(code)
+        compares = compares or not _COMPARING.isdisjoint(names_in(code))
+    if compares:
+        writes = True
+        for find in FINDERS:
+            find(LIBRARIES, OBJECTS)
     if imports:
         spaces[id(vars(builtins))] = vars(builtins)  # for its __import__
     return tuple(spaces.values()) if writes else (), failed, wide, construct_arrays(codes)
