@@ -230,8 +230,11 @@ class Walk:
     def _object(self, x: Any) -> None:
         kind = type(x)
         if issubclass(kind, type):
-            if not is_library(_module_of(x)):
-                self._own(Owner(vars(x), None, look_up, (vars(x),)), _MAKING)
+            above: list = []  # what an attribute of a class may be hidden by
+            for cls in type.__dict__["__mro__"].__get__(x):
+                above.append(vars(cls))
+                if not is_library(_module_of(cls)):
+                    self._own(Owner(vars(cls), None, look_up, tuple(above)), _MAKING)
             return
         local = issubclass(kind, threading.local)
         held: Any
