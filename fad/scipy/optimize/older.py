@@ -265,6 +265,11 @@ def brent(
     number, or a tuple
         The minimum, differentiated by the implicit function theorem.
 
+    Raises
+    ------
+    DerivativeError
+        if a derivative is taken of a minimum that was not found or is flat.
+
     Examples
     --------
     >>> import numpy as np, fad
@@ -297,6 +302,11 @@ def golden(
     -------
     number, or a tuple
         The minimum, differentiated by the implicit function theorem.
+
+    Raises
+    ------
+    DerivativeError
+        if a derivative is taken of a minimum that was not found or is flat.
 
     Examples
     --------

@@ -19,6 +19,7 @@ import scipy.spatial.transform as theirs
 
 from fad import tree
 from fad.core.docstring_sections import refer
+from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
 from fad.ops.indexing import pick
 from fad.ops.structural import as_array
@@ -268,6 +269,8 @@ class Rotation:
         n = as_array(n)
         if n.ndim and n.shape != (1,):
             raise ValueError("Array exponent must be a scalar")
+        if type(n) is not Tracer and abs(n) == 1:  # SciPy keeps the quaternion, of a turn by more than a half, too
+            return Rotation._of(self._quat + 0.0) if n == 1 else self.inv()
         return Rotation.from_rotvec(n.reshape(()) * self.as_rotvec())
 
     def inv(self) -> Rotation:
