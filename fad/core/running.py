@@ -165,7 +165,8 @@ class Running:
         frames = find_frames(error)
         if self.wide or not frames:
             return False
-        if not (writes_arrays(frames[-1].f_code) or is_of_array(error) or is_refused_by_c(error)):
+        of_library = is_refused_by_c(error) or is_offered(getattr(error, "caller", ""))
+        if not (writes_arrays(frames[-1].f_code) or is_of_array(error) or of_library):
             return False
         learn_to_widen(frames)
         self.wide = True

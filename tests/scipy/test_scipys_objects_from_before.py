@@ -313,3 +313,23 @@ def test_a_held_slerp_takes_traced_times(transformed):
     np.testing.assert_allclose(transformed(lambda t: turn(t).as_quat())(times), turn(times).as_quat(), atol=1e-12)
     found = fad.jacfwd(lambda t: turn(t[:2]).as_quat().sum() * len(turn.rotations))(times)
     np.testing.assert_allclose(found, differences(lambda t: turn(t[:2]).as_quat().sum() * 2, times), atol=1e-6)
+
+
+class Base:
+    curve = CURVE
+
+    def at(self, x):
+        return self.curve(x).sum()
+
+
+class Inherits(Base):
+    def at(self, x):
+        return super().at(x)
+
+
+def test_a_curve_of_a_class_above_takes_traced_values():
+    np.testing.assert_allclose(fad.grad(lambda x: Inherits().at(x))(X), CURVE(X, 1), rtol=1e-12)
+
+
+def test_a_curve_has_traced_ends_of_its_integral():
+    assert fad.grad(lambda b: CURVE.integrate(0.1, b))(0.6) == pytest.approx(CURVE(0.6))
