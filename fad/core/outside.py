@@ -21,7 +21,7 @@ import numpy as np
 
 from fad.backends import DEVICE_ARRAYS
 from fad.core.buffers import buffer
-from fad.core.stand_ins import find_stand_in, has_stand_in
+from fad.core.stand_ins import KEPT, MADE, find_stand_in, has_stand_in
 from fad.core.views import Memory, copy_layout, is_writeable
 from fad.introspect.reachable import Walk, is_library, is_of_library
 
@@ -78,7 +78,7 @@ def lend(function: Any, own: bool = False) -> list[tuple]:
             entry = _lent.get(place)
             if entry is None or value is not entry[3]:
                 stands_in = _find_loan(value, own)
-                if stands_in is not None:
+                if stands_in is not None and not (key == KEPT and container is getattr(stands_in, "__dict__", None)):
                     entry = _lent[place] = [container, key, value, stands_in, entry[4] if entry else 0]
                     _put(container, key, stands_in)
             if entry is not None:
@@ -112,6 +112,14 @@ def take_back(found: Iterable[tuple]) -> None:
                 del _lent[place]
                 if _get(container, key) is stands_in:
                     _put(container, key, value)
+        if not _lent:
+            MADE.clear()  # a program may change its objects between two transforms
+
+
+def find_lent() -> dict[int, Any]:
+    """Return what is lent now, by the id of what stands in its place."""
+    with _lock:
+        return {id(stands_in): value for _, _, value, stands_in, _ in _lent.values()}
 
 
 def _get(container: Any, key: Any) -> Any:

@@ -30,7 +30,7 @@ from fad.core.callees import (
 )
 from fad.core.like_users import modules_with, sees_overlay
 from fad.core.overlay import REPLACED, build
-from fad.core.stand_ins import LIBRARIES, find_all, names_printing
+from fad.core.stand_ins import LIBRARIES, find_all, names_harmful
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed, Wrapping
 
@@ -42,10 +42,15 @@ _need_all: set[types.CodeType] = set()  # functions that were seen to need handl
 
 
 def is_refused_by_c(error: Exception) -> bool:
-    """Return whether compiled code insisted on a plain array: NumPy's generators, or NumPy of an object's own array."""
+    """Return whether compiled code insisted on a plain array or number.
+
+    NumPy's generators do, NumPy of an object's own array, and FITPACK, whose error hides the one that it met.
+    """
     text = str(error)
     if type(error) is ValueError:
         return text == "object __array__ method not producing an array"
+    if type(error) is IndexError:
+        return text.startswith("_dfitpack.") and text.endswith(" can't be converted to double")
     refused = text.startswith("Cannot convert Tracer to ") or text.endswith("must be numpy.ndarray, not Tracer")
     return type(error) is TypeError and refused
 
@@ -207,7 +212,7 @@ def _others(found: list, known: list) -> list:
 def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool, bool]:
     """Return what `spaces_of` does; where new arrays are those of a device, all that a function makes has a handle."""
     spaces: dict[int, dict] = {}
-    imports = failed = wide = prints = False
+    imports = failed = wide = at_once = False
     writes = on_device
     codes = []
     for f in called_functions(function):
@@ -222,9 +227,9 @@ def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool, bool]
         wide = wide or code in _need_all
         writes = writes or code in _learned or writes_arrays(code)
         imports = imports or imports_library(code)
-        prints = prints or names_printing(f)
-    if prints:
+        at_once = at_once or names_harmful(f)
+    if at_once:
         find_all()
     if imports:
         spaces[id(vars(builtins))] = vars(builtins)  # for its __import__
-    return tuple(spaces.values()) if writes or prints else (), failed, wide, construct_arrays(codes)
+    return tuple(spaces.values()) if writes or at_once else (), failed, wide, construct_arrays(codes)

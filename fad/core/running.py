@@ -149,7 +149,9 @@ class Running:
     def _run_wider(self, run: Callable) -> Any:
         try:
             return run()
-        except (TracerConversionError, BatchedValueError) as error:
+        except Exception as error:
+            if not isinstance(error, (TracerConversionError, BatchedValueError)) and not is_refused_by_c(error):
+                raise
             if not self._widen(error):
                 raise
         return run()
@@ -161,7 +163,10 @@ class Running:
         from outside, whose methods and indices take traced values (``a.dot(x)``, ``a[np.argsort(x)]``).
         """
         frames = find_frames(error)
-        if self.wide or not frames or not (writes_arrays(frames[-1].f_code) or is_of_array(error)):
+        if self.wide or not frames:
+            return False
+        of_library = is_refused_by_c(error) or is_offered(getattr(error, "caller", ""))
+        if not (writes_arrays(frames[-1].f_code) or is_of_array(error) or of_library):
             return False
         learn_to_widen(frames)
         self.wide = True

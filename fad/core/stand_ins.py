@@ -5,16 +5,23 @@ from __future__ import annotations
 import functools
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
+
+from fad.introspect.reachable import names_in
 
 # What stands in for a library's function, class or module, by the id of what it stands for; and what makes it for an
 # object that was there before, by the object's class. `FINDERS` fill both.
 LIBRARIES: dict[int, Any] = {}
 OBJECTS: dict[type, Callable[[Any], Any]] = {}
+KEPT = "stands_for"  # the attribute of what stands in that keeps the object alive
+# What stands in now, by the id of the object: wherever a program holds that, the same stands for it.
+MADE: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 FINDERS: list[Callable[[dict, dict], None]] = []
-# Functions of SciPy's whose C code prints an error of the function that they are given, before they raise it.
-_PRINTING = frozenset({"curve_fit", "fsolve", "least_squares", "leastsq", "root"})
+# Functions of SciPy's that do harm in a first run without stand-ins: C code prints the error of the function that it is
+# given, before it raises it; and `golden` only compares values, so that it returns numbers that no derivative reaches.
+_HARMFUL = frozenset({"curve_fit", "fsolve", "least_squares", "leastsq", "root", "golden"})
 
 
 def find_all() -> None:
@@ -23,9 +30,9 @@ def find_all() -> None:
         find(LIBRARIES, OBJECTS)
 
 
-def names_printing(f: types.FunctionType) -> bool:
-    """Return whether a function names one of SciPy's that would print the error of a first run without stand-ins."""
-    names, library = _PRINTING.intersection(f.__code__.co_names), sys.modules.get("scipy.optimize")
+def names_harmful(f: types.FunctionType) -> bool:
+    """Return whether a function names one of SciPy's that is not to run without its stand-in even once."""
+    names, library = _HARMFUL & names_in(f.__code__), sys.modules.get("scipy.optimize")
     if not names or library is None:
         return False
     known = f.__globals__
@@ -39,7 +46,7 @@ def has_stand_in(x: Any) -> bool:
     if kind is types.MethodType:
         return has_stand_in(x.__self__)
     if kind is functools.partial:
-        return has_stand_in(x.func)
+        return any(map(has_stand_in, (x.func, *x.args, *x.keywords.values())))
     if kind is staticmethod:
         return has_stand_in(x.__func__)
     return id(x) in LIBRARIES or kind in OBJECTS
@@ -48,17 +55,34 @@ def has_stand_in(x: Any) -> bool:
 def find_stand_in(x: Any) -> Any:
     """Return what stands for a library's function or object while a transform runs, or None.
 
-    So it does for its methods, and for functions made of its own by functools.partial or staticmethod.
+    So it does for its methods, and for what functools.partial or staticmethod made of them, or holds.
     """
     if id(x) in LIBRARIES:
         return LIBRARIES[id(x)]
     kind = type(x)
     if kind in OBJECTS:
-        return OBJECTS[kind](x)
+        return _find_made(x, OBJECTS[kind])
     if kind is types.MethodType and (owner := find_stand_in(x.__self__)) is not None:
         return getattr(owner, x.__name__)
-    if kind is functools.partial and (function := find_stand_in(x.func)) is not None:
-        return functools.partial(function, *x.args, **x.keywords)
+    if kind is functools.partial and has_stand_in(x):
+        given = {name: _stand_for(value) for name, value in x.keywords.items()}
+        return functools.partial(_stand_for(x.func), *map(_stand_for, x.args), **given)
     if kind is staticmethod and (function := find_stand_in(x.__func__)) is not None:
         return staticmethod(function)
     return None
+
+
+def _stand_for(x: Any) -> Any:
+    stands_in = find_stand_in(x)
+    return x if stands_in is None else stands_in
+
+
+def _find_made(x: Any, make: Callable[[Any], Any]) -> Any:
+    """Return what stands for an object already, or what is made to stand for it now."""
+    found = MADE.get(id(x))
+    if found is None:
+        found = make(x)
+        if found is not None:
+            setattr(found, KEPT, x)
+            MADE[id(x)] = found
+    return found

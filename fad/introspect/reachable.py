@@ -28,6 +28,7 @@ from fad.introspect.outer_values import MANY, Place, as_bytes, contents, entry, 
 MOST = 100  # objects that are looked at, from the function on
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
 BUFFERS = (bytearray, memoryview, array.array)
+_NUMBERS = (np.ndarray,)
 PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})  # what holds nothing
 # Their code is not read, nor is that of the standard library. Programs name Matplotlib for pictures, from which no
 # result is read, and reach thousands of objects there; pytest's code is in every assertion that it has rewritten.
@@ -229,8 +230,11 @@ class Walk:
     def _object(self, x: Any) -> None:
         kind = type(x)
         if issubclass(kind, type):
-            if not is_library(_module_of(x)):
-                self._own(Owner(vars(x), None, look_up, (vars(x),)), _MAKING)
+            above: list = []  # what an attribute of a class may be hidden by
+            for cls in type.__dict__["__mro__"].__get__(x):
+                above.append(vars(cls))
+                if not is_library(_module_of(cls)):
+                    self._own(Owner(vars(cls), None, look_up, tuple(above)), _MAKING)
             return
         local = issubclass(kind, threading.local)
         held: Any
@@ -241,7 +245,8 @@ class Walk:
         found = type(held) is dict
         held = held if found else {}
         if is_library(_module_of(kind)):
-            self._each(value for name, value in held.items() if name[:1] != "_" or name == "__wrapped__")
+            private = _NUMBERS if _module_of(kind)[:6] == "scipy." else ()  # a Rotation's numbers may be set
+            self._each(v for name, v in held.items() if name[:1] != "_" or name == "__wrapped__" or type(v) in private)
             if type(slot := getattr(kind, "fun", None)) is types.MemberDescriptorType:
                 self._add(slot.__get__(x))
         read_from = (threading.local.__getattribute__, x) if local else (entry, held)  # of the thread that calls

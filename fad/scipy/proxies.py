@@ -7,6 +7,7 @@ numbers where a traced value is among the arguments, and else SciPy's.
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 from collections.abc import Callable
@@ -14,20 +15,50 @@ from typing import Any
 
 import numpy as np
 
+from fad.core.stand_ins import find_stand_in
 from fad.scipy.choosing import choose, is_traced, take_plain
 
 
-class Proxy:
-    """An object of SciPy's whose methods are those of fad's for traced values; `make` gives fad's."""
+class _Standing:
+    """What stands for an object of SciPy's, and is that one for whoever compares, prints, copies or stores it."""
 
-    def __init__(self, original: Any, make: Callable[[Any], Any]):
-        self._original, self._make = original, make
-        self._own: Any = None
+    stands_for: Any
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         """The class of SciPy's object: what isinstance sees."""
-        return type(self._original)
+        return type(self.stands_for)
+
+    def __eq__(self, other: object) -> Any:
+        return self.stands_for == (other.stands_for if issubclass(type(other), _Standing) else other)  # type: ignore
+
+    def __hash__(self) -> int:
+        return hash(self.stands_for)
+
+    def __repr__(self) -> str:
+        return repr(self.stands_for)
+
+    def __copy__(self) -> Any:
+        return _stand_for(copy.copy(self.stands_for))
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        return _stand_for(copy.deepcopy(self.stands_for, memo))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.stands_for.__reduce_ex__(protocol)
+
+
+def _stand_for(x: Any) -> Any:
+    stands_in = find_stand_in(x)
+    return x if stands_in is None else stands_in
+
+
+class Proxy(_Standing):
+    """An object of SciPy's whose methods are those of fad's for traced values; `make` gives fad's."""
+
+    def __init__(self, original: Any, make: Callable[[Any], Any]):
+        self.stands_for, self._make = original, make
+        self._own: Any = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._method("__call__")(*args, **kwargs)
@@ -35,13 +66,13 @@ class Proxy:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"an object of SciPy's has no {name}")
-        found = getattr(self._original, name)
+        found = getattr(self.stands_for, name)
         return self._method(name) if callable(found) else found
 
     def _method(self, name: str) -> Callable:
         if self._own is None:
-            self._own = self._make(self._original)
-        method = getattr(self._original, name)
+            self._own = self._make(self.stands_for)
+        method = getattr(self.stands_for, name)
         own = getattr(self._own, name, None)
         return method if own is None else choose(method, own)
 
@@ -79,30 +110,22 @@ def _make_grid(f: Any) -> Any:
     return RegularGridInterpolator(f.grid, f.values, f.method, f.bounds_error, f.fill_value)
 
 
-class Distribution:
-    """A distribution of SciPy's whose methods are fad's for traced values, as those of what it is frozen to are."""
+class Frozen(_Standing):
+    """A distribution of SciPy's with its parameters, whose methods are fad's for traced values."""
 
     def __init__(self, original: Any, own: Any, args: tuple = (), kwargs: dict | None = None, frozen: Any = None):
         self._original, self._own, self._args, self._kwargs = original, own, args, kwargs or {}
         if frozen is None and kwargs is not None and not is_traced((args, kwargs)):
             frozen = original(*args, **self._kwargs)
-        self._scipys = original if frozen is None else frozen
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        """The class of SciPy's distribution: what isinstance sees."""
-        return type(self._scipys)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Distribution:
-        return Distribution(self._original, self._own, take_plain(args), take_plain(kwargs))
+        self.stands_for = original if frozen is None else frozen
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"a distribution of SciPy's has no {name}")
-        found, own = getattr(self._scipys, name), getattr(self._own, name, None)
+        found, own = getattr(self.stands_for, name), getattr(self._own, name, None)
         if not callable(found):
             return found
-        method = self._with_parameters(found) if self._scipys is self._original else found
+        method = self._with_parameters(found) if self.stands_for is self._original else found
         if own is None:
             return method
         own = self._with_parameters(own)
@@ -112,6 +135,13 @@ class Distribution:
         return lambda *args, **kwargs: method(*args, *self._args, **(self._kwargs | kwargs))
 
 
+class Distribution(Frozen):
+    """A distribution of SciPy's, which is called with its parameters."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
+        return Frozen(self._original, self._own, take_plain(args), take_plain(kwargs))
+
+
 def _thaw(frozen: Any) -> Any:
     """Return what stands for a distribution with its parameters, or None if fad has not that one."""
     ours, theirs = (importlib.import_module(f"{package}scipy.stats") for package in ("fad.", ""))
@@ -119,13 +149,13 @@ def _thaw(frozen: Any) -> Any:
     own, original = getattr(ours, name, None), getattr(theirs, name, None)
     if own is None or type(frozen.dist) is not type(original):
         return None
-    return Distribution(original, own, frozen.args, frozen.kwds, frozen)
+    return Frozen(original, own, frozen.args, frozen.kwds, frozen)
 
 
-def _thaw_normal(frozen: Any) -> Distribution:
+def _thaw_normal(frozen: Any) -> Frozen:
     ours, theirs = (importlib.import_module(f"{package}scipy.stats") for package in ("fad.", ""))
     parameters = (frozen.mean, frozen.cov_object.covariance, frozen.allow_singular)
-    return Distribution(theirs.multivariate_normal, ours.multivariate_normal, parameters, {}, frozen)
+    return Frozen(theirs.multivariate_normal, ours.multivariate_normal, parameters, {}, frozen)
 
 
 def _make_fitpack(f: Any) -> Any:

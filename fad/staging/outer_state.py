@@ -15,6 +15,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from fad import config
+from fad.core.outside import find_lent
 from fad.core.tracer import Tracer
 from fad.core.views import is_outside, owner
 from fad.introspect.outer_values import ABSENT, Place
@@ -103,9 +104,10 @@ class OuterState:
             for e, s in zip(self.arrays, stale, strict=True)
         ]
         self.arrays = [*arrays, *further]
+        lent = find_lent()
         self.places = [
             place for place in self.places
-            if place.held is LOADED or not _differ(_give_back(what_is_in(place)), place.value)
+            if place.held is LOADED or not _differ(_give_back(what_is_in(place), lent), place.value)
         ]  # fmt: skip
         self.found, self.owners = [], {}
 
@@ -142,10 +144,12 @@ def _differ(now: Any, then: Any) -> bool:
     return now is not then and not same(now, then)
 
 
-def _give_back(now: Any) -> Any:
-    """Return what is in a place when the arrays are back for which handles stand as long as the function runs."""
+def _give_back(now: Any, lent: dict[int, Any]) -> Any:
+    """Return what is in a place when all is back for which something stands as long as the function runs."""
+    if id(now) in lent:
+        return lent[id(now)]
     if type(now) is tuple:
-        return tuple(map(_give_back, now))
+        return tuple(_give_back(x, lent) for x in now)
     return now.wrapped if type(now) is Tracer and is_outside(now) else now
 
 

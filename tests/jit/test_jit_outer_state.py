@@ -465,3 +465,29 @@ def test_a_module_that_the_function_imports_is_read_again(statement, tmp_path, m
     assert compiled(1.0) == 2.0
     sys.modules[f"{package}.settings"].GAINS[0] = 3.0
     assert compiled(1.0) == 3.0
+
+
+class Settings:
+    gain = 2.0
+    table = np.array([1.0, 2.0])
+
+    def scale(self, x):
+        return x * self.gain + self.table.sum()
+
+
+class Derived(Settings):
+    def scale(self, x):
+        return super().scale(x)
+
+
+@pytest.mark.parametrize("f", [lambda x: Derived.gain * x + Derived.table.sum(), lambda x: Derived().scale(x)])
+def test_what_a_class_has_from_another_is_watched(f, monkeypatch):
+    jitted = fad.jit(f)
+    for _ in range(2):
+        assert jitted(3.0) == 9.0
+    monkeypatch.setattr(Settings, "gain", 5.0)
+    assert jitted(3.0) == 18.0
+    monkeypatch.setattr(Settings, "table", np.zeros(2))
+    assert jitted(3.0) == 15.0
+    monkeypatch.setattr(Derived, "gain", 1.0, raising=False)
+    assert jitted(3.0) == 3.0

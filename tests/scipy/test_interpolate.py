@@ -162,3 +162,13 @@ def test_methods_without_a_derivative_are_named():
         ours.make_interp_spline(X, Y, bc_type="periodic")
     with pytest.raises(AttributeError, match="no derivative rule"):
         _ = ours.griddata
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_fitpacks_slopes_go_on_where_its_values_are_constant(order):
+    x, beyond = np.linspace(0.0, 4.0, 9), np.array([-0.5, 0.6, 5.7])
+    tck = si.splrep(x, np.sin(x))
+    f = lambda at: ours.splev(at, tck, order, 3)
+    np.testing.assert_allclose(f(beyond), si.splev(beyond, tck, order, 3), rtol=1e-9)
+    slope = si.splev(beyond, tck, order + 1) * (np.array([0, 1, 0]) if order == 0 else 1)
+    np.testing.assert_allclose(np.diag(fad.jacrev(f)(beyond)), slope, rtol=1e-9)

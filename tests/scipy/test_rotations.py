@@ -169,3 +169,22 @@ def test_what_scipy_refuses_is_refused(wrong):
     for module in (theirs, ours):
         with pytest.raises(ValueError, match=r"\w"):
             wrong(module)
+
+
+def test_random_rotations_are_those_of_scipys_generators():
+    for options in ({"rng": 1}, {"random_state": 1}):
+        np.testing.assert_array_equal(
+            ours.Rotation.random(2, **options).as_quat(), Rotation.random(2, **options).as_quat()
+        )
+    np.testing.assert_array_equal(ours.Rotation.random(2, 1).as_quat(), Rotation.random(2, 1).as_quat())
+
+
+def test_slerp_has_scipys_rotations():
+    turns = Rotation.from_rotvec(np.eye(3))
+    made = ours.Slerp([0.0, 1.0, 3.0], ours.Rotation(turns.as_quat()))
+    np.testing.assert_allclose(made.rotations.as_quat(), theirs.Slerp([0.0, 1.0, 3.0], turns).rotations.as_quat())
+
+
+@pytest.mark.parametrize("power", [1, -1, 1.0, 0, 2])
+def test_powers_of_more_than_half_a_turn_have_scipys_quaternions(power):
+    check(lambda t: lambda v: (t.Rotation.from_rotvec(v) ** power).as_quat(), np.array([3.0, 3.0, 3.0]))

@@ -1,6 +1,8 @@
 """Objects and functions of SciPy's that a program holds before a transform runs have derivatives as fad's have."""
 
+import copy
 import functools
+import pickle
 import types
 from collections import OrderedDict, defaultdict, deque
 from types import SimpleNamespace
@@ -9,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from scipy import integrate, interpolate, special, stats
+from scipy.spatial import transform
 
 import fad
 
@@ -240,3 +243,95 @@ def test_a_distribution_of_the_programs_own_under_a_known_name_is_refused():
     own = Own(name="norm")()
     with pytest.raises(fad.errors.TracerConversionError):
         fad.grad(lambda x: own.logpdf(x).sum())(X)
+
+
+class Place:
+    def __init__(self, held):
+        self.held = held
+
+
+def test_jit_sees_that_another_curve_took_a_place():
+    first, second = interpolate.CubicSpline(T, np.sin(3 * T)), interpolate.CubicSpline(T, np.cos(3 * T))
+    place, listed, pair = Place(first), [first], Place(Pair(PRIOR, first))
+    for read in (lambda: place.held, lambda: listed[0], lambda: pair.held.curve):
+        value = fad.jit(lambda x: read()(x).sum())  # noqa: B023
+        for _ in range(2):
+            np.testing.assert_allclose(value(X), first(X).sum(), rtol=1e-12)
+        place.held = listed[0] = second
+        pair.held = Pair(PRIOR, second)
+        np.testing.assert_allclose(value(X), second(X).sum(), rtol=1e-12)
+        place.held = listed[0] = first
+        pair.held = Pair(PRIOR, first)
+
+
+def test_jit_sees_that_a_rotation_was_set():
+    turns = transform.Rotation.from_rotvec([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]])
+    value = fad.jit(lambda x: turns.apply(x))
+    for _ in range(2):
+        np.testing.assert_allclose(value(X), turns.apply(X), rtol=1e-12)
+    turns[0] = transform.Rotation.from_rotvec([1.0, 0.0, 0.0])
+    np.testing.assert_allclose(value(X), turns.apply(X), rtol=1e-12)
+
+
+def test_one_object_is_the_same_one_wherever_it_is_held():
+    place, weights = Place(CURVE), {CURVE: 2.0}
+
+    def f(x):
+        assert place.held is CURVE
+        assert CURVE in [place.held]
+        assert place.held == CURVE
+        assert PRIOR != COUNTS
+        return weights[place.held] * CURVE(x).sum() + {PRIOR: 3.0}[PRIOR] * PRIOR.logpdf(x).sum()
+
+    np.testing.assert_allclose(fad.grad(f)(X), 2.0 * CURVE(X, 1) + 3.0 * (0.5 - X) / 4.0, rtol=1e-12)
+
+
+def test_what_stands_for_an_object_prints_copies_and_pickles_as_it():
+    def f(x):
+        assert "CubicSpline" in repr(CURVE)
+        assert not callable(PRIOR)
+        assert pickle.loads(pickle.dumps(CURVE))(0.5) == CURVE(0.5)
+        assert pickle.loads(pickle.dumps(PRIOR)).cdf(0.5) == 0.5
+        return copy.copy(CURVE)(x).sum() + copy.deepcopy(CURVE)(x).sum() + copy.deepcopy(PRIOR).logpdf(x).sum()
+
+    np.testing.assert_allclose(fad.grad(f)(X), 2.0 * CURVE(X, 1) + (0.5 - X) / 4.0, rtol=1e-12)
+
+
+def test_a_partial_that_holds_an_object_takes_traced_values():
+    at = functools.partial(lambda curve, x, prior: curve(x).sum() + prior.logpdf(x).sum(), CURVE, prior=PRIOR)
+    np.testing.assert_allclose(fad.grad(lambda x: at(x))(X), CURVE(X, 1) + (0.5 - X) / 4.0, rtol=1e-12)
+
+
+def test_a_smoothing_spline_has_traced_ends_of_its_integral():
+    np.testing.assert_allclose(fad.grad(lambda b: NEAR.integral(0.1, b))(0.6), NEAR(0.6), rtol=1e-12)
+    slopes = fad.jacfwd(lambda x: NEAR.derivatives(x))(0.6)
+    np.testing.assert_allclose(slopes[:-1], NEAR.derivatives(0.6)[1:], rtol=1e-9)
+
+
+@pytest.mark.parametrize("transformed", [fad.jit, lambda f: lambda t: fad.vmap(f)(np.stack([t, t]))[1]])
+def test_a_held_slerp_takes_traced_times(transformed):
+    turn = transform.Slerp([0.0, 1.0, 3.0], transform.Rotation.from_rotvec(np.eye(3)))
+    times = np.array([0.3, 1.2, 2.5])
+    np.testing.assert_allclose(transformed(lambda t: turn(t).as_quat())(times), turn(times).as_quat(), atol=1e-12)
+    found = fad.jacfwd(lambda t: turn(t[:2]).as_quat().sum() * len(turn.rotations))(times)
+    np.testing.assert_allclose(found, differences(lambda t: turn(t[:2]).as_quat().sum() * 2, times), atol=1e-6)
+
+
+class Base:
+    curve = CURVE
+
+    def at(self, x):
+        return self.curve(x).sum()
+
+
+class Inherits(Base):
+    def at(self, x):
+        return super().at(x)
+
+
+def test_a_curve_of_a_class_above_takes_traced_values():
+    np.testing.assert_allclose(fad.grad(lambda x: Inherits().at(x))(X), CURVE(X, 1), rtol=1e-12)
+
+
+def test_a_curve_has_traced_ends_of_its_integral():
+    assert fad.grad(lambda b: CURVE.integrate(0.1, b))(0.6) == pytest.approx(CURVE(0.6))

@@ -5,6 +5,7 @@ import pytest
 from scipy import integrate, optimize
 
 import fad
+from fad.scipy import optimize as ours
 
 
 def cubic(x, a):
@@ -89,3 +90,49 @@ def test_a_report_is_scipys():
     f(1.7)
     fad.grad(f)(1.7)
     assert seen[0] == seen[-1]
+
+
+@pytest.mark.parametrize("search", ["golden", "brent"])
+def test_a_search_by_comparisons_has_the_derivative_of_its_minimum(search):
+    at = optimize.brentq(lambda x: 2.0 * (x - 1.3) + 0.4 * x**3, 0.0, 2.0)
+    wanted = 2.0 / (2.0 + 1.2 * at**2)
+    assert fad.grad(lambda a: getattr(ours, search)(bowl_of_one, (a,)))(1.3) == pytest.approx(wanted, rel=1e-6)
+    found, theirs = (getattr(module, search)(bowl_of_one, (1.3,), full_output=True) for module in (ours, optimize))
+    assert found == pytest.approx(theirs)
+
+
+def test_scipys_golden_section_has_the_derivative_of_its_minimum():
+    at = optimize.brentq(lambda x: 2.0 * (x - 1.3) + 0.4 * x**3, 0.0, 2.0)
+    wanted = 2.0 / (2.0 + 1.2 * at**2)
+    assert fad.grad(lambda a: optimize.golden(lambda x: bowl_of_one(x, a)))(1.3) == pytest.approx(wanted, rel=1e-6)
+    found, value, _ = fad.jacrev(lambda a: np.stack(optimize.golden(bowl_of_one, (a,), full_output=True)))(1.3)
+    assert (found, value) == pytest.approx((wanted, -2.0 * (at - 1.3)), rel=1e-6)
+
+
+def bowl_of_one(x, a):
+    return (x - a) ** 2 + 0.1 * x**4
+
+
+@pytest.mark.filterwarnings("ignore:delta_grad == 0.0")  # SciPy's trust-constr, of linear constraints
+@pytest.mark.parametrize("method", ["SLSQP", "trust-constr"])
+@pytest.mark.parametrize(("at", "slope"), [(1e-5, 1.0), (-1e-3, 0.0), (0.1, 1.0), (-0.1, 0.0)])
+def test_a_constraint_near_a_minimum_that_it_does_not_hold_leaves_it_its_derivative(method, at, slope):
+    options = {"ftol": 1e-15} if method == "SLSQP" else {"gtol": 1e-10, "xtol": 1e-12, "barrier_tol": 1e-10}
+
+    def best(a):
+        positive = {"type": "ineq", "fun": lambda x: x[0]}
+        objective = lambda x: 5.0 * np.sum((x - a) ** 2)
+        return ours.minimize(objective, np.full(2, 0.25), method=method, constraints=positive, options=options).x
+
+    np.testing.assert_allclose(fad.jacrev(best)(np.array([at, 0.5])), np.diag([slope, 1.0]), atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Equality and inequality constraints")
+def test_constraints_take_lists_of_traced_numbers():
+    def best(a):
+        rows = optimize.LinearConstraint([[1.0, 1.0], [1.0, -1.0]], [-np.inf, a[1]], [a[0], a[1]])
+        curved = optimize.NonlinearConstraint(lambda x: [x[0] * x[0], x[1]], [-9.0, a[2] - 9.0], [9.0, 9.0])
+        return optimize.minimize(lambda x: np.sum((x - 2.0) ** 2), np.zeros(2), constraints=[rows, curved]).x
+
+    wanted = np.array([[0.5, 0.5, 0.0], [0.5, -0.5, 0.0]])
+    np.testing.assert_allclose(fad.jacrev(best)(np.array([1.0, 0.2, 0.3])), wanted, atol=1e-6)

@@ -41,7 +41,7 @@ def _evaluate(spline: BSpline, x: Any, nu: int, ext: int) -> Any:
     outside = (x < start) | (x > end)
     if ext == 2 and np.any(stop_gradient(outside)):
         raise ValueError("Found x value not in the domain: a point lies beyond the ends of the spline, and ext=2")
-    if ext == 0:
+    if ext == 0 or (ext == 3 and nu):  # FITPACK's derivatives go on beyond the ends where its values are constant
         return spline(x, nu, True)
     y = spline(np.clip(x, start, end), nu, True)
     return np.where(outside.reshape(*outside.shape, *[1] * (y.ndim - x.ndim)), 0.0, y) if ext == 1 else y

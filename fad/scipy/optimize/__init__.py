@@ -15,11 +15,22 @@ from fad.scipy.optimize.common import OptimizeResult
 from fad.scipy.optimize.constraints import LinearConstraint
 from fad.scipy.optimize.equations import fixed_point, fsolve, newton, root, root_scalar
 from fad.scipy.optimize.minima import curve_fit, least_squares, minimize, minimize_scalar
-from fad.scipy.optimize.older import fmin, fmin_bfgs, fmin_cg, fmin_powell, fminbound, leastsq, lsq_linear, nnls
+from fad.scipy.optimize.older import (
+    brent,
+    fmin,
+    fmin_bfgs,
+    fmin_cg,
+    fmin_powell,
+    fminbound,
+    golden,
+    leastsq,
+    lsq_linear,
+    nnls,
+)
 
 __all__ = [
-    "LinearConstraint", "OptimizeResult", "bisect", "brenth", "brentq", "curve_fit", "fixed_point", "fmin",
-    "fmin_bfgs", "fmin_cg", "fmin_powell", "fminbound", "fsolve", "least_squares", "leastsq", "lsq_linear", "minimize",
-    "minimize_scalar", "newton", "nnls", "ridder", "root", "root_scalar", "toms748",
+    "LinearConstraint", "OptimizeResult", "bisect", "brent", "brenth", "brentq", "curve_fit", "fixed_point", "fmin",
+    "fmin_bfgs", "fmin_cg", "fmin_powell", "fminbound", "fsolve", "golden", "least_squares", "leastsq", "lsq_linear",
+    "minimize", "minimize_scalar", "newton", "nnls", "ridder", "root", "root_scalar", "toms748",
 ]  # fmt: skip
 refer({name: globals()[name] for name in __all__}, scipy.optimize)

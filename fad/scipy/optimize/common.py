@@ -77,7 +77,9 @@ def take_first(fun: Callable) -> Callable:
 
 
 def as_float(x: Any) -> Any:
-    return x if hasattr(x, "dtype") and x.dtype.kind in "fc" else np.asarray(x, dtype=float)
+    """Return an array of floating-point numbers; lists may have traced ones."""
+    x = x if hasattr(x, "dtype") else as_array(x)
+    return x if x.dtype.kind in "fc" else x.astype(float)
 
 
 def ravel(y: Any) -> Any:

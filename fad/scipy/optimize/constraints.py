@@ -50,7 +50,7 @@ class LinearConstraint:
     """
 
     def __init__(self, A: Any, lb: Any = -np.inf, ub: Any = np.inf, keep_feasible: Any = False):
-        self.A, self.lb, self.ub, self.keep_feasible = as_array(A), lb, ub, keep_feasible
+        self.A, self.lb, self.ub, self.keep_feasible = as_array(A), as_array(lb), as_array(ub), keep_feasible
 
 
 def _multiply(a: Any, x: Any) -> Any:
@@ -65,8 +65,17 @@ def _read(constraint: Any) -> tuple:
         function = functools.partial(_call, constraint["fun"], args) if args else constraint["fun"]
         return function, 0.0, high
     if isinstance(constraint, (so.LinearConstraint, LinearConstraint)):
-        return functools.partial(_multiply, constraint.A), constraint.lb, constraint.ub
-    return constraint.fun, constraint.lb, constraint.ub
+        return functools.partial(_multiply, constraint.A), as_float(constraint.lb), as_float(constraint.ub)
+    return constraint.fun, as_float(constraint.lb), as_float(constraint.ub)
+
+
+def _give_way(slope: Callable, x: Any, row: Any, step: float) -> float:
+    """Return how far a row's number moves with a minimum that it no longer pushes by one times its slope."""
+    length = np.sqrt(np.sum(row**2))
+    if length == 0:
+        return np.inf
+    curvature = np.sqrt(np.sum((slope(x + step / length * row) - slope(x)) ** 2)) / step
+    return length**2 / curvature if 0 < curvature < np.inf else np.inf
 
 
 def _call(function: Callable, args: tuple, x: Any) -> Any:
@@ -126,8 +135,11 @@ class Constraints:
 
         return evaluate
 
-    def find_multipliers(self, slope: Any, x: Any, held: Any) -> Any:
-        """Return the rows' multipliers at a minimum, 0 for those that do not hold it; all of plain numbers."""
+    def find_multipliers(self, slope: Callable, x: Any, held: Any) -> Any:
+        """Return the rows' multipliers at a minimum, 0 for those that do not hold it; all of plain numbers.
+
+        A row holds it if without the row the minimum would lie further off than the row's end is.
+        """
         rows = self.rows(held)
         (at, equal), slopes = (value(y) for y in rows(x)), value(jacobian(lambda x: rows(x)[0])(x))
         scale = 1.0 + np.abs(x).max(initial=0.0)
@@ -135,8 +147,10 @@ class Constraints:
         found = np.zeros(at.shape)
         if len(near):
             least = np.where(equal[near], -np.inf, 0.0)
-            found[near] = so.lsq_linear(slopes[near].T, slope, (least, np.inf), tol=1e-12).x
-        weight = scale / max(np.abs(found).max(initial=0.0), 1e-300)
+            found[near] = so.lsq_linear(slopes[near].T, slope(x), (least, np.inf), tol=1e-12).x
+        weight = np.full(at.shape, scale / max(np.abs(found).max(initial=0.0), 1e-300))
+        for k in near:
+            weight[k] = min(weight[k], _give_way(slope, x, slopes[k], _NEAR * scale))
         return np.where(equal | (found * weight > np.maximum(at, 1e-9 * scale)), found, 0.0)
 
     def make_equation(self, slope: Callable, z: Any, n: int) -> Callable:

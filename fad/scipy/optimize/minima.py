@@ -115,8 +115,8 @@ def _minimize_within(limits: Constraints, problem: Problem, flat: Any, name: str
         )
         if not traced:
             return found.x, found
-        slope = value(grad(_number(f))(found.x))
-        return np.concatenate([found.x, limits.find_multipliers(slope, found.x, held_by_limits)]), found
+        multipliers = limits.find_multipliers(lambda x: value(grad(_number(f))(x)), found.x, held_by_limits)
+        return np.concatenate([found.x, multipliers]), found
 
     z, success, report = run(solver, flat, problem.held, limits.held)
     slope = grad(_number(problem.at()))

@@ -14,6 +14,8 @@ from fad.scipy.optimize.common import Problem, as_float, finish, run
 from fad.scipy.optimize.minima import OptimizeResult, least_squares, make_equation, minimize, minimize_scalar
 from fad.transforms.grad import grad
 
+_EPSILON = float(np.sqrt(np.finfo(float).eps))
+
 
 def _minimise(name: str, method: str, f: Callable, x0: Any, args: Any, wanted: Any, options: dict) -> Any:
     if wanted:
@@ -240,6 +242,82 @@ def fminbound(
         raise NotImplementedError("fminbound takes full_output=0 here; minimize_scalar reports how it went")
     options = {"xatol": xtol, "maxiter": maxfun}
     return minimize_scalar(func, bounds=(x1, x2), args=args, method="bounded", options=options).x
+
+
+def brent(
+    func: Callable, args: Any = (), brack: Any = None, tol: float = 1.48e-8, full_output: int = 0, maxiter: int = 500,
+) -> Any:  # fmt: skip
+    """Minimise a function of one number by Brent's method, as ``scipy.optimize.brent`` does.
+
+    Parameters
+    ----------
+    func : callable
+        ``func(x, *args)``, a number.
+    args : tuple
+        What the minimum depends on and is differentiable in.
+    brack, tol, maxiter
+        As in SciPy.
+    full_output : int
+        Whether its value, the iterations and the calls are returned, too.
+
+    Returns
+    -------
+    number, or a tuple
+        The minimum, differentiated by the implicit function theorem.
+
+    Raises
+    ------
+    DerivativeError
+        if a derivative is taken of a minimum that was not found or is flat.
+
+    Examples
+    --------
+    >>> import numpy as np, fad
+    >>> from fad.scipy.optimize import brent
+    >>> fad.grad(lambda a: brent(lambda x, a: (x - a) ** 2, (a,)))(3.0).round(6)
+    np.float64(1.0)
+    """
+    options = {"xtol": tol, "maxiter": maxiter}
+    found = minimize_scalar(func, brack, args=args, method="brent", options=options)
+    return (found.x, found.fun, found.nit, found.nfev) if full_output else found.x
+
+
+def golden(
+    func: Callable, args: Any = (), brack: Any = None, tol: float = _EPSILON, full_output: int = 0, maxiter: int = 5000,
+) -> Any:  # fmt: skip
+    """Minimise a function of one number by the golden section, as ``scipy.optimize.golden`` does.
+
+    Parameters
+    ----------
+    func : callable
+        ``func(x, *args)``, a number.
+    args : tuple
+        What the minimum depends on and is differentiable in.
+    brack, tol, maxiter
+        As in SciPy.
+    full_output : int
+        Whether its value and the calls are returned, too.
+
+    Returns
+    -------
+    number, or a tuple
+        The minimum, differentiated by the implicit function theorem.
+
+    Raises
+    ------
+    DerivativeError
+        if a derivative is taken of a minimum that was not found or is flat.
+
+    Examples
+    --------
+    >>> import numpy as np, fad
+    >>> from fad.scipy.optimize import golden
+    >>> fad.grad(lambda a: golden(lambda x, a: (x - a) ** 2, (a,)))(3.0).round(6)
+    np.float64(1.0)
+    """
+    options = {"xtol": tol, "maxiter": maxiter}
+    found = minimize_scalar(func, brack, args=args, method="golden", options=options)
+    return (found.x, found.fun, found.nfev) if full_output else found.x
 
 
 def leastsq(

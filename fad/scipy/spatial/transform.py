@@ -19,7 +19,9 @@ import scipy.spatial.transform as theirs
 
 from fad import tree
 from fad.core.docstring_sections import refer
+from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
+from fad.ops.indexing import pick
 from fad.ops.structural import as_array
 from fad.ops.taking import searchsorted
 from fad.scipy.linalg import polar
@@ -153,9 +155,9 @@ class Rotation:
         return cls._of(theirs.Rotation.identity(num, shape=shape).as_quat())
 
     @classmethod
-    def random(cls, num: int | None = None, rng: Any = None, *, shape: Any = None) -> Rotation:
-        """Return random rotations, as SciPy draws them."""
-        return cls._of(theirs.Rotation.random(num, rng, shape=shape).as_quat())
+    def random(cls, *args: Any, **kwargs: Any) -> Rotation:
+        """Return random rotations, as SciPy draws them with these arguments: ``num``, ``rng``, ``shape``."""
+        return cls._of(theirs.Rotation.random(*args, **kwargs).as_quat())
 
     @classmethod
     def concatenate(cls, rotations: Any) -> Rotation:
@@ -267,6 +269,8 @@ class Rotation:
         n = as_array(n)
         if n.ndim and n.shape != (1,):
             raise ValueError("Array exponent must be a scalar")
+        if type(n) is not Tracer and abs(n) == 1:  # SciPy keeps the quaternion, of a turn by more than a half, too
+            return Rotation._of(self._quat + 0.0) if n == 1 else self.inv()
         return Rotation.from_rotvec(n.reshape(()) * self.as_rotvec())
 
     def inv(self) -> Rotation:
@@ -313,7 +317,7 @@ class Rotation:
     def __getitem__(self, indexer: Any) -> Rotation:
         if self.single:
             raise TypeError("Single rotation is not subscriptable.")
-        return Rotation._of(self._quat[indexer])
+        return Rotation._of(pick(self._quat, indexer))
 
     def __iter__(self) -> Iterator[Rotation]:
         return (self[k] for k in range(len(self)))
@@ -435,7 +439,12 @@ class Slerp:
             raise ValueError(f"Expected {q.shape[0]} times, as many as rotations, got {self.times.shape}.")
         if np.any(stop_gradient(np.diff(self.times)) <= 0):
             raise ValueError("Times must be in strictly increasing order.")
-        self.rotations = Rotation._of(q)
+        self._known = Rotation._of(q)
+
+    @property
+    def rotations(self) -> Rotation:
+        """Those from which a time interval starts, as in SciPy: all but the last."""
+        return self._known[:-1]
 
     def __call__(self, times: Any) -> Rotation:
         """Return the rotations at times, a number or an array (m,)."""
@@ -446,16 +455,17 @@ class Slerp:
         if np.any((plain < known[0]) | (plain > known[-1])):
             raise ValueError(f"Interpolation times must be within the range [{known[0]}, {known[-1]}], both inclusive.")
         k = np.clip(searchsorted(known, plain) - 1, 0, known.shape[0] - 2)
-        start, end = self.rotations[k], self.rotations[k + 1]
-        share = (t - self.times[k]) / (self.times[k + 1] - self.times[k])
+        start, end = self._known[k], self._known[k + 1]
+        first = pick(self.times, k)
+        share = (t - first) / (pick(self.times, k + 1) - first)
         return start * Rotation.from_rotvec((start.inv() * end).as_rotvec() * share[..., None])
 
 
 def _restore_slerp(_: Any, parts: Any) -> Slerp:
     new = object.__new__(Slerp)
-    new.times, new.rotations = parts
+    new.times, new._known = parts
     return new
 
 
-tree.register_node(Slerp, lambda s: ([s.times, s.rotations], None), _restore_slerp)
+tree.register_node(Slerp, lambda s: ([s.times, s._known], None), _restore_slerp)
 refer({name: globals()[name] for name in __all__}, theirs)
