@@ -118,6 +118,8 @@ def pearsonr(x, y, *, alternative="two-sided", method=None, axis=0):
     PearsonRResult
         With ``statistic`` and ``pvalue``, and ``confidence_interval(confidence_level)`` by Fisher's transformation.
 
+    Examples
+    --------
     >>> import numpy as np, fad
     >>> from fad.scipy.stats import pearsonr
     >>> x, y = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0])
