@@ -25,3 +25,8 @@ def refused(error, *texts):
 def elsewhere(*shape):
     """Return a plain array that no function of NumPy made: one that fad cannot follow."""
     return np.frombuffer(bytearray(8 * int(np.prod(shape)))).reshape(shape)
+
+
+def loaded(name):
+    """Return a module where no transform finds it by name, so that nothing of fad's stands in for its functions."""
+    return sys.modules[name]

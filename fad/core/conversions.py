@@ -28,9 +28,7 @@ _OTHER_NAMES = {
     f"scipy.optimize.{name}": f"scipy.optimize.{other}"
     for other, names in {
         "root": ["broyden1", "broyden2", "anderson", "newton_krylov"],
-        "brentq": ["brenth", "bisect", "ridder", "toms748"],
-        "least_squares": ["leastsq"],
-        "minimize": ["fmin", "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell"],
+        "minimize": ["fmin_l_bfgs_b", "fmin_ncg", "fmin_slsqp", "fmin_tnc"],
     }.items()
     for name in names
 }

@@ -42,8 +42,14 @@ def maker(make: Callable) -> Callable:
 
 
 def _open_array_like(x: Any) -> Any:
-    """Return the traced array that an object of the user's gives NumPy for itself: NumPy takes no such one."""
-    if isinstance(x, (np.ndarray, np.generic, Tracer)) or not hasattr(type(x), "__array__"):
+    """Return the traced array that an object of the user's gives NumPy for itself: NumPy takes no such one.
+
+    Objects that answer NumPy's functions themselves, as arrays of a device and quantities do, are left to that.
+    """
+    kind = type(x)
+    if isinstance(x, (np.ndarray, np.generic, Tracer)) or not hasattr(kind, "__array__"):
+        return x
+    if kind in DEVICE_ARRAYS or hasattr(kind, "__array_function__") or hasattr(kind, "__array_ufunc__"):
         return x
     y = x.__array__()
     return y if type(y) is Tracer else x

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from refusals import loaded
 
 import fad
 import fad.eager
@@ -17,21 +18,21 @@ def said(f):
 
 
 def test_a_function_of_scipy_that_fad_has_is_named_with_fads_own():
-    linalg = pytest.importorskip("scipy.linalg")
-    text = said(lambda x: linalg.expm(x[:9].reshape(3, 3)).sum())
+    pytest.importorskip("scipy.linalg")
+    text = said(lambda x: loaded("scipy.linalg").expm(x[:9].reshape(3, 3)).sum())
     assert "Use fad.scipy.linalg.expm instead" in text
 
 
 @pytest.mark.parametrize("name", ["lu_factor", "eigvals", "pinv"])
 def test_a_function_of_scipy_for_stacks_is_named_and_not_what_its_decorator_calls(name):
-    linalg = pytest.importorskip("scipy.linalg")
-    text = said(lambda x: np.sum(getattr(linalg, name)(x[:9].reshape(3, 3))[0]))
+    pytest.importorskip("scipy.linalg")
+    text = said(lambda x: np.sum(getattr(loaded("scipy.linalg"), name)(x[:9].reshape(3, 3))[0]))
     assert f"Use fad.scipy.linalg.{name} instead" in text
 
 
 def test_a_distribution_of_scipy_is_named_with_its_method():
-    stats = pytest.importorskip("scipy.stats")
-    assert "Use fad.scipy.stats.norm.pdf instead" in said(lambda x: stats.norm.pdf(x).sum())
+    pytest.importorskip("scipy.stats")
+    assert "Use fad.scipy.stats.norm.pdf instead" in said(lambda x: loaded("scipy.stats").norm.pdf(x).sum())
 
 
 def test_no_function_is_promised_that_fad_does_not_have():
@@ -43,8 +44,8 @@ def test_no_function_is_promised_that_fad_does_not_have():
 
 
 def test_the_line_shown_is_the_users_and_not_scipys():
-    linalg = pytest.importorskip("scipy.linalg")
-    assert "test_places.py" in said(lambda x: linalg.expm(x[:9].reshape(3, 3)).sum())
+    pytest.importorskip("scipy.linalg")
+    assert "test_places.py" in said(lambda x: loaded("scipy.linalg").expm(x[:9].reshape(3, 3)).sum())
 
 
 def program_in(folder, text, *names):
@@ -88,15 +89,15 @@ def test_numpys_vectorize_is_answered_with_fads():
 
 def test_a_function_of_a_library_is_named():
     signal = pytest.importorskip("scipy.signal")
-    text = said(lambda x: signal.medfilt(x, 3))
-    assert "scipy.signal.medfilt makes plain arrays" in text
+    text = said(lambda x: signal.place_poles(np.eye(2), x[:2, None], [1.0, 2.0]))
+    assert "scipy.signal.place_poles makes plain arrays" in text
     assert "fad has no" in text
 
 
 def test_a_class_of_a_library_is_named():
     interpolate = pytest.importorskip("scipy.interpolate")
-    made = said(lambda x: interpolate.UnivariateSpline(x, x, s=0)(0.3))
-    assert "scipy.interpolate.UnivariateSpline makes plain" in made
+    made = said(lambda x: interpolate.RectBivariateSpline(X, X, np.outer(x, x))(0.3, 0.3))
+    assert "scipy.interpolate.RectBivariateSpline makes plain" in made
 
 
 def test_a_plain_list_of_traced_values_is_answered_with_stack():

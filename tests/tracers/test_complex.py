@@ -74,6 +74,23 @@ NO_MEANING = {
         "the parts that the metrics for real vectors are made of",
     ),
     "scipy.linalg.solveh_banded": "its sample has a real diagonal",
+    **dict.fromkeys(
+        [f"scipy.{name}" for name in ("exponnorm_isf", "exponnorm_ppf", "invgauss_isf", "invgauss_ppf", "skewnorm_cdf",
+                                      "skewnorm_ppf", "frequencies_of_a_filter")],
+        "the parts that distributions and responses of filters are made of, of real numbers",
+    ),
+    **dict.fromkeys(
+        [f"scipy.ndimage.{name}" for name in ("center_of_mass", "maximum", "mean", "minimum", "standard_deviation", "sum",
+                                              "sum_labels", "variance")],
+        "SciPy measures complex images without labels alone, or orders them",
+    ),
+    **dict.fromkeys([f"scipy.signal.argrel{name}" for name in ("extrema", "max", "min")], "an order of numbers"),
+    **dict.fromkeys(
+        [f"scipy.signal.{name}" for name in ("bilinear", "freqs", "freqz", "freqz_sos", "freqz_zpk", "group_delay",
+                                             "normalize", "sos2tf", "sosfreqz", "tf2zpk", "zpk2tf")],
+        "filters with real coefficients: SciPy takes the real part of some complex ones",
+    ),
+    "scipy.signal.gausspulse": "times are real", "scipy.signal.wiener": "the noise has a real power",
 }  # fmt: skip
 
 
