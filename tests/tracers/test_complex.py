@@ -80,8 +80,8 @@ NO_MEANING = {
         "the parts that distributions and responses of filters are made of, of real numbers",
     ),
     **dict.fromkeys(
-        [f"scipy.ndimage.{name}" for name in ("center_of_mass", "maximum", "mean", "minimum", "standard_deviation", "sum",
-                                              "sum_labels", "variance")],
+        [f"scipy.ndimage.{name}" for name in ("center_of_mass", "maximum", "mean", "minimum", "standard_deviation",
+                                              "sum", "sum_labels", "variance")],
         "SciPy measures complex images without labels alone, or orders them",
     ),
     **dict.fromkeys([f"scipy.signal.argrel{name}" for name in ("extrema", "max", "min")], "an order of numbers"),
