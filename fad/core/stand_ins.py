@@ -65,14 +65,15 @@ def find_stand_in(x: Any) -> Any:
     if kind is types.MethodType and (owner := find_stand_in(x.__self__)) is not None:
         return getattr(owner, x.__name__)
     if kind is functools.partial and has_stand_in(x):
-        given = {name: _stand_for(value) for name, value in x.keywords.items()}
-        return functools.partial(_stand_for(x.func), *map(_stand_for, x.args), **given)
+        given = {name: stand_for(value) for name, value in x.keywords.items()}
+        return functools.partial(stand_for(x.func), *map(stand_for, x.args), **given)
     if kind is staticmethod and (function := find_stand_in(x.__func__)) is not None:
         return staticmethod(function)
     return None
 
 
-def _stand_for(x: Any) -> Any:
+def stand_for(x: Any) -> Any:
+    """Return what stands for something while a transform runs: mostly the thing itself."""
     stands_in = find_stand_in(x)
     return x if stands_in is None else stands_in
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fad.core.buffers import plain
 from fad.core.makers import wrap_made
-from fad.core.stand_ins import find_stand_in
+from fad.core.stand_ins import stand_for
 from fad.core.tracer import Tracer, up_to_date
 from fad.core.views import RUNS
 from fad.errors import MissingRuleError
@@ -39,8 +39,7 @@ def choose(original: Callable, own: Callable, always: bool = False) -> Callable:
 
 def _stand_for(y: Any) -> Any:
     """Return what stands for an object of SciPy's while a transform runs, such as a curve's derivative, or it."""
-    stands_in = find_stand_in(y) if RUNS.depth else None
-    return y if stands_in is None else stands_in
+    return stand_for(y) if RUNS.depth else y
 
 
 def is_traced(x: Any) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.stand_ins import find_stand_in
+from fad.core.stand_ins import stand_for
 from fad.scipy.choosing import choose, is_traced, take_plain
 
 
@@ -39,18 +39,13 @@ class _Standing:
         return repr(self.stands_for)
 
     def __copy__(self) -> Any:
-        return _stand_for(copy.copy(self.stands_for))
+        return stand_for(copy.copy(self.stands_for))
 
     def __deepcopy__(self, memo: dict) -> Any:
-        return _stand_for(copy.deepcopy(self.stands_for, memo))
+        return stand_for(copy.deepcopy(self.stands_for, memo))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self.stands_for.__reduce_ex__(protocol)
-
-
-def _stand_for(x: Any) -> Any:
-    stands_in = find_stand_in(x)
-    return x if stands_in is None else stands_in
 
 
 class Proxy(_Standing):
