@@ -20,7 +20,7 @@ from fad.scipy.choosing import choose, is_traced, take_plain
 
 
 class _Standing:
-    """What stands for an object of SciPy's, and is that one for whoever compares, prints, copies or stores it."""
+    """What stands for an object of SciPy's, and compares, prints, copies and pickles as that one."""
 
     stands_for: Any
 

@@ -253,7 +253,7 @@ def test_times_that_are_requested(method, backwards):
 def test_a_step_of_rounding_at_the_end_leaves_the_slope_there(method, t1):
     steps = {"max_step": 0.1, "first_step": 0.1}  # of Radau's the last ends a rounding before t1
     at = lambda t: ours.solve_ivp(lambda t, y: -y, (0.0, t1), np.ones(1), method, np.stack([t]), **steps).y[0, 0]
-    np.testing.assert_allclose(fad.value_and_grad(at)(t1), np.array([1.0, -1.0]) * math.exp(-t1), rtol=1e-2)
+    np.testing.assert_allclose(fad.value_and_grad(at)(t1), np.array([1.0, -1.0]) * math.exp(-t1), rtol=3e-3)
 
 
 @pytest.mark.parametrize("method", ["RK45", "RK23", "DOP853", "BDF"])

@@ -1,4 +1,4 @@
-"""FITPACK's names for splines of one variable: splrep, splev, splint, UnivariateSpline and its kin.
+"""FITPACK's names for splines of one variable: splrep, splev, splint, UnivariateSpline and those derived from it.
 
 The formulas are those of `BSpline`, `make_interp_spline` and `make_lsq_spline`. How smoothing (``s > 0``) chooses knots
 follows the data in steps, and has no derivative: such splines are SciPy's, of plain data, and differentiable in the

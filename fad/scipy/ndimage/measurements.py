@@ -183,7 +183,7 @@ def center_of_mass(input, labels=None, index=None):
     found = [sum_labels(x * grid.astype(float), labels, index) / total for grid in grids]
     if np.ndim(found[0]) == 0:
         return tuple(found)
-    return [tuple(v[i] for v in found) for i in range(found[0].shape[0])]
+    return [tuple(row) for row in np.stack(found).T]  # of a table of labels the last axis stands first, as in SciPy
 
 
 @register_function("sum", **_FACTS)
