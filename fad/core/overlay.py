@@ -101,13 +101,17 @@ _lock = threading.Lock()
 _swapped: dict[int, list] = {}
 
 
-def swap_in(spaces: tuple, wide: bool, constructs: bool) -> None:
-    """Let names in modules' dictionaries stand for what stands in for them, until `swap_out`."""
+def swap_in(spaces: tuple, wide: bool, constructing: tuple) -> None:
+    """Let names in modules' dictionaries stand for what stands in for them, until `swap_out`.
+
+    In those of `constructing` the class of arrays makes handles, too.
+    """
     if not REPLACED:
         build()
     with _lock:
         for space in spaces:
             entry = _swapped.get(id(space))
+            constructs = any(space is s for s in constructing)
             if entry is None:
                 put = _CONSTRUCTING if constructs else REPLACED
                 found = [(k, v, put.get(id(v), LIBRARIES.get(id(v)))) for k, v in space.items()]

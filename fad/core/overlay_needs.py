@@ -37,7 +37,8 @@ from fad.core.transformed import LinearMap, Transformed, Wrapping
 _MOST_KNOWN = 4096
 _known: dict[Any, tuple] = {}  # by the ids of a function's parts: what it needs, and the parts
 _LATEST = "latest"  # the key of a function that was asked for last, and what it needs
-_learned: dict[types.CodeType, tuple] = {}  # functions that were seen to need the overlay
+# Functions that were seen to need the overlay: where, whether a write failed in spite of it, where they call np.ndarray.
+_learned: dict[types.CodeType, tuple] = {}
 _need_all: set[types.CodeType] = set()  # functions that were seen to need handles from all of NumPy's functions
 
 
@@ -67,10 +68,15 @@ def find_frames(error: BaseException) -> list[types.FrameType]:
     return found
 
 
-def construct_arrays(codes: Iterable[types.CodeType]) -> bool:
-    """Return whether functions call ``np.ndarray``, and none compares classes with it."""
-    codes = list(codes)
-    return any(map(constructs_arrays, codes)) and not any(map(compares_classes, codes))
+def find_constructing(functions: Iterable[tuple[types.CodeType, dict]]) -> tuple:
+    """Return the module dictionaries in which functions call ``np.ndarray``, and none compares classes with it.
+
+    Of the functions, there are code and dictionaries.
+    """
+    functions = list(functions)
+    comparing = {id(space) for code, space in functions if compares_classes(code)}
+    found = {id(space): space for code, space in functions if constructs_arrays(code)}
+    return tuple([space for k, space in found.items() if k not in comparing])
 
 
 def is_of_array(error: BaseException) -> bool:
@@ -133,7 +139,8 @@ def learn(error: BaseException, overlaid: Sequence[dict]) -> tuple[tuple, bool]:
     if found or writes:
         _known.clear()
         failed = writes and {id(space) for space in found} <= {id(space) for space in overlaid}
-        _learned.update((code, (found, failed)) for code in codes)
+        constructs = find_constructing((frame.f_code, frame.f_globals) for frame in frames)
+        _learned.update((code, (found, failed, constructs)) for code in codes)
     return found, writes
 
 
@@ -152,7 +159,7 @@ def spaces_of(function: Callable) -> list:
     """Return the module dictionaries in which a function needs the overlay: none if it writes into no new array.
 
     And whether a write failed in it, whether it is still to run for the first time, whether all of NumPy's functions
-    are to return handles, and whether the class of arrays is to make them.
+    are to return handles, and in which of the dictionaries the class of arrays is to make them.
     """
     alone = type(function) is types.FunctionType and not (
         function.__closure__ or function.__defaults__ or function.__kwdefaults__
@@ -209,21 +216,23 @@ def _others(found: list, known: list) -> list:
     return [x for x in found if all(x is not y for y in known)]
 
 
-def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool, bool]:
+def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool, tuple]:
     """Return what `spaces_of` does; where new arrays are those of a device, all that a function makes has a handle."""
     spaces: dict[int, dict] = {}
     imports = failed = wide = at_once = False
     writes = on_device
-    codes = []
+    functions = []
+    constructs: tuple = ()
     for f in called_functions(function):
         code = f.__code__
         if not sees_overlay(code.co_filename):
             continue
-        codes.append(code)
+        functions.append((code, f.__globals__))
         spaces[id(f.__globals__)] = f.__globals__
-        learned, also_failed = _learned.get(code, ((), False))
+        learned, also_failed, also_constructs = _learned.get(code, ((), False, ()))
         spaces.update((id(s), s) for s in learned)
         failed = failed or also_failed
+        constructs += also_constructs
         wide = wide or code in _need_all
         writes = writes or code in _learned or writes_arrays(code)
         imports = imports or imports_library(code)
@@ -232,4 +241,5 @@ def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool, bool]
         find_all()
     if imports:
         spaces[id(vars(builtins))] = vars(builtins)  # for its __import__
-    return tuple(spaces.values()) if writes or at_once else (), failed, wide, construct_arrays(codes)
+    found = tuple(spaces.values()) if writes or at_once else ()
+    return found, failed, wide, constructs + find_constructing(functions)

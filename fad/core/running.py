@@ -15,7 +15,7 @@ from fad.core.like_users import sees_overlay
 from fad.core.outside import MANY, copies, lend, reaches_device, restore, take_back
 from fad.core.overlay import swap_in, swap_out
 from fad.core.overlay_needs import (
-    construct_arrays,
+    find_constructing,
     find_frames,
     find_reach,
     is_learned,
@@ -44,6 +44,7 @@ class Running:
     lent: Sequence[tuple]
     before: Sequence[tuple]
     unknown: Sequence[tuple]
+    constructs: tuple
 
     def __init__(self, function: Callable, user: Callable | None = None, before: Sequence[tuple] = ()):
         self.function = function
@@ -82,7 +83,7 @@ class Running:
             if not self.retry(error, own_error(error)) and not self.passed_over():
                 raise
         else:
-            if not self.passed_over():
+            if self.runs["refused"] is None or not self.passed_over():
                 return result
         return self.again(call)
 
@@ -114,7 +115,11 @@ class Running:
             return False  # what the run wrote into arrays of a device is not undone
         found, writes = learn(error, self.spaces)
         found += tuple(s for s in spaces_of(self.function)[0] if all(s is not t for t in (*found, *self.spaces)))
-        self.constructs = self.constructs or construct_arrays(frame.f_code for frame in find_frames(error))
+        frames = find_frames(error)
+        constructs = find_constructing((frame.f_code, frame.f_globals) for frame in frames)
+        more = tuple(s for s in constructs if all(s is not t for t in self.constructs))
+        self.constructs += more
+        found += more
         if found or writes:
             saved = {id(x) for x, _ in self.before}
             reached = copies([self.function, *find_reach(error)], MANY, sys.maxsize)

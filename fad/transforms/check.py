@@ -30,6 +30,7 @@ from fad.errors import (
     ShapeMismatchError,
     UnsupportedInputError,
 )
+from fad.tree.nodes import LEAF
 
 _NUMBERS = (bool, int, float, complex)
 
@@ -140,6 +141,8 @@ def as_primals(leaves: list, structure: Any, what: str = "the argument to differ
     The error of one that has no derivative says where in its tree it stands: ``at ['layers'][0]['name']``.
     """
     try:
+        if len(leaves) == 1:  # without the frame of a comprehension
+            return [as_primal(leaves[0], what)]
         return [as_primal(x, what) for x in leaves]
     except (IntegerInputError, UnsupportedInputError):
         placed, _ = tree.flatten_with_path(tree.unflatten(structure, leaves))
@@ -258,8 +261,10 @@ def run(
         if has_aux:
             out, aux = _pair(out)
             aux = tree.map(functools.partial(_hand_out, trace), aux)
-        leaves, structure = tree.flatten(out)
-        if type(out) is not Tracer or out.owner is not trace or out.memory is not None:
+        if type(out) is Tracer and out.owner is trace and out.memory is None:
+            leaves, structure = [out], LEAF
+        else:
+            leaves, structure = tree.flatten(out)
             leaves = [_result(x, trace) for x in leaves]
     except Exception as error:
         trace.clarify(error)
@@ -331,7 +336,7 @@ def settle(cts: list, primals: list, given: list) -> list:
     for k, x in enumerate(primals):
         ct = cts[k]
         if type(ct) is float64:
-            out.append(np.asarray(ct) if stands_for_array(x) else ct)
+            out.append(ct if type(x) is WeakFloat or not stands_for_array(x) else np.asarray(ct))
             continue
         if taken is None:
             taken = {id(root(g)) for g in given if type(g) is ndarray}
