@@ -37,7 +37,7 @@ from fad.core.transformed import LinearMap, Transformed, Wrapping
 _MOST_KNOWN = 4096
 _known: dict[Any, tuple] = {}  # by the ids of a function's parts: what it needs, and the parts
 _LATEST = "latest"  # the key of a function that was asked for last, and what it needs
-# Functions that were seen to need the overlay: where, whether a write failed in spite of it, where they call np.ndarray.
+# Functions that were seen to need the overlay: where, whether a write failed in spite of it, where np.ndarray is made.
 _learned: dict[types.CodeType, tuple] = {}
 _need_all: set[types.CodeType] = set()  # functions that were seen to need handles from all of NumPy's functions
 

@@ -182,7 +182,8 @@ def names(f, *args):
 def test_an_unread_operation_is_dropped_where_another_one_raises_for_the_same_values():
     weight = np.array([2.0, 3.0])
     assert names(fad.grad(lambda x, at: np.sum(x[at] * weight)), X, AT).count("getitem") == 0
-    assert names(fad.grad(lambda b, a: np.sum(np.linalg.solve(a, b))), X[:2], I).count("solve_matrix") == 1
+    found = names(fad.grad(lambda b, a: np.sum(np.linalg.solve(a, b))), X[:2], I)
+    assert (found.count("lu_factor"), found.count("lu_solve")) == (1, 1)
 
 
 def test_an_unread_order_or_element_at_a_constant_place_is_dropped():

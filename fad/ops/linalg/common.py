@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,31 @@ def batch_stacks(prim: Any) -> Any:
     return batch
 
 
+def over_stacks(function: Callable, results: int = 1) -> Callable:
+    """Return a function of matrices that runs on each matrix of its operands' stacks, broadcast together."""
+
+    def forward(*xs: Any, **params: Any) -> Any:
+        if all(x.ndim == 2 for x in xs):
+            return function(*xs, **params)
+        lead = np.broadcast_shapes(*[x.shape[:-2] for x in xs])
+        wide = [np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in xs]
+        found = [function(*[x[i] for x in wide], **params) for i in np.ndindex(*lead)]
+        if not found:  # an empty stack: results have the shapes that those of any matrices would have
+            ys = function(*[eye_like(x, max(x.shape[-2:]))[: x.shape[-2], : x.shape[-1]] for x in xs], **params)
+            empty = [np.empty((*lead, *y.shape), y.dtype) for y in ((ys,) if results == 1 else ys)]
+            return empty[0] if results == 1 else tuple(empty)
+        if results == 1:
+            return _restack(found, lead)
+        return tuple(_restack(list(column), lead) for column in zip(*found, strict=True))
+
+    return forward
+
+
+def _restack(parts: list, lead: tuple) -> Any:
+    y = np.stack(parts)
+    return y.reshape(*lead, *y.shape[1:])
+
+
 def make_known(name: str, forward: Any, batch: Any, **facts: Any) -> Primitive:
     """Make the operation that finds a decomposition, to be handed to one that knows how it is differentiated.
 
@@ -106,10 +132,11 @@ def rule_batch(prim: Any) -> Any:
 
 
 def flag(name: str, test: Any) -> Primitive:
-    """Make an operation that answers yes or no for a whole operand: in a batch, for each element of it."""
+    """Make an operation that answers yes or no for whole operands: in a batch, for each element of it."""
 
     def batch(size, batched, xs, params):
-        return np.stack([bind(prim, x) for x in xs[0]]) if size else np.zeros_like(xs[0], shape=(0,), dtype=bool)
+        each = zip(*broadcast_batch(size, batched, xs), strict=True)
+        return np.stack([bind(prim, *x) for x in each]) if size else np.zeros_like(xs[0], shape=(0,), dtype=bool)
 
     prim = Primitive(name, test, flat=True, batch=batch, archetype="flat")
     return prim

@@ -26,6 +26,7 @@ from fad.ops.linalg.common import (
     rule_batch,
     t,
 )
+from fad.ops.linalg.factors import solve_triangle
 from fad.ops.memory_order import lay_out
 
 # --- cholesky ------------------------------------------------------------------------------------------------------
@@ -37,12 +38,16 @@ def _factor(a):
 
 def _lower_half(x):
     """Return the lower triangle with half the diagonal."""
+    if type(x) is np.ndarray and x.ndim == 2:
+        low = np.tril(x)
+        low.reshape(-1)[:: len(low) + 1] *= 0.5
+        return low
     return np.tril(x) - 0.5 * (diagonal(x)[..., None] * eye_like(x, x.shape[-1]))
 
 
 def _cholesky_jvp(tangents, y, xs, params):
-    left = np.linalg.solve(y, tangents[0])
-    return y @ _lower_half(h(np.linalg.solve(y, h(left))))
+    left = solve_triangle(y, tangents[0], lower=True)
+    return y @ _lower_half(h(solve_triangle(y, h(left), lower=True)))
 
 
 _BLOCK = 96  # columns of a factor that its pullback takes at a time
@@ -50,8 +55,8 @@ _BLOCK = 96  # columns of a factor that its pullback takes at a time
 
 def _pull_back_half(ct, y):
     """Return the transpose of the jvp, for the cotangent ct of a factor y: the pullback is its Hermitian part."""
-    left = np.linalg.solve(t(y), _lower_half(t(y) @ ct))
-    return t(np.linalg.solve(h(y), t(left)))
+    left = solve_triangle(t(y), _lower_half(t(y) @ ct), lower=False)
+    return t(solve_triangle(h(y), t(left), lower=False))
 
 
 def _pull_back(ct, y):
@@ -94,9 +99,9 @@ def _pull_back_jvp(tangents, z, xs, params):
     right = _lower_half(dp)
     if dy is not None:
         right = right - t(dy) @ s @ conj(y)
-    d = t(np.linalg.solve(h(y), t(np.linalg.solve(t(y), right))))
+    d = t(solve_triangle(h(y), t(solve_triangle(t(y), right, lower=False)), lower=False))
     if dy is not None:
-        d = d - t(np.linalg.solve(h(y), t(s @ conj(dy))))
+        d = d - t(solve_triangle(h(y), t(s @ conj(dy)), lower=False))
     return 0.5 * (d + h(d))
 
 
@@ -180,10 +185,10 @@ def _skew(c):
     return skew + (1j * diagonal(c).imag)[..., None] * eye_like(c, c.shape[-1])
 
 
-def _right_divide(x, r):
-    """Return x r^-1."""
+def _right_divide(x, r, lower=False):
+    """Return x r^-1 for a triangular matrix r."""
     try:
-        return t(np.linalg.solve(t(r), t(x)))
+        return t(solve_triangle(t(r), t(x), lower=not lower))
     except np.linalg.LinAlgError:  # forward mode comes here before r can be looked at
         raise _dependent(r.shape) from None
 
@@ -207,9 +212,11 @@ def _qr_vjp(ct, y, a):
     # Re sum(ct_q (da r^-1 + q (skew - c)) + ct_r (c - skew) r), with c = q^H da r^-1 and skew linear in c.
     q, r = y
     gq, gr = ct
-    inside = t(q) @ gq - gr @ t(r)  # multiplies skew - c
-    back = _skew_transpose(inside) - inside
-    return _right_divide(gq + conj(q) @ back, t(r))
+    parts = [] if gq is None else [t(q) @ gq]
+    parts += [] if gr is None else [-(gr @ t(r))]
+    inside = sum(parts[1:], parts[0])  # multiplies skew - c
+    back = conj(q) @ (_skew_transpose(inside) - inside)
+    return _right_divide(back if gq is None else gq + back, t(r), lower=True)
 
 
 def _skew_transpose(g):
@@ -226,6 +233,7 @@ _qr_rule_p: Primitive = Primitive(
     vjp=(_qr_vjp,),
     batch=batch_stacks(lambda: _qr_rule_p),
     multi=True,
+    skips_unread=True,
     mixes=2,
 )
 

@@ -31,6 +31,7 @@ from fad.ops.linalg.common import (
     matrices,
     part,
     reciprocal_gaps,
+    row,
     rule_batch,
     t,
     warn_if_repeated,
@@ -54,8 +55,11 @@ def _eigh_jvp(tangents, y, xs, params):
 
 def _eigh_vjp(ct, y, *xs):
     w, v = y
-    p = diag_matrix(ct[0]) + reciprocal_gaps(w) * (t(v) @ ct[1])
-    return conj(v) @ p @ t(v)
+    gw, gv = ct
+    if gv is None:
+        return (conj(v) * row(gw)) @ t(v)
+    p = reciprocal_gaps(w) * (t(v) @ gv)
+    return conj(v) @ (p if gw is None else p + diag_matrix(gw)) @ t(v)
 
 
 eigh_rule_p: Primitive = Primitive(
@@ -66,6 +70,7 @@ eigh_rule_p: Primitive = Primitive(
     batch=rule_batch(lambda: eigh_rule_p),
     archetype="rule",
     multi=True,
+    skips_unread=True,
     mixes=2,
 )
 _eigh_known_p: Primitive = make_known(
@@ -110,7 +115,7 @@ def _hermitian_samples(s):
 
 
 # The vectors of a Hermitian matrix may be turned in the complex plane, and differences leave the Hermitian matrices:
-# so both are compared on functions of the matrix, in tests/ops/test_linalg_eigen.py.
+# so both are compared on functions of the matrix, in tests/ops/test_linalg_contract.py.
 _GAUGE: dict[str, Any] = dict(numerical=False, gauge="the phases of the vectors, and the triangle that is read")
 
 

@@ -67,16 +67,27 @@ def _svd_jvp(tangents, y, xs, params):
 def _svd_vjp(ct, y, *xs):
     u, s, vh = y
     gu, gs, gv = ct
+    if gu is None and gv is None:
+        return (conj(u) * row(gs)) @ conj(vh)
     f = reciprocal_gaps(s * s)
-    on_u, on_v = t(u) @ gu, gv @ t(vh)
-    x, z = f * on_u, -(f * on_v)
-    p = diag_matrix(gs) + x * row(s) + h(column(s) * x) + column(s) * z + h(z * row(s))
-    if on_u.dtype.kind == "c":
-        p = p + diag_matrix(1j * (diagonal(on_u) + diagonal(on_v)).imag / (2.0 * _safe(s)))
+    p = 0.0 if gs is None else diag_matrix(gs)
+    phases = 0.0
+    if gu is not None:
+        on_u = t(u) @ gu
+        x = f * on_u
+        p = p + x * row(s) + h(column(s) * x)
+        phases = phases + diagonal(on_u)
+    if gv is not None:
+        on_v = gv @ t(vh)
+        z = -(f * on_v)
+        p = p + column(s) * z + h(z * row(s))
+        phases = phases + diagonal(on_v)
+    if u.dtype.kind == "c":
+        p = p + diag_matrix(1j * phases.imag / (2.0 * _safe(s)))
     c = conj(u) @ p @ conj(vh)
-    if u.shape[-2] > s.shape[-1]:
+    if gu is not None and u.shape[-2] > s.shape[-1]:
         c = c + ((gu - conj(u) @ on_u) / row(_safe(s))) @ conj(vh)
-    if vh.shape[-1] > s.shape[-1]:
+    if gv is not None and vh.shape[-1] > s.shape[-1]:
         c = c + conj(u) @ ((gv - on_v @ conj(vh)) / column(_safe(s)))
     return c
 
@@ -89,6 +100,7 @@ _svd_rule_p: Primitive = Primitive(
     batch=rule_batch(lambda: _svd_rule_p),
     archetype="rule",
     multi=True,
+    skips_unread=True,
     mixes=2,
 )
 _svd_known_p: Primitive = make_known(

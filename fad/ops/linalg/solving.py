@@ -16,17 +16,26 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 from fad.errors import DerivativeError
 from fad.ops.linalg.common import (
-    batch_stacks,
+    broadcast_batch,
     diagonal,
     eps,
     eye_like,
     flag,
     h,
     matrices,
+    real_dtype,
     row,
     scale_of,
     t,
     trace,
+)
+from fad.ops.linalg.factors import (
+    find_factors,
+    invert_factored_p,
+    is_one_matrix,
+    multiply_pivots,
+    solve_columns,
+    solve_factored_p,
 )
 from fad.ops.structural import as_array
 
@@ -59,20 +68,31 @@ def _solve_right(ct, y, a, b):
     return fit(_solve(t(a), ct), b.shape, b.dtype)
 
 
-def _solve_batch(size, batched, xs, params):
-    a, b = xs
-    if not batched[0] and a.ndim == 2 and b.ndim == 3:  # one factorisation for all batch elements
-        n, k = b.shape[1:]
-        y = bind(solve_p, a, np.moveaxis(b, 0, 1).reshape(n, size * k))
-        return np.moveaxis(y.reshape(n, size, k), 1, 0)
-    return bind(solve_p, *align(batched, xs))
+def _make_solve(name: str, **facts: Any) -> Primitive:
+    """Make the operation that solves systems; right-hand sides are matrices here, always."""
+
+    def batch(size, batched, xs, params):
+        a, b = xs
+        if not batched[0] and a.ndim == 2 and b.ndim == 3:  # one factorisation for all batch elements
+            return solve_columns(size, b, lambda b: bind(prim, a, b))
+        return bind(prim, *align(batched, xs))
+
+    prim = Primitive(
+        name, _solve, jvp=_solve_jvp, vjp=(_solve_left, _solve_right), batch=batch, refuses="singular", mixes=2, **facts
+    )
+    return prim
 
 
-# Right-hand sides are matrices here, always.
-solve_p = Primitive(
-    "solve_matrix", _solve, jvp=_solve_jvp, vjp=(_solve_left, _solve_right), batch=_solve_batch,
-    refuses="singular", mixes=2,
-)
+_solve_rule_p = _make_solve("solve_rule")
+
+
+def _solve_differentiated(a, b):
+    if is_one_matrix(a, b):
+        return bind(solve_factored_p, a, b, *find_factors(a), transposed=False)
+    return bind(_solve_rule_p, a, b)
+
+
+solve_p = _make_solve("solve_matrix", differentiated=_solve_differentiated)
 
 
 def regular(s: Any, *shape: int) -> Any:
@@ -139,18 +159,38 @@ def inv(a):
 # --- det and slogdet -----------------------------------------------------------------------------------------------
 
 
+def _solve_for(da, a, factors):
+    """Return ``a^-1 da``, by the factors of `a` if they are known."""
+    return bind(solve_factored_p, a, da, *factors, transposed=False) if factors else np.linalg.solve(a, da)
+
+
+def _invert(a, factors):
+    return bind(invert_factored_p, a, *factors) if factors else np.linalg.inv(a)
+
+
+def _det(a, *factors):
+    if a.ndim > 2 or not factors:
+        return np.linalg.det(a)
+    sign, log = multiply_pivots(*factors)
+    return a.dtype.type(sign * np.exp(log))
+
+
 def _det_jvp(tangents, y, xs, params):
-    return cast(y * trace(np.linalg.solve(xs[0], tangents[0])), y.dtype)
+    return cast(y * trace(_solve_for(tangents[0], xs[0], xs[1:])), y.dtype)
 
 
-def _det_vjp(ct, y, a):
-    return (ct * y)[..., None, None] * t(np.linalg.inv(a))
+def _det_vjp(ct, y, a, *factors):
+    return (ct * y)[..., None, None] * t(_invert(a, factors))
+
+
+def _batch_factors(prim: Any) -> Any:
+    """Return the batching rule of an operation on matrices, and on their factors if they are known."""
+    return lambda size, batched, xs, params: bind(prim(), *broadcast_batch(size, batched, xs))
 
 
 _det_rule_p: Primitive = Primitive(
-    "det_rule", np.linalg.det, jvp=_det_jvp, vjp=(_det_vjp,),
-    batch=lambda size, batched, xs, params: bind(_det_rule_p, xs[0]), mixes=2,
-)  # fmt: skip
+    "det_rule", _det, jvp=_det_jvp, vjp=(_det_vjp, None, None), batch=_batch_factors(lambda: _det_rule_p), mixes=2
+)
 
 
 def _nearly_singular(a):
@@ -167,10 +207,10 @@ _away_p: Primitive = Primitive(
 )
 
 
-def _maybe_singular(a):
+def _maybe_singular(a, *factors):
     """Whether a determinant is so small beside the lengths of the rows that singular values must be looked at."""
     size = np.sqrt((np.abs(a) ** 2).sum(-1)).prod(-1)
-    det = np.abs(np.linalg.det(a))
+    det = np.abs(_det(a, *factors))
     return np.bool_(a.size and bool((~(det > eps(a) ** 0.4 * size)).any()))
 
 
@@ -179,9 +219,10 @@ _maybe_singular_p = flag("may_be_singular", _maybe_singular)
 
 def _det_differentiated(a):
     # det * inv is the adjugate, and has a limit where the matrix is singular.
-    if bool(bind(_maybe_singular_p, a)):
-        a = a + line(a) * bind(_away_p, a)
-    return bind(_det_rule_p, a)
+    factors = find_factors(a) if is_one_matrix(a) else ()
+    if bool(bind(_maybe_singular_p, a, *factors)):
+        return bind(_det_rule_p, a + line(a) * bind(_away_p, a))
+    return bind(_det_rule_p, a, *factors)
 
 
 def _det_direct_jvp(tangents, y, xs, params):
@@ -225,9 +266,16 @@ def _of_singular(error):
     )
 
 
+def _slogdet(a, *factors):
+    if a.ndim > 2 or not factors:
+        return tuple(np.linalg.slogdet(a))
+    sign, log = multiply_pivots(*factors)
+    return a.dtype.type(sign), real_dtype(a).type(log)
+
+
 def _slogdet_jvp(tangents, y, xs, params):
     try:
-        d = trace(np.linalg.solve(xs[0], tangents[0]))
+        d = trace(_solve_for(tangents[0], xs[0], xs[1:]))
     except np.linalg.LinAlgError as error:
         raise _of_singular(error) from None
     if d.dtype.kind != "c":
@@ -235,24 +283,28 @@ def _slogdet_jvp(tangents, y, xs, params):
     return y[0] * (1j * d.imag), d.real
 
 
-def _slogdet_vjp(ct, y, a):
+def _slogdet_vjp(ct, y, a, *factors):
     c = ct[1][..., None, None]
     if a.dtype.kind == "c":
         c = c - 1j * (1j * ct[0] * y[0]).real[..., None, None]
     try:
-        return c * t(np.linalg.inv(a))
+        return c * t(_invert(a, factors))
     except np.linalg.LinAlgError as error:
         raise _of_singular(error) from None
 
 
-slogdet_p: Primitive = Primitive(
+def _make_slogdet(name: str, **facts: Any) -> Primitive:
+    prim: Primitive = Primitive(
+        name, _slogdet, jvp=_slogdet_jvp, vjp=(_slogdet_vjp, None, None), batch=_batch_factors(lambda: prim),
+        multi=True, mixes=2, **facts,
+    )  # fmt: skip
+    return prim
+
+
+_slogdet_rule_p = _make_slogdet("slogdet_rule")
+slogdet_p = _make_slogdet(
     "sign_and_log_of_determinant",
-    lambda a: tuple(np.linalg.slogdet(a)),
-    jvp=_slogdet_jvp,
-    vjp=(_slogdet_vjp,),
-    batch=batch_stacks(lambda: slogdet_p),
-    multi=True,
-    mixes=2,
+    differentiated=lambda a: bind(_slogdet_rule_p, a, *(find_factors(a) if is_one_matrix(a) else ())),
 )
 
 

@@ -11,48 +11,12 @@ import numpy as np
 import scipy.linalg
 
 from fad.backends.counterparts import ScipyModule
-from fad.core.archetypes import align
 from fad.core.primitive import public
-from fad.core.tracer import bind
 from fad.errors import MissingRuleError
 from fad.ops.memory_order import in_order
 from fad.scipy.linalg import formulas
 
 sl = ScipyModule("linalg", formulas)  # SciPy's functions, and what a device has in their place
-
-
-def over_stacks(function: Callable, results: int = 1) -> Callable:
-    """Return a function of matrices that runs on each matrix of its operands' stacks, broadcast together."""
-
-    def forward(*xs: Any, **params: Any) -> Any:
-        if all(x.ndim == 2 for x in xs):
-            return function(*xs, **params)
-        lead = np.broadcast_shapes(*[x.shape[:-2] for x in xs])
-        wide = [np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in xs]
-        found = [function(*[x[i] for x in wide], **params) for i in np.ndindex(*lead)]
-        if not found:  # an empty stack: results have the shapes that those of any matrices would have
-            ys = function(*[np.eye(*x.shape[-2:], dtype=x.dtype) for x in xs], **params)
-            empty = [np.empty((*lead, *y.shape), y.dtype) for y in ((ys,) if results == 1 else ys)]
-            return empty[0] if results == 1 else tuple(empty)
-        if results == 1:
-            return _restack(found, lead)
-        return tuple(_restack(list(column), lead) for column in zip(*found, strict=True))
-
-    return forward
-
-
-def _restack(parts: list, lead: tuple) -> Any:
-    y = np.stack(parts)
-    return y.reshape(*lead, *y.shape[1:])
-
-
-def batch_stacks(prim: Callable) -> Callable:
-    """Return the batching rule of an operation whose forward function takes stacks."""
-
-    def batch(size, batched, xs, params):
-        return bind(prim(), *align(batched, xs), **params)
-
-    return batch
 
 
 def scipy_function(name: str, order: str | None = None, **notes: Any) -> Callable:

@@ -12,6 +12,7 @@ from fad.core.tracer import bind
 from fad.core.values import depth, stop_gradient
 from fad.errors import MissingRuleError
 from fad.ops.linalg.common import (
+    batch_stacks,
     diagonal,
     eps,
     flag,
@@ -20,6 +21,7 @@ from fad.ops.linalg.common import (
     inexact,
     make_known,
     matrices,
+    over_stacks,
     part,
     reciprocal_gaps,
     row,
@@ -30,10 +32,8 @@ from fad.ops.memory_order import lay_out
 from fad.ops.structural import as_array
 from fad.scipy.linalg import formulas
 from fad.scipy.linalg.common import (
-    batch_stacks,
     definite,
     double,
-    over_stacks,
     refuse_options,
     regular,
     scipy_function,

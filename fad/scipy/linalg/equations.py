@@ -11,9 +11,19 @@ from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.errors import MissingRuleError
-from fad.ops.linalg.common import eye_like, h, hermitian_part, inexact, make_known, rule_batch, t
+from fad.ops.linalg.common import (
+    batch_stacks,
+    eye_like,
+    h,
+    hermitian_part,
+    inexact,
+    make_known,
+    over_stacks,
+    rule_batch,
+    t,
+)
 from fad.ops.structural import as_array
-from fad.scipy.linalg.common import batch_stacks, definite, double, over_stacks, regular, scipy_function, sl
+from fad.scipy.linalg.common import definite, double, regular, scipy_function, sl
 
 # --- Sylvester and Lyapunov ----------------------------------------------------------------------------------------
 
@@ -128,7 +138,7 @@ def _discrete_jvp(tangents, y, xs, params):
 def _riccati(name: str, solver: Any, jvp: Any) -> Any:
     """Return the function of a, b, q, r that solves a Riccati equation, differentiable."""
     solve = over_stacks(solver)
-    found = make_known(name + "_known", lambda *xs: (solve(*xs),), batch_stacks(lambda: found))
+    found: Primitive = make_known(name + "_known", lambda *xs: (solve(*xs),), batch_stacks(lambda: found))
     rule: Any = Primitive(name + "_rule", lambda *xs: xs[4], jvp=jvp, batch=rule_batch(lambda: rule))
 
     def solution(a, b, q, r):

@@ -16,9 +16,9 @@ from fad.core.archetypes import cast
 from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.core.tracer import bind
-from fad.ops.linalg.common import inexact, t
+from fad.ops.linalg.common import batch_stacks, inexact, over_stacks, t
 from fad.ops.structural import as_array
-from fad.scipy.linalg.common import batch_stacks, definite, double, over_stacks, regular, scipy_function, sl
+from fad.scipy.linalg.common import definite, double, regular, scipy_function, sl
 from fad.scipy.linalg.equations import sylvester
 
 

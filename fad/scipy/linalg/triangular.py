@@ -10,53 +10,18 @@ import numpy as np
 import scipy.linalg
 
 from fad.backends import behind, like
-from fad.core.archetypes import cast, fit
 from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.core.tracer import bind
-from fad.ops.linalg.common import h, inexact, make_known, matrices, rule_batch, t
+from fad.ops.linalg.common import batch_stacks, h, inexact, make_known, matrices, over_stacks, rule_batch, t
 from fad.ops.linalg.decompositions import cholesky as _cholesky
+from fad.ops.linalg.factors import triangular_p
 from fad.ops.structural import as_array
 from fad.scipy.bands import from_triangle
 from fad.scipy.bands import solve_banded as solve_bands
-from fad.scipy.linalg.common import batch_stacks, definite, over_stacks, regular, scipy_function, sl
+from fad.scipy.linalg.common import definite, regular, scipy_function, sl
 
 # --- triangular systems ----------------------------------------------------------------------------------------------
-
-
-def _part(x, lower, unit):
-    """Return the triangle of a matrix that a triangular solve reads."""
-    return np.tril(x, -1 if unit else 0) if lower else np.triu(x, 1 if unit else 0)
-
-
-def _forward(a, b, *, lower, unit):
-    return sl.solve_triangular(a, b, lower=lower, unit_diagonal=unit)
-
-
-def _jvp(tangents, y, xs, params):
-    da, db = tangents
-    right = None if da is None else -(_part(da, **params) @ y)
-    if db is not None:
-        right = db if right is None else right + db
-    return cast(bind(triangular_p, xs[0], right, **params), y.dtype)
-
-
-def _back(ct, a, lower, unit):
-    return bind(triangular_p, t(a), ct, lower=not lower, unit=unit)
-
-
-def _vjp_matrix(ct, y, a, b, *, lower, unit):
-    return fit(-_part(_back(ct, a, lower, unit) @ t(y), lower, unit), a.shape, a.dtype)
-
-
-def _vjp_right(ct, y, a, b, *, lower, unit):
-    return fit(_back(ct, a, lower, unit), b.shape, b.dtype)
-
-
-triangular_p: Primitive = Primitive(
-    "triangular_solve", over_stacks(_forward), jvp=_jvp, vjp=(_vjp_matrix, _vjp_right),
-    batch=batch_stacks(lambda: triangular_p), refuses="singular", mixes=2,
-)  # fmt: skip
 
 
 def _solve(a: Any, b: Any, lower: bool, unit: bool = False) -> Any:
