@@ -221,7 +221,7 @@ def examine(p: SimpleNamespace, options: argparse.Namespace) -> dict:
     value = float(loss(*fresh()))
     wanted, doubt = differences(loss, point, direction)
     slack = min(1e-3, doubt / (abs(wanted) + 1e-12))
-    seconds = {"numpy": timed(lambda: loss(*fresh()))}
+    seconds = {"numpy": timed(loss, make=fresh)}
     verdicts: dict[str, str] = {}
     chaotic = math.isfinite(value) and is_ill_conditioned(loss, point)
 
@@ -243,7 +243,7 @@ def examine(p: SimpleNamespace, options: argparse.Namespace) -> dict:
     gradient = fad.value_and_grad(loss, argnums=tuple(range(len(point))))
     check("grad", lambda: reverse(gradient))
     if verdicts["grad"] in TIMED:
-        seconds["fad"] = timed(lambda: gradient(*fresh()), 0.2, 3)
+        seconds["fad"] = timed(gradient, 0.2, 3, fresh)
     check("jvp", lambda: told(float(fad.jvp(loss, fresh(), direction)[1])))
     if options.jit:
         compiled, pushed = fad.jit(gradient), fad.jit(lambda xs, ts: fad.jvp(loss, xs, ts)[1])
@@ -256,7 +256,7 @@ def examine(p: SimpleNamespace, options: argparse.Namespace) -> dict:
             check("jit grad", lambda: reverse(compiled))
         check("jit jvp", lambda: told(twice()))
         if verdicts["jit grad"] in TIMED:
-            seconds["jit"] = timed(lambda: compiled(*fresh()), 0.2, 3)
+            seconds["jit"] = timed(compiled, 0.2, 3, fresh)
     if options.hvp and p.active:
         check_hessian(loss, point, direction, other, check)
     for name, wanted_too, time_it in (("jax", options.jax, time_jax), ("numba", options.numba, time_numba)):
@@ -355,6 +355,7 @@ def page(rows: dict, preset: str) -> str:
 The programs of [NPBench](https://github.com/spcl/npbench), unchanged, at size {preset}: the time of a plain run, and
 the value and gradient as a multiple of it. *JAX jit* is the gradient of the version that NPBench has for JAX, – where
 there is none, or it has no gradient; *Numba* is the plain run of its version for Numba, without a derivative.
+Arguments are copied before each call, outside of what is timed, for programs write into them.
 *First call* is that of fad jit, recording and compiling included.
 *Right* is what equals extrapolated differences, of: {kinds}.
 `python benchmarks/npbench.py PATH --jit --hvp --jax --numba --write` makes this section on a checkout at PATH; each

@@ -24,13 +24,17 @@ def load(path: Path, name: str) -> Any:
     return module
 
 
-def timed(run: Callable, least: float = 0.3, most: int = 7) -> float:
-    """Return the median of the seconds that a call takes, after a first one."""
-    run()
+def timed(run: Callable, least: float = 0.3, most: int = 7, make: Callable = tuple) -> float:
+    """Return the median of the seconds that a call takes, after a first one.
+
+    `make` makes its arguments anew for each call, which is not timed: a program may write into them.
+    """
+    run(*make())
     times, start = [], time.perf_counter()
     while len(times) < most and (not times or time.perf_counter() - start < least):
+        args = make()
         before = time.perf_counter()
-        run()
+        run(*args)
         times.append(time.perf_counter() - before)
     return statistics.median(times)
 
@@ -75,7 +79,7 @@ def time_numba(p: SimpleNamespace) -> float | None:
             continue
         fresh = lambda: [v.copy() if isinstance(v, np.ndarray) else v for v in p.args.values()]
         try:
-            found.append(timed(lambda: function(*fresh()), 0.2, 5))  # noqa: B023  called at once
+            found.append(timed(function, 0.2, 5, fresh))
         except Exception:  # some of NPBench's versions do not compile with today's Numba
             continue
     return min(found, default=None)
