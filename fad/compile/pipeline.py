@@ -79,6 +79,7 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.legalize.push_slices_up import push_slices_up
     from fad.compile.legalize.repeated import compute_repeated
     from fad.compile.legalize.scatter_to_gather import scatter_to_gather
+    from fad.compile.legalize.short_rows import exchange_short_rows
     from fad.compile.legalize.split_complex import split_complex
     from fad.compile.legalize.split_complex_loops import split_complex_loops
     from fad.compile.legalize.strip_mine import strip_mine
@@ -96,6 +97,7 @@ def legalize(graph: Graph) -> Graph:
         join_thin_products,  # one matrix times many thin ones is one product
         unmerge_rows,  # where the rows of a product are merged from axes in another order, it is a batch
         compute_repeated,  # arrays that are repeated are computed in the shape of the copies
+        exchange_short_rows,  # large arrays of short rows have long rows
         split_small_arrays,  # batches of small arrays are one vector for each of their elements
         narrow_selects,  # a choice between numbers is made in the dtype that it is wanted in
         expand_pools,  # pooling is a maximum or a sum of slices

@@ -14,7 +14,7 @@ from fad.core.rewriter import rewrite_equations
 from fad.ops.conversion import astype_p
 from fad.ops.elementwise import add, divide, multiply, negative, positive, power, square, subtract
 from fad.ops.flat_reductions import all_p, any_p, count_p
-from fad.ops.indexing import getitem_p, index_set_p
+from fad.ops.indexing import getitem_p, index_set_p, scatter_p
 from fad.ops.norms import norm_p
 from fad.ops.reduction import fmax_p, fmin_p, logsumexp_p, max_p, min_p, prod_p, sum_p
 from fad.ops.statistics import variance_p
@@ -157,6 +157,21 @@ def _set_all(eq: Equation, types: list, constants: dict, made: dict) -> Any:
     return v if np.broadcast_to(False, shape)[eq.params["template"]].shape == shape else None
 
 
+def _scatter_all(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    """Where one piece covers the result it is the result, but for axes of length one and the directions of others."""
+    x, y = types[eq.ins[0]], types[eq.outs[0]]
+    if len(eq.ins) > 1 or x.size != y.size or x.dtype != y.dtype:
+        return None
+    index = eq.params["indices"][0]
+    index = index if type(index) is tuple else (index,)
+    if not all(p is Ellipsis or p is None or type(p) is slice for p in index):
+        return None
+    if _is_forwards(tuple([p for p in index if p is not None])):
+        return Equation(reshape_p, eq.ins, {"shape": y.shape}, eq.outs) if x.shape != y.shape else eq.ins[0]
+    reversals = all(type(p) is slice and p.indices(n)[2] in (1, -1) for p, n in zip(index, y.shape, strict=False))
+    return Equation(getitem_p, eq.ins, {"template": index}, eq.outs) if reversals and x.shape == y.shape else None
+
+
 def _convert(eq: Equation, types: list, constants: dict, made: dict) -> Any:
     return eq.ins[0] if types[eq.ins[0]].dtype == eq.params["dtype"] and types[eq.ins[0]].kind != NUMBER else None
 
@@ -180,6 +195,6 @@ _REDUCTIONS = (
 _ALGEBRA: dict[Primitive, Callable] = {
     multiply: _times, divide: _over, add: _plus, subtract: _minus, negative: _negative, power: _power,
     square: _square, reshape_p: _reshape, transpose_p: _permute, broadcast_p: _same_shape, astype_p: _convert,
-    positive: _identity, getitem_p: _take_all, index_set_p: _set_all,
+    positive: _identity, getitem_p: _take_all, index_set_p: _set_all, scatter_p: _scatter_all,
     **dict.fromkeys(_REDUCTIONS, _reduction),
 }  # fmt: skip

@@ -26,7 +26,7 @@ from fad.ops.linalg.common import (
     rule_batch,
     t,
 )
-from fad.ops.linalg.factors import solve_triangle
+from fad.ops.linalg.factors import solve_lower, solve_upper
 from fad.ops.memory_order import lay_out
 
 # --- cholesky ------------------------------------------------------------------------------------------------------
@@ -46,8 +46,8 @@ def _lower_half(x):
 
 
 def _cholesky_jvp(tangents, y, xs, params):
-    left = solve_triangle(y, tangents[0], lower=True)
-    return y @ _lower_half(h(solve_triangle(y, h(left), lower=True)))
+    left = solve_lower(y, tangents[0])
+    return y @ _lower_half(h(solve_lower(y, h(left))))
 
 
 _BLOCK = 96  # columns of a factor that its pullback takes at a time
@@ -55,8 +55,8 @@ _BLOCK = 96  # columns of a factor that its pullback takes at a time
 
 def _pull_back_half(ct, y):
     """Return the transpose of the jvp, for the cotangent ct of a factor y: the pullback is its Hermitian part."""
-    left = solve_triangle(t(y), _lower_half(t(y) @ ct), lower=False)
-    return t(solve_triangle(h(y), t(left), lower=False))
+    left = solve_upper(t(y), _lower_half(t(y) @ ct))
+    return t(solve_upper(h(y), t(left)))
 
 
 def _pull_back(ct, y):
@@ -99,9 +99,9 @@ def _pull_back_jvp(tangents, z, xs, params):
     right = _lower_half(dp)
     if dy is not None:
         right = right - t(dy) @ s @ conj(y)
-    d = t(solve_triangle(h(y), t(solve_triangle(t(y), right, lower=False)), lower=False))
+    d = t(solve_upper(h(y), t(solve_upper(t(y), right))))
     if dy is not None:
-        d = d - t(solve_triangle(h(y), t(s @ conj(dy)), lower=False))
+        d = d - t(solve_upper(h(y), t(s @ conj(dy))))
     return 0.5 * (d + h(d))
 
 
@@ -188,7 +188,7 @@ def _skew(c):
 def _right_divide(x, r, lower=False):
     """Return x r^-1 for a triangular matrix r."""
     try:
-        return t(solve_triangle(t(r), t(x), lower=not lower))
+        return t((solve_upper if lower else solve_lower)(t(r), t(x)))
     except np.linalg.LinAlgError:  # forward mode comes here before r can be looked at
         raise _dependent(r.shape) from None
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import behind
-from fad.backends.counterparts import ScipyModule
+from fad.backends.counterparts import ScipyModule, with_notes
 from fad.core.archetypes import align, cast, fit
 from fad.core.primitive import Primitive
 from fad.core.tracer import bind
@@ -71,7 +71,7 @@ def _factor(a):
 
 lu_p: Primitive = Primitive(
     "lu_factor", _factor, flat=True, multi=True, archetype="flat",
-    batch=lambda size, batched, xs, params: bind(lu_p, xs[0]),
+    batch=lambda size, batched, xs, params: bind(lu_p, xs[0]), text=lambda a: f"scipy.linalg.lu_factor({a})",
 )  # fmt: skip
 
 
@@ -129,7 +129,10 @@ def solve_columns(size: int, b: Any, solve: Any) -> Any:
 solve_factored_p: Primitive = Primitive(
     "lu_solve", _solve_factored, jvp=_solve_jvp, vjp=(_solve_left, _solve_right, None, None), batch=_solve_batch,
     refuses="singular",
-)  # fmt: skip
+    text=lambda a, b, lu, places, transposed: (
+        f"scipy.linalg.lu_solve(({lu}, {places}), {b}{', trans=1' if transposed else ''})"
+    ),
+)
 
 
 def _invert_factored(a, lu, places):
@@ -149,6 +152,7 @@ invert_factored_p: Primitive = Primitive(
     vjp=(lambda ct, y, a, *factors: -(t(y) @ ct @ t(y)), None, None),
     batch=_batch_all(lambda: invert_factored_p),
     refuses="singular",
+    text=lambda a, lu, places: f"np.linalg.inv({a})",
 )
 
 
@@ -209,13 +213,27 @@ def _triangular_batch(size, batched, xs, params):
     return bind(triangular_p, *align(batched, xs), **params)
 
 
+def _write_triangular(a, b, lower, unit):
+    options = f", lower={lower}" * lower + f", unit_diagonal={unit}" * unit
+    return f"scipy.linalg.solve_triangular({a}, {b}{options})"
+
+
 # The solution of a system of a triangular matrix, of which the other triangle is not read.
 triangular_p: Primitive = Primitive(
     "triangular_solve", over_stacks(_solve_triangle), jvp=_triangular_jvp, vjp=(_triangular_left, _triangular_right),
-    batch=_triangular_batch, refuses="singular", mixes=2,
+    batch=_triangular_batch, refuses="singular", mixes=2, text=_write_triangular,
 )  # fmt: skip
 
 
-def solve_triangle(a: Any, b: Any, lower: bool) -> Any:
-    """Solve a system of a triangular matrix that has zeros in its other triangle; of a stack, by NumPy's function."""
-    return bind(triangular_p, a, b, lower=lower, unit=False) if is_one_matrix(a, b) else np.linalg.solve(a, b)
+def solve_lower(a: Any, b: Any) -> Any:
+    """Solve a system of a lower triangular matrix, which has zeros above; of a stack, by NumPy's function."""
+    return bind(triangular_p, a, b, lower=True, unit=False) if is_one_matrix(a, b) else np.linalg.solve(a, b)
+
+
+def solve_upper(a: Any, b: Any) -> Any:
+    """Solve a system of an upper triangular matrix, which has zeros below; of a stack, by NumPy's function."""
+    return bind(triangular_p, a, b, lower=False, unit=False) if is_one_matrix(a, b) else np.linalg.solve(a, b)
+
+
+for _solve in (solve_lower, solve_upper):
+    with_notes(_solve, host=np.linalg.solve)

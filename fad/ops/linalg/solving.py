@@ -189,8 +189,9 @@ def _batch_factors(prim: Any) -> Any:
 
 
 _det_rule_p: Primitive = Primitive(
-    "det_rule", _det, jvp=_det_jvp, vjp=(_det_vjp, None, None), batch=_batch_factors(lambda: _det_rule_p), mixes=2
-)
+    "det_rule", _det, jvp=_det_jvp, vjp=(_det_vjp, None, None), batch=_batch_factors(lambda: _det_rule_p), mixes=2,
+    text=lambda a, *factors: f"np.linalg.det({a})",
+)  # fmt: skip
 
 
 def _nearly_singular(a):
@@ -296,7 +297,7 @@ def _slogdet_vjp(ct, y, a, *factors):
 def _make_slogdet(name: str, **facts: Any) -> Primitive:
     prim: Primitive = Primitive(
         name, _slogdet, jvp=_slogdet_jvp, vjp=(_slogdet_vjp, None, None), batch=_batch_factors(lambda: prim),
-        multi=True, mixes=2, **facts,
+        multi=True, mixes=2, text=lambda a, *factors: f"tuple(np.linalg.slogdet({a}))", **facts,
     )  # fmt: skip
     return prim
 
