@@ -8,6 +8,8 @@ import fad
 import fad.scipy.special as sp
 from fad import control
 
+RNG = np.random.default_rng(0)
+
 pytest.importorskip("llvmlite")
 rng = np.random.default_rng(0)
 X, M, B = rng.normal(size=37), rng.normal(size=(6, 6)), rng.normal(size=(3, 4, 5))
@@ -143,3 +145,30 @@ def test_the_source_for_people_keeps_numpys_names():
     text = fad.source(lambda x: np.var(x) + np.linalg.norm(x) + np.any(x > 0))(X)
     assert "np.var" in text
     assert "any" in text
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("taps", [2, 5, 32, 33])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_convolutions_with_a_few_numbers_are_numpys(mode, taps, dtype):
+    x, v = RNG.normal(size=3000).astype(dtype), RNG.normal(size=taps).astype(dtype)
+    f = lambda x, v: np.convolve(x, v, mode)
+    for program, args in ((f, (x, v)), (lambda v, x: f(v, x), (v, x)), (lambda x: f(x, v), (x,))):
+        found, wanted = fad.jit(program)(*args), program(*args)
+        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+        np.testing.assert_allclose(found, wanted, rtol=100 * np.finfo(dtype).eps, atol=100 * np.finfo(dtype).eps)
+        pulled = fad.grad(lambda *args, f=program: np.sum(np.sin(f(*args))), tuple(range(len(args))))
+        for a, b in zip(fad.jit(pulled)(*args), pulled(*args), strict=True):
+            np.testing.assert_allclose(a, b, rtol=2e3 * np.finfo(dtype).eps, atol=2e3 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("closed_over", [True, False])
+@pytest.mark.parametrize("v", [np.array([1.0, np.inf, 2.0, np.nan, 0.0]), np.array([1.0, 2.0, 0.5])])
+def test_infinite_numbers_of_a_convolution_stay_at_their_places(mode, closed_over, v):
+    x = RNG.normal(size=1000)
+    x[[0, 500, 999]] = np.inf, np.nan, -np.inf
+    f = (lambda x: np.convolve(x, v, mode)) if closed_over else (lambda x, v: np.convolve(x, v, mode))
+    args = (x,) if closed_over else (x, v)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(fad.jit(f)(*args), f(*args), rtol=1e-13, atol=1e-13)

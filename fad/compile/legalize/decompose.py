@@ -18,6 +18,7 @@ from fad.core.graph import SCALAR, Equation, Graph, Type
 from fad.core.primitive import Primitive
 from fad.ops.complexes import imag_p, real_p
 from fad.ops.contraction import contract_p
+from fad.ops.convolution import convolve_p
 from fad.ops.einsum import pair_plan
 from fad.ops.elementwise import (
     power,
@@ -33,6 +34,7 @@ _REAL = (np.dtype(float), np.dtype(np.float32))
 _COUNTED = (*_REAL, np.dtype(bool), np.dtype(np.int64), np.dtype(np.int32))
 _MOST_DECIMALS = 300  # units from there on are infinite
 _LONG = 64  # elements of a row that is searched twice
+_MOST_TAPS = 32  # numbers that a vector is convolved with in one loop
 _INTEGERS = (np.dtype(np.int64), np.dtype(np.int32))
 _TRUTH, _NUMBER = np.dtype(bool), np.dtype(np.int64)
 
@@ -276,12 +278,45 @@ def _round(work: Builder, eq: Equation) -> int | None:
     return work.multiply(work.rint(work.divide(x, unit)), unit)
 
 
+def _convolve(work: Builder, eq: Equation) -> int | None:
+    """Write a convolution with a few numbers as a sum of slices: one loop, where NumPy takes a product for each number.
+
+    Numbers that may be infinite meet no zeros beyond the ends: what is computed there is left to NumPy.
+    """
+    a, v = sorted(eq.ins, key=lambda i: -work.types[i].size)
+    (n,), (m,), dtype = work.types[a].shape, work.types[v].shape, work.types[a].dtype
+    full, known = eq.params["mode"] == "full", work.constants.get(v)
+    if work.types[v].dtype != dtype or dtype not in _REAL or not 1 < m <= _MOST_TAPS or n < _LONG * m:
+        return None
+    if full and known is not None and np.isfinite(known).all():
+        return _add_slices(work, work.scatter([a], [(slice(m - 1, m - 1 + n),)], (n + 2 * m - 2,)), v)
+    whole = _add_slices(work, a, v)
+    if not full:
+        return whole
+    ends = [
+        work.getitem(work.new(eq.prim, (work.getitem(a, (part,)), v), {"mode": "full"}, (2 * m - 2,), dtype), (kept,))
+        for part, kept in ((slice(m - 1), slice(m - 1)), (slice(n - m + 1, n), slice(m - 1, 2 * m - 2)))
+    ]
+    return work.concatenate([ends[0], whole, ends[1]], 0)
+
+
+def _add_slices(work: Builder, a: int, v: int) -> int:
+    """Return the valid part of a convolution of vectors."""
+    (n,), (m,), dtype = work.types[a].shape, work.types[v].shape, work.types[a].dtype
+    known, total = work.constants.get(v), None
+    for k in range(m):
+        number = work.number(known[k], dtype) if known is not None else work.getitem(v, (k,))
+        term = work.multiply(work.take_along(a, 0, m - 1 - k, n - k), number)
+        total = term if total is None else work.add(total, term)
+    return total  # type: ignore[return-value]  # there is a number
+
+
 _RULES: dict[Primitive, Callable] = {
     norm_p: _norm, variance_p: _variance, logsumexp_p: _logsumexp, any_p: _any, all_p: _all, count_p: _count,
     prod_p: _product, max_p: _extreme(_any), min_p: _extreme(_all),
     fmax_p: _extreme_of_numbers(max_p, -math.inf), fmin_p: _extreme_of_numbers(min_p, math.inf),
     argmax_p: _position(max_p), argmin_p: _position(min_p), contract_p: _contract, pad_p: _pad, round_p: _round,
-    power: _power,
+    power: _power, convolve_p: _convolve,
 }  # fmt: skip
 _OF_SCIPY: dict[str, Callable] = {"scipy.sum_over_pairs": sum_over_pairs}  # by name: its module is imported on demand
 

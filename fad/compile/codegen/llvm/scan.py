@@ -156,7 +156,10 @@ def place_module(name: str, t: str) -> Module:
 
 
 def search_module(name: str, t: str, right: bool) -> Module:
-    """Return for each of P numbers X its place among N sorted ones, A. Words: P, N, Q, X, Y, A. NaN comes last."""
+    """Return for each of P numbers X its place among N sorted ones, A. Words: P, N, Q, X, Y, A. NaN comes last.
+
+    Each search takes the same steps, and what it finds decides no branch, so that several run in the CPU at a time.
+    """
     below = "icmp slt" if t in INTEGERS else "fcmp olt"
     a, b = ("%v", "%s") if right else ("%s", "%v")
     less = [f"  %less0 = {below} {t} {a}, {b}"]
@@ -168,14 +171,13 @@ def search_module(name: str, t: str, right: bool) -> Module:
     lines = [
         *_head(name, ("P", "N", "Q", "X", "Y", "A")), "  br label %p", "p:",
         "  %ip = phi i64 [0, %entry], [%ip1, %pe]", _at("xa", "X", t, "%ip"), f"  %v = load {t}, ptr %xa",
-        "  br label %n", "n:", "  %low = phi i64 [0, %p], [%low1, %halve]",
-        "  %len = phi i64 [%N, %p], [%len1, %halve]", "  %some = icmp ne i64 %len, 0",
-        "  br i1 %some, label %halve, label %found", "halve:", "  %half = lshr i64 %len, 1",
-        "  %mid = add i64 %low, %half", _at("sa", "A", t, "%mid"), f"  %s = load {t}, ptr %sa", *less,
-        f"  %up = xor i1 %less1, {'true' if right else 'false'}", "  %behind = add i64 %mid, 1",
-        "  %rest0 = sub i64 %len, %half", "  %rest = sub i64 %rest0, 1",
-        "  %low1 = select i1 %up, i64 %behind, i64 %low", "  %len1 = select i1 %up, i64 %rest, i64 %half",
-        "  br label %n", "found:", _at("ya", "Y", "i64", "%ip"), "  store i64 %low, ptr %ya", "  br label %pe",
+        "  br label %n", "n:", "  %low = phi i64 [0, %p], [%low1, %n]",
+        "  %len = phi i64 [%N, %p], [%rest, %n]", "  %more = add i64 %len, 1", "  %half = lshr i64 %more, 1",
+        "  %mid0 = add i64 %low, %half", "  %mid = sub i64 %mid0, 1", _at("sa", "A", t, "%mid"),
+        f"  %s = load {t}, ptr %sa", *less, f"  %up = xor i1 %less1, {'true' if right else 'false'}",
+        "  %low1 = select i1 %up, i64 %mid0, i64 %low", "  %rest = sub i64 %len, %half",
+        "  %left = icmp ne i64 %rest, 0", "  br i1 %left, label %n, label %found",
+        "found:", _at("ya", "Y", "i64", "%ip"), "  store i64 %low1, ptr %ya", "  br label %pe",
     ]  # fmt: skip
     return _end(lines, set())
 
