@@ -1,0 +1,155 @@
+"""Gradients of single operations beside JAX's: ``python benchmarks/beside_jax.py [--write] [--only points]``.
+
+With ``--write`` the tables of docs/benchmarks.md are rewritten.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import time
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import fad
+
+PAGE = pathlib.Path(__file__).parents[1] / "docs" / "benchmarks.md"
+NEXT = "## GradBench"
+
+ALGEBRA = {
+    "solve": lambda xp, a: xp.linalg.solve(a, a[:, :1]).sum(),
+    "solve for n columns": lambda xp, a: xp.linalg.solve(a, a.T).sum(),
+    "inv": lambda xp, a: xp.linalg.inv(a).sum(),
+    "det": lambda xp, a: xp.linalg.det(a / len(a)),
+    "slogdet": lambda xp, a: xp.linalg.slogdet(a)[1],
+    "cholesky": lambda xp, a: xp.linalg.cholesky(a @ a.T).sum(),
+    "qr": lambda xp, a: xp.linalg.qr(a)[0].sum(),
+    "eigh": lambda xp, a: (xp.linalg.eigh(a + a.T)[1] ** 3).sum(),
+    "svd": lambda xp, a: (xp.linalg.svd(a)[0] ** 3).sum(),
+    "singular values": lambda xp, a: xp.sqrt(xp.linalg.svd(a, compute_uv=False)).sum(),
+}
+
+
+def _forces(xp, x):
+    d = x[:, None, :] - x[None, :, :]
+    return (((d / xp.sqrt((d**2).sum(-1) + 0.1)[..., None] ** 3).sum(1)) ** 2).sum()
+
+
+POINTS = {
+    "distances": lambda xp, x: xp.sqrt(((x[:, None] - x[None]) ** 2).sum(-1) + 1).sum(),
+    "a Gaussian kernel": lambda xp, x: xp.exp(-0.5 * ((x[:, None] - x[None]) ** 2).sum(-1)).sum(),
+    "forces": _forces,
+}
+VECTORS = {
+    "convolve, 5": lambda xp, x: (xp.convolve(x, xp.arange(5.0)) ** 2).sum(),
+    "convolve, 32": lambda xp, x: (xp.convolve(x, xp.arange(32.0), "same") ** 2).sum(),
+    "sort": lambda xp, x: (xp.sort(x) * xp.arange(x.size)).sum(),
+    "cumsum": lambda xp, x: (xp.cumsum(x) ** 2).sum(),
+    "interp": lambda xp, x: xp.interp(xp.linspace(0, 1, x.size), xp.linspace(0, 1, x.size), x).sum(),
+    "fft": lambda xp, x: xp.abs(xp.fft.rfft(x)).sum(),
+    "median": lambda xp, x: xp.median(x),
+}
+
+
+def _matrix(n):
+    return np.random.default_rng(0).normal(size=(n, n)) + n * np.eye(n)
+
+
+def _points(shape):
+    return np.random.default_rng(0).normal(size=shape)
+
+
+GROUPS: dict[str, tuple] = {
+    "Linear algebra": (
+        ALGEBRA, (10, 50, 200, 500), _matrix,
+        "Functions of one matrix of n rows and columns. With SciPy installed the factors of a matrix are found once\n"
+        "and serve its gradient, too ([how](design/linalg.md#factors-that-are-kept)).",
+    ),
+    "Points in space": (
+        POINTS, ((50, 3), (200, 2), (200, 3), (200, 8), (500, 3)), _points,
+        "Functions of all pairs of n points with d coordinates, written as ``x[:, None] - x[None]``.",
+    ),
+    "Vectors": (VECTORS, (1_000, 100_000), _points, "Functions of a vector of n numbers."),
+}  # fmt: skip
+
+
+def measure(runs: list[Callable]) -> list[float]:
+    """Return the least times of functions that take turns, in milliseconds."""
+    found = []
+    for run in runs:
+        run(), run()
+    for _ in range(15):
+        times = []
+        for run in runs:
+            start = time.perf_counter()
+            run()
+            times.append((time.perf_counter() - start) * 1e3)
+        found.append(times)
+    return np.min(found, axis=0).tolist()
+
+
+def row(name: str, program: Callable, x: np.ndarray) -> str:
+    gradient = fad.grad(lambda x: program(np, x))
+    compiled = fad.jit(gradient)
+    other, near = jax.jit(jax.grad(lambda x: program(jnp, x))), jnp.asarray(x)
+    wanted = gradient(x)
+    np.testing.assert_allclose(compiled(x), wanted, rtol=1e-6, atol=1e-9 * np.abs(wanted).max())
+    times = measure([
+        lambda: program(np, x), lambda: gradient(x), lambda: compiled(x), lambda: other(near).block_until_ready(),
+    ])  # fmt: skip
+    size = "square" if x.ndim == 2 and x.shape[0] == x.shape[1] else " x ".join(map(str, x.shape))
+    size = str(len(x)) if size == "square" else size
+    return f"| {name}, {size} | " + " | ".join([f"{t:.3g}" for t in times]) + f" | {times[2] / times[3]:.2f} |"
+
+
+def section(title: str, rows: list[str], text: str) -> str:
+    lines = "\n".join(rows)
+    return f"""### {title}
+
+{text}
+
+| | NumPy | fad | fad jit | JAX jit | jit / JAX |
+|---|---:|---:|---:|---:|---:|
+{lines}
+"""
+
+
+def page(sections: list[str]) -> str:
+    return f"""{HEADING}
+
+Double precision, on one thread, in milliseconds: the plain run, the gradient without and with `fad.jit`, and that of
+`jax.jit`. `python benchmarks/beside_jax.py --write` makes these tables.
+
+{chr(10).join(sections)}"""
+
+
+HEADING = "## Single operations"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--only", default="", help="part of a group's title")
+    options = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    sections = []
+    for title, (programs, sizes, make, text) in GROUPS.items():
+        if options.only not in title.lower():
+            continue
+        rows = []
+        for name, program in programs.items():
+            for size in sizes:
+                rows.append(row(name, program, make(size)))
+                print(rows[-1], flush=True)
+        sections.append(section(title, rows, text))
+    if options.write:
+        before, _, after = PAGE.read_text(encoding="utf-8").partition(f"\n{NEXT}\n")
+        before = before.partition(f"\n{HEADING}\n")[0].rstrip()
+        PAGE.write_text(f"{before}\n\n{page(sections)}\n{NEXT}\n{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
