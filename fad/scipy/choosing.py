@@ -13,7 +13,11 @@ from fad.core.stand_ins import stand_for
 from fad.core.tracer import Tracer, up_to_date
 from fad.core.views import RUNS
 from fad.errors import MissingRuleError
-from fad.scipy.sparse.array import SparseArray
+from fad.scipy.sparse.array import SparseArray, SparseMatrix
+
+_TRACED = (Tracer, SparseArray, SparseMatrix)
+HOLDERS: list[type] = []  # classes of what stands for objects of SciPy's, and may hold traced values
+
 
 
 def choose(original: Callable, own: Callable, always: bool = False) -> Callable:
@@ -27,7 +31,8 @@ def choose(original: Callable, own: Callable, always: bool = False) -> Callable:
         if not is_traced((args, kwargs)):
             if RUNS.depth and asked_later:
                 return prefer(own, original, *args, **kwargs)
-            return _stand_for(original(*args, **kwargs))
+            given = {name: _take_own(value) for name, value in kwargs.items()}
+            return _stand_for(original(*map(_take_own, args), **given))
         given, options = take_plain(args), take_plain(kwargs)
         if is_traced((given, options)):
             return own(*args, **kwargs)
@@ -46,7 +51,14 @@ def is_traced(x: Any) -> bool:
     """Return whether arguments hold traced values, or a sparse matrix of fad's."""
     if type(x) in (list, tuple, dict):
         return any(map(is_traced, x.values() if type(x) is dict else x))
-    return type(x) in (Tracer, SparseArray)
+    return type(x) in _TRACED or (type(x) in HOLDERS and x.is_written())
+
+
+def _take_own(x: Any) -> Any:
+    """Return SciPy's object in the place of what stands for it: its functions may hand that to C code."""
+    if type(x) in (list, tuple):
+        return type(x)(map(_take_own, x)) if any(type(part) in (list, tuple, *HOLDERS) for part in x) else x
+    return x.stands_for if type(x) in HOLDERS else x
 
 
 def take_plain(x: Any) -> Any:
