@@ -103,7 +103,7 @@ class SparseArray(Entries):
     def tocsr(self, copy: bool = False) -> Any:
         """Return SciPy's matrix of these entries; traced ones in the order of rows, those at one place added up."""
         if type(self.data) is not Tracer:
-            return self._in_scipys_class(self.pattern.matrix(self.data))
+            return self._in_scipys_class(self.pattern.matrix(self.data).copy())  # SciPy sums entries up in place
         a = self._sort_by_rows()
         return self._like(a.data, a.pattern) if copy or (a is self and self.format != "csr") else a
 

@@ -13,7 +13,11 @@ import scipy.sparse.linalg as sla
 from fad.core.docstring_sections import refer
 from fad.core.primitive import has_tracer
 from fad.scipy.registration import missing
+from fad.scipy.sparse.array import from_scipy
+from fad.scipy.sparse.eigen import eigs, eigsh, svds
 from fad.scipy.sparse.factors import factorized, splu
+from fad.scipy.sparse.functions import expm, expm_multiply, inv, norm
+from fad.scipy.sparse.least import lsmr, lsqr
 from fad.scipy.sparse.systems import Direct, Iterative, check_system, solve_system
 
 
@@ -192,6 +196,58 @@ def gmres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0
     return _iterate("gmres", A, b, x0, M, settings)
 
 
-__all__ = ["bicgstab", "cg", "factorized", "gmres", "splu", "spsolve"]
+def minres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, shift: Any = 0.0, maxiter: Any = None,
+           M: Any = None, callback: Any = None, show: bool = False, check: bool = False) -> tuple:  # fmt: skip
+    """Solve ``(A - shift I) x = b`` by minimal residuals, for a symmetric matrix that need not be definite; see `cg`.
+
+    Parameters
+    ----------
+    A : SparseArray, or a sparse matrix of SciPy's (n, n)
+        Symmetric.
+    b : array (n,)
+        The right-hand side.
+    x0 : array (n,)
+        Where to begin; it has no derivative.
+    rtol : float, keyword only
+        The residual is at most about ``rtol`` times the norms of the matrix and the solution.
+    shift : float, keyword only
+        What is taken from the diagonal.
+    maxiter : int, keyword only
+        Greatest number of steps.
+    M : matrix or operator, keyword only
+        Preconditioner.
+    callback : callable, keyword only
+        Called after each step.
+    show, check : bool, keyword only
+        Whether to print, and to look whether the matrix is symmetric; for plain arguments alone.
+
+    Returns
+    -------
+    (x, info)
+        `info` is 0 where the iteration converged.
+
+    Raises
+    ------
+    DerivativeError
+        if the iteration did not converge, for traced arguments.
+
+    Examples
+    --------
+    >>> a = fad.scipy.sparse.diags(np.array([2.0, -4.0]))
+    >>> fad.grad(lambda b: np.sum(fad.scipy.sparse.linalg.minres(a, b)[0]))(np.ones(2)).round(6)
+    array([ 0.5 , -0.25])
+    """
+    if _plain(A, (b, shift)):
+        settings = {"rtol": rtol, "shift": shift, "maxiter": maxiter, "show": show, "check": check}
+        return sla.minres(A, b, x0, M=M, callback=callback, **settings)
+    if has_tracer((shift,)) or shift:
+        A = from_scipy(A) - shift * from_scipy(scipy.sparse.eye_array(A.shape[0]))
+    return _iterate("minres", A, b, x0, M, {"rtol": rtol, "maxiter": maxiter})
+
+
+__all__ = [
+    "bicgstab", "cg", "eigs", "eigsh", "expm", "expm_multiply", "factorized", "gmres", "inv", "lsmr", "lsqr", "minres",
+    "norm", "splu", "spsolve", "svds",
+]  # fmt: skip
 __getattr__ = missing("sparse.linalg")
 refer({name: globals()[name] for name in __all__}, sla)
