@@ -218,5 +218,18 @@ def _enter_rotations(theirs: Any) -> dict:
     return {theirs.Rotation: make_rotation, theirs.Slerp: make_slerp}
 
 
+def _enter_trees(theirs: Any) -> dict:
+    ours = importlib.import_module("fad.scipy.spatial")
+
+    def make(tree: Any) -> Any:
+        boxsize = getattr(tree, "boxsize", None)
+        return ours.KDTree(np.asarray(tree.data), tree.leafsize, boxsize=boxsize)
+
+    return {kind: functools.partial(Proxy, make=make) for kind in (theirs.KDTree, theirs.cKDTree)}
+
+
 # How the objects that parts of SciPy make are entered, by their classes.
-ENTRIES = {"interpolate": _enter_curves, "stats": _enter_distributions, "spatial.transform": _enter_rotations}
+ENTRIES = {
+    "interpolate": _enter_curves, "stats": _enter_distributions, "spatial.transform": _enter_rotations,
+    "spatial": _enter_trees,
+}
