@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from fad.core.buffers import plain
 from fad.core.makers import wrap_made
 from fad.core.stand_ins import stand_for
-from fad.core.tracer import Tracer, up_to_date
+from fad.core.tracer import Tracer
 from fad.core.views import RUNS
 from fad.errors import MissingRuleError
+from fad.scipy.holders import HOLDERS, take_plain
 from fad.scipy.sparse.array import SparseArray, SparseMatrix
 
 _TRACED = (Tracer, SparseArray, SparseMatrix)
-HOLDERS: list[type] = []  # classes of what stands for objects of SciPy's, and may hold traced values
 
 
 
@@ -59,16 +56,6 @@ def _take_own(x: Any) -> Any:
     if type(x) in (list, tuple):
         return type(x)(map(_take_own, x)) if any(type(part) in (list, tuple, *HOLDERS) for part in x) else x
     return x.stands_for if type(x) in HOLDERS else x
-
-
-def take_plain(x: Any) -> Any:
-    """Return arguments with the arrays that the program made, and wrote no traced value into, as plain ones."""
-    if type(x) in (list, tuple):
-        return type(x)(map(take_plain, x))
-    if type(x) is dict:
-        return {name: take_plain(value) for name, value in x.items()}
-    held = plain(up_to_date(x)) if type(x) is Tracer else x
-    return held if type(held) is np.ndarray else x
 
 
 def _wrap(y: Any) -> Any:

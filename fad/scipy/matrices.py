@@ -20,7 +20,8 @@ from fad.core.stand_ins import stand_for
 from fad.core.tracer import Tracer, up_to_date
 from fad.core.views import RUNS, Memory
 from fad.errors import ItemAssignmentError
-from fad.scipy.choosing import HOLDERS, is_traced, take_plain
+from fad.scipy.choosing import is_traced
+from fad.scipy.holders import HOLDERS, take_plain
 from fad.scipy.proxies import Standing
 from fad.scipy.sparse.array import SparseArray, SparseMatrix, from_scipy
 from fad.scipy.sparse.products import Pattern

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from fad.core.stand_ins import stand_for
-from fad.scipy.choosing import choose, is_traced, take_plain
+from fad.scipy.choosing import choose, is_traced
+from fad.scipy.holders import take_plain
 
 
 class Standing:
