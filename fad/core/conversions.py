@@ -25,12 +25,7 @@ _OF_SPARSE = re.compile(r"scipy\.sparse\.\w+_(array|matrix)")  # how the methods
 _SPARSE = re.compile(r"scipy\.sparse\.\w+")  # what makes one
 # Functions of SciPy that fad has under another name.
 _OTHER_NAMES = {
-    f"scipy.optimize.{name}": f"scipy.optimize.{other}"
-    for other, names in {
-        "root": ["broyden1", "broyden2", "anderson", "newton_krylov"],
-        "minimize": ["fmin_l_bfgs_b", "fmin_ncg", "fmin_slsqp", "fmin_tnc"],
-    }.items()
-    for name in names
+    f"scipy.optimize.{name}": "scipy.optimize.root" for name in ("broyden1", "broyden2", "anderson", "newton_krylov")
 }
 _OF_FLAT = "Error setting single item of array."  # what x.flat[i] = v raises, whatever was raised before
 _OF_NDITER = "Iterator operand is flagged as writeable, but is an object which cannot be written back to via "

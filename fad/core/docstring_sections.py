@@ -26,7 +26,7 @@ axis : IndexError
     The array has no such axis.
 cumulative_simpson.axis, spearmanr.axis : ValueError
     The array has no such axis.
-lfilter.axis, resample.axis : None
+lfilter.axis, resample.axis, f_oneway.axis : None
 axes : ValueError
     An axis is named twice, or the array has no such axis.
 tensordot.axes, fftshift.axes, ifftshift.axes, apply_over_axes.axes : IndexError

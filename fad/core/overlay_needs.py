@@ -89,6 +89,16 @@ def is_of_array(error: BaseException) -> bool:
     return False
 
 
+def is_in_sparse_matrix(error: BaseException) -> bool:
+    """Return whether an error arose in SciPy's code of sparse matrices: what was asked was not a stand-in for one."""
+    at = error.__traceback__
+    while at is not None:
+        if str(at.tb_frame.f_globals.get("__name__")).startswith("scipy.sparse."):
+            return True
+        at = at.tb_next
+    return False
+
+
 def find_reach(error: BaseException) -> list:
     """Return what the functions in which an error arose could write into: their variables, and what they find by name.
 

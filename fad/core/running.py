@@ -18,6 +18,7 @@ from fad.core.overlay_needs import (
     find_constructing,
     find_frames,
     find_reach,
+    is_in_sparse_matrix,
     is_learned,
     is_of_array,
     is_refused_by_c,
@@ -171,6 +172,7 @@ class Running:
         if self.wide or not frames:
             return False
         of_library = is_refused_by_c(error) or is_offered(getattr(error, "caller", ""))
+        of_library = of_library or is_in_sparse_matrix(error)
         if not (writes_arrays(frames[-1].f_code) or is_of_array(error) or of_library):
             return False
         learn_to_widen(frames)

@@ -20,8 +20,12 @@ KEPT = "stands_for"  # the attribute of what stands in that keeps the object ali
 MADE: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 FINDERS: list[Callable[[dict, dict], None]] = []
 # Functions of SciPy's that do harm in a first run without stand-ins: C code prints the error of the function that it is
-# given, before it raises it; and `golden` only compares values, so that it returns numbers that no derivative reaches.
-_HARMFUL = frozenset({"curve_fit", "fsolve", "least_squares", "leastsq", "root", "golden"})
+# given, before it raises it; `golden` only compares values, so that it returns numbers that no derivative reaches; and
+# SciPy does not know a sparse matrix of fad's for one.
+_HARMFUL = {
+    "scipy.optimize": frozenset({"curve_fit", "fsolve", "least_squares", "leastsq", "root", "golden"}),
+    "scipy.sparse": frozenset({"issparse", "isspmatrix", "isspmatrix_csr", "isspmatrix_csc", "sparray", "spmatrix"}),
+}
 
 
 def find_all() -> None:
@@ -32,12 +36,22 @@ def find_all() -> None:
 
 def names_harmful(f: types.FunctionType) -> bool:
     """Return whether a function names one of SciPy's that is not to run without its stand-in even once."""
-    names, library = _HARMFUL & names_in(f.__code__), sys.modules.get("scipy.optimize")
+    named, known = names_in(f.__code__), f.__globals__
+    return any(_is_named(names & named, sys.modules.get(library), known) for library, names in _HARMFUL.items())
+
+
+def _is_named(names: frozenset[str], library: types.ModuleType | None, known: dict) -> bool:
+    """Return whether one of the names is a library's, among what a function knows."""
     if not names or library is None:
         return False
-    known = f.__globals__
-    by_name = any(known.get(name) is getattr(library, name) for name in names)
-    return by_name or any(x is library or x is sys.modules["scipy"] for x in known.values())
+    return any(_is_either(known.get(name), getattr(library, name, known)) for name in names) or any(
+        _is_either(x, library) or _is_either(x, sys.modules["scipy"]) for x in known.values()
+    )
+
+
+def _is_either(x: Any, original: Any) -> bool:
+    """Return whether something is a library's function or module, or stands for it: another transform may run."""
+    return x is original or (id(original) in LIBRARIES and x is LIBRARIES[id(original)])
 
 
 def has_stand_in(x: Any) -> bool:

@@ -28,7 +28,7 @@ from fad.introspect.outer_values import MANY, Place, as_bytes, contents, entry, 
 MOST = 100  # objects that are looked at, from the function on
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
 BUFFERS = (bytearray, memoryview, array.array)
-_NUMBERS = (np.ndarray,)
+_NUMBERS = (np.ndarray, dict)
 PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})  # what holds nothing
 # Their code is not read, nor is that of the standard library. Programs name Matplotlib for pictures, from which no
 # result is read, and reach thousands of objects there; pytest's code is in every assertion that it has rewritten.
@@ -80,7 +80,8 @@ class Walk:
     def __init__(self, roots: Iterable[Any], most: int = MOST, missing: bool = False, every: bool = False):
         self.most = most
         self.missing = missing  # whether attributes that are not there are places, too
-        self.every = every  # whether the places of traced values, functions and classes are noted, too
+        # Whether the places of traced values, functions and classes are noted, too, and none within objects of SciPy's.
+        self.every = every
         self.places: list[Place] = []
         self.found: list = []
         self.names: dict[str, None] = {}  # attributes that some code names, in the order in which they were found
@@ -245,8 +246,11 @@ class Walk:
         found = type(held) is dict
         held = held if found else {}
         if is_library(_module_of(kind)):
-            private = _NUMBERS if _module_of(kind)[:6] == "scipy." else ()  # a Rotation's numbers may be set
-            self._each(v for name, v in held.items() if name[:1] != "_" or name == "__wrapped__" or type(v) in private)
+            of_scipy = _module_of(kind)[:6] == "scipy."
+            private = _NUMBERS if of_scipy else ()  # a Rotation's numbers may be set, and the entries of a matrix
+            for name, v in held.items():
+                if name[:1] != "_" or name == "__wrapped__" or type(v) in private:
+                    self._add(v, *((entry, held, name) if of_scipy and not self.every else ()))
             if type(slot := getattr(kind, "fun", None)) is types.MemberDescriptorType:
                 self._add(slot.__get__(x))
         read_from = (threading.local.__getattribute__, x) if local else (entry, held)  # of the thread that calls

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from fad.core.buffers import plain
 from fad.core.makers import wrap_made
 from fad.core.stand_ins import stand_for
-from fad.core.tracer import Tracer, up_to_date
+from fad.core.tracer import Tracer
 from fad.core.views import RUNS
 from fad.errors import MissingRuleError
-from fad.scipy.sparse.array import SparseArray
+from fad.scipy.holders import HOLDERS, take_plain
+from fad.scipy.sparse.array import SparseArray, SparseMatrix
+
+_TRACED = (Tracer, SparseArray, SparseMatrix)
+
 
 
 def choose(original: Callable, own: Callable, always: bool = False) -> Callable:
@@ -27,7 +28,8 @@ def choose(original: Callable, own: Callable, always: bool = False) -> Callable:
         if not is_traced((args, kwargs)):
             if RUNS.depth and asked_later:
                 return prefer(own, original, *args, **kwargs)
-            return _stand_for(original(*args, **kwargs))
+            given = {name: _take_own(value) for name, value in kwargs.items()}
+            return _stand_for(original(*map(_take_own, args), **given))
         given, options = take_plain(args), take_plain(kwargs)
         if is_traced((given, options)):
             return own(*args, **kwargs)
@@ -46,17 +48,14 @@ def is_traced(x: Any) -> bool:
     """Return whether arguments hold traced values, or a sparse matrix of fad's."""
     if type(x) in (list, tuple, dict):
         return any(map(is_traced, x.values() if type(x) is dict else x))
-    return type(x) in (Tracer, SparseArray)
+    return type(x) in _TRACED or (type(x) in HOLDERS and x.is_written())
 
 
-def take_plain(x: Any) -> Any:
-    """Return arguments with the arrays that the program made, and wrote no traced value into, as plain ones."""
+def _take_own(x: Any) -> Any:
+    """Return SciPy's object in the place of what stands for it: its functions may hand that to C code."""
     if type(x) in (list, tuple):
-        return type(x)(map(take_plain, x))
-    if type(x) is dict:
-        return {name: take_plain(value) for name, value in x.items()}
-    held = plain(up_to_date(x)) if type(x) is Tracer else x
-    return held if type(held) is np.ndarray else x
+        return type(x)(map(_take_own, x)) if any(type(part) in (list, tuple, *HOLDERS) for part in x) else x
+    return x.stands_for if type(x) in HOLDERS else x
 
 
 def _wrap(y: Any) -> Any:

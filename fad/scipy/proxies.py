@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from fad.core.stand_ins import stand_for
-from fad.scipy.choosing import choose, is_traced, take_plain
+from fad.scipy.choosing import choose, is_traced
+from fad.scipy.holders import take_plain
 
 
-class _Standing:
+class Standing:
     """What stands for an object of SciPy's, and compares, prints, copies and pickles as that one."""
 
     stands_for: Any
@@ -30,7 +31,7 @@ class _Standing:
         return type(self.stands_for)
 
     def __eq__(self, other: object) -> Any:
-        return self.stands_for == (other.stands_for if issubclass(type(other), _Standing) else other)  # type: ignore
+        return self.stands_for == (other.stands_for if issubclass(type(other), Standing) else other)  # type: ignore
 
     def __hash__(self) -> int:
         return hash(self.stands_for)
@@ -48,7 +49,7 @@ class _Standing:
         return self.stands_for.__reduce_ex__(protocol)
 
 
-class Proxy(_Standing):
+class Proxy(Standing):
     """An object of SciPy's whose methods are those of fad's for traced values; `make` gives fad's."""
 
     def __init__(self, original: Any, make: Callable[[Any], Any]):
@@ -105,7 +106,7 @@ def _make_grid(f: Any) -> Any:
     return RegularGridInterpolator(f.grid, f.values, f.method, f.bounds_error, f.fill_value)
 
 
-class Frozen(_Standing):
+class Frozen(Standing):
     """A distribution of SciPy's with its parameters, whose methods are fad's for traced values."""
 
     def __init__(self, original: Any, own: Any, args: tuple = (), kwargs: dict | None = None, frozen: Any = None):
@@ -218,5 +219,18 @@ def _enter_rotations(theirs: Any) -> dict:
     return {theirs.Rotation: make_rotation, theirs.Slerp: make_slerp}
 
 
+def _enter_trees(theirs: Any) -> dict:
+    ours = importlib.import_module("fad.scipy.spatial")
+
+    def make(tree: Any) -> Any:
+        boxsize = getattr(tree, "boxsize", None)
+        return ours.KDTree(np.asarray(tree.data), tree.leafsize, boxsize=boxsize)
+
+    return {kind: functools.partial(Proxy, make=make) for kind in (theirs.KDTree, theirs.cKDTree)}
+
+
 # How the objects that parts of SciPy make are entered, by their classes.
-ENTRIES = {"interpolate": _enter_curves, "stats": _enter_distributions, "spatial.transform": _enter_rotations}
+ENTRIES = {
+    "interpolate": _enter_curves, "stats": _enter_distributions, "spatial.transform": _enter_rotations,
+    "spatial": _enter_trees,
+}

@@ -17,17 +17,23 @@ import numpy as np
 
 from fad.core.views import RUNS
 from fad.scipy.choosing import choose, is_traced, prefer
+from fad.scipy.matrices import enter_matrices, make_own
 from fad.scipy.proxies import ENTRIES, Distribution
-from fad.scipy.sparse.array import SparseArray
+from fad.scipy.sparse.array import SparseArray, SparseMatrix
+from fad.scipy.sparse.forms import older
 
 _PARTS = (
     "special", "linalg", "fft", "signal", "ndimage", "stats", "interpolate", "integrate", "optimize", "sparse",
     "sparse.linalg", "spatial", "spatial.distance", "spatial.transform",
 )  # fmt: skip
 _ASKED_LATER = ("splu", "factorized")  # functions whose results take traced values: fad's wherever a transform runs
-_OLDER = {
-    "csr_matrix": "csr_array", "csc_matrix": "csc_array", "coo_matrix": "coo_array", "isspmatrix": "issparse",
-}  # fmt: skip
+# SciPy's functions and classes that make sparse matrices, and take traced values later.
+_MATRICES = (
+    "eye", "eye_array", "identity", "random", "random_array", "rand", "lil_array", "lil_matrix", "dok_array",
+    "dok_matrix", "load_npz",
+)  # fmt: skip
+_FORMS = ("bsr", "coo", "csc", "csr", "dia")
+_ENTRIES = ENTRIES | {"sparse": enter_matrices}
 _paired: set[str] = set()
 
 
@@ -42,20 +48,48 @@ def pair_names(stand_ins: dict[int, Any], objects: dict[type, Any]) -> None:
             _paired.add(part)
             ours = importlib.import_module(f"fad.scipy.{part}")
             _pair(theirs, ours, stand_ins)
-            if part in ENTRIES:
-                objects.update(ENTRIES[part](theirs))
+            if part in _ENTRIES:
+                objects.update(_ENTRIES[part](theirs))
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "scipy" and "._" not in name and id(module) not in stand_ins:
             stand_ins[id(module)] = _Part(module, stand_ins, objects)
 
 
 def _pair(theirs: types.ModuleType, ours: Any, stand_ins: dict[int, Any]) -> None:
-    names = {name: name for name in ours.__all__} | {old: new for old, new in _OLDER.items() if new in ours.__all__}
-    for name, other in names.items():
-        original, own = getattr(theirs, name, None), getattr(ours, other)
+    if ours.__name__ == "fad.scipy.sparse":
+        _pair_matrices(theirs, ours, stand_ins)
+    for name in ours.__all__:
+        original, own = getattr(theirs, name, None), getattr(ours, name)
+        if id(original) in stand_ins:
+            continue
         if original is None or original is own or isinstance(original, (np.ufunc, types.ModuleType)):
             continue  # ufuncs ask their arguments
         stand_ins[id(original)] = _stand_for(original, own)
+
+
+def _pair_matrices(theirs: types.ModuleType, ours: Any, stand_ins: dict[int, Any]) -> None:
+    """Enter the classes of sparse matrices, and the functions that make plain ones."""
+    for form in _FORMS:
+        make = getattr(ours, f"{form}_array")
+        for name, own in ((f"{form}_array", make), (f"{form}_matrix", older(make))):
+            original = getattr(theirs, name)
+            stand_ins[id(original)] = _make_matrices(original, choose(make_own(original), own))
+    for name in _MATRICES:
+        original = getattr(theirs, name, None)
+        if isinstance(original, type):
+            stand_ins[id(original)] = _make_matrices(original, make_own(original))
+        elif original is not None:
+            stand_ins[id(original)] = make_own(original)
+    for original in (theirs.spmatrix, theirs.sparray):
+        stand_ins[id(original)] = _make_matrices(original, original)
+    stand_ins[id(theirs.isspmatrix)] = choose(theirs.isspmatrix, lambda x: isinstance(x, SparseMatrix))
+
+
+def _make_matrices(original: type, make: Any) -> _Kind:
+    """Return a class in the place of one of SciPy's for sparse matrices, which `make` makes."""
+    kinds = (SparseMatrix if issubclass(original, sys.modules["scipy.sparse"].spmatrix) else SparseArray, original)
+    space = {"make": staticmethod(make), "original": original, "kinds": kinds, "__doc__": original.__doc__}
+    return _Kind(original.__name__, (), space)
 
 
 def _stand_for(original: Any, own: Any) -> Any:
@@ -98,7 +132,7 @@ class _Kind(type):
         return cls.make(*args, **kwargs) if runs else cls.original(*args, **kwargs)
 
     def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, cls.kinds)
+        return isinstance(x, cls.kinds) and (type(x) is not SparseMatrix or cls.kinds[0] is not SparseArray)
 
     def __subclasscheck__(cls, kind: type) -> bool:
         return any(issubclass(k, cls.kinds) for k in getattr(kind, "kinds", (kind,)))
@@ -112,13 +146,10 @@ def _base_of(kind: type) -> type:
     """Return the class to derive from: SciPy's for matrices, whose stand-ins are made by functions."""
     if type(kind) is not _Kind:
         return kind
-    return kind.original if kind.kinds[0] is SparseArray else kind.kinds[0]
+    return kind.original if issubclass(kind.kinds[0], SparseArray) else kind.kinds[0]
 
 
 def _make_class(original: type, own: Any) -> _Kind:
     """Return a class in the place of SciPy's. An interpolator takes traced values later, so that it is always fad's."""
-    if isinstance(own, type):
-        make, kinds = staticmethod(functools.partial(prefer, own, original)), (own, original)
-    else:
-        make, kinds = staticmethod(choose(original, own)), (SparseArray, original)
+    make, kinds = staticmethod(functools.partial(prefer, own, original)), (own, original)
     return _Kind(original.__name__, (), {"make": make, "original": original, "kinds": kinds, "__doc__": own.__doc__})

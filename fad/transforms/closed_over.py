@@ -69,6 +69,9 @@ class _Search:
             self.exchanges.append(_Exchange(read, write, build))
 
 
+_REMAKE = "fad_remake"  # the attribute of a function that reads other values: what makes it, and of which values
+
+
 def find_closed_over(function: Any) -> tuple[list, Callable]:
     """Return the traced values that a function holds, and a function that makes it again with others in their place.
 
@@ -81,7 +84,13 @@ def find_closed_over(function: Any) -> tuple[list, Callable]:
     if not search.exchanges:
         return search.held, lambda values: _build(build, function, list(values))
     exchanges = search.exchanges
-    return search.held, lambda values: _with_others(_build(build, function, list(values)), exchanges, list(values))
+
+    def make(values: Any) -> Callable:
+        made = _with_others(_build(build, function, list(values)), exchanges, list(values))
+        vars(made)[_REMAKE] = make, list(values)
+        return made
+
+    return search.held, make
 
 
 def _find(x: Any, key: Any) -> Any:
@@ -123,6 +132,11 @@ def _open_value(x: Any, search: _Search) -> Callable | None:
     if type(x) is Tracer:
         return _open_tracer(x, search)
     if isinstance(x, types.FunctionType):
+        if _REMAKE in vars(x):  # the objects that it reads hold the others of an outer solver
+            make, held = vars(x)[_REMAKE]
+            search.seen[id(x)] = None
+            others = _open_value(held, search)
+            return others and (lambda values: make(others(values)))
         return _open_function(x, search)
     if isinstance(x, (Transformed, LinearMap)):
         run = _open_value(x.run, search)

@@ -61,7 +61,7 @@ RAISES_NOTHING = {
     """,
     "is an object or an error, whose methods say what they raise": """
         fad: ShapeDtypeStruct
-        fad.scipy.stats: dirichlet multivariate_normal
+        fad.scipy.stats: dirichlet multivariate_normal multivariate_t wishart
         fad.scipy.sparse: SparseArray
         fad.nn: LabelError StateDictError TransformerDecoder TransformerEncoder
         fad.optim: History NonFiniteLossError

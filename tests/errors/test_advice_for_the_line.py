@@ -257,14 +257,11 @@ def test_a_function_of_numpy_that_asks_no_protocol_is_answered_with_fads(f, text
         fad.grad(f)(X)
 
 
-@pytest.mark.parametrize(
-    ("name", "other"), [("broyden1", "root"), ("fmin_tnc", "minimize"), ("fmin_slsqp", "minimize")]
-)
+@pytest.mark.parametrize(("name", "other"), [("broyden1", "root"), ("anderson", "root")])
 def test_a_solver_that_fad_has_under_another_name_is_answered_with_it(name, other):
     so = pytest.importorskip("scipy.optimize")
-    arguments = {"broyden1": (1.0,), "fmin_tnc": ([1.0], None, (), True), "fmin_slsqp": ([1.0],)}[name]
     with pytest.raises(errors.TracerConversionError, match=rf"Use fad\.scipy\.optimize\.{other} instead"):
-        fad.grad(lambda x: getattr(so, name)(lambda e: e * e - x[0], *arguments))(X)
+        fad.grad(lambda x: getattr(so, name)(lambda e: e * e - x[0], 1.0))(X)
 
 
 @pytest.mark.parametrize("look", [np.mean, float, np.asarray, lambda x: x[0].item(), lambda x: np.array([x])])

@@ -73,6 +73,7 @@ NO_MEANING = {
         ["scipy.sum_over_pairs", "scipy.inverse_or_zero", "scipy.root_of_a_sum"],
         "the parts that the metrics for real vectors are made of",
     ),
+    "scipy.spatial.distance_matrix": "computed as the metric of real vectors, which refuses traced complex ones",
     "scipy.linalg.solveh_banded": "its sample has a real diagonal",
     **dict.fromkeys(
         [f"scipy.{name}" for name in ("exponnorm_isf", "exponnorm_ppf", "invgauss_isf", "invgauss_ppf", "skewnorm_cdf",

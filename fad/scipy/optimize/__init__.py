@@ -27,10 +27,12 @@ from fad.scipy.optimize.older import (
     lsq_linear,
     nnls,
 )
+from fad.scipy.optimize.within import approx_fprime, fmin_l_bfgs_b, fmin_ncg, fmin_slsqp, fmin_tnc
 
 __all__ = [
-    "LinearConstraint", "OptimizeResult", "bisect", "brent", "brenth", "brentq", "curve_fit", "fixed_point", "fmin",
-    "fmin_bfgs", "fmin_cg", "fmin_powell", "fminbound", "fsolve", "golden", "least_squares", "leastsq", "lsq_linear",
-    "minimize", "minimize_scalar", "newton", "nnls", "ridder", "root", "root_scalar", "toms748",
+    "LinearConstraint", "OptimizeResult", "approx_fprime", "bisect", "brent", "brenth", "brentq", "curve_fit",
+    "fixed_point", "fmin", "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell", "fmin_slsqp",
+    "fmin_tnc", "fminbound", "fsolve", "golden", "least_squares", "leastsq", "lsq_linear", "minimize",
+    "minimize_scalar", "newton", "nnls", "ridder", "root", "root_scalar", "toms748",
 ]  # fmt: skip
 refer({name: globals()[name] for name in __all__}, scipy.optimize)

@@ -236,7 +236,8 @@ def least_squares(
     """Minimise half the sum of squares of ``fun(x, *args)`` by ``scipy.optimize.least_squares``, with fad's Jacobian.
 
     The solution is differentiable in `args`: by ``J.T @ r = 0``, second derivatives of the residuals included,
-    so the result is right for large residuals too. With a robust `loss` its derivative raises.
+    so the result is right for large residuals too; with a robust `loss` by the slope of that. Of a `loss` that is a
+    function the derivative raises.
 
     Parameters
     ----------
@@ -277,7 +278,8 @@ def least_squares(
     flat, unravel = flatten_start(x0)
     problem = Problem(functools.partial(fun, **kwargs) if kwargs else fun, as_arguments(args), flat, unravel)
     given = {
-        "bounds": bounds, "method": method, "ftol": ftol, "xtol": xtol, "gtol": gtol, "x_scale": x_scale, "loss": loss,
+        "bounds": bounds, "method": method, "ftol": ftol, "xtol": xtol, "gtol": gtol, "x_scale": x_scale,
+        "loss": (lambda z: value(loss(z))) if callable(loss) else loss,
         "f_scale": f_scale, "tr_solver": tr_solver, "tr_options": tr_options, "max_nfev": max_nfev, "verbose": verbose,
     }  # fmt: skip
     given |= {} if callback is None else {"callback": callback}  # newer than the oldest SciPy
@@ -289,18 +291,35 @@ def least_squares(
 
     x, success, report = run(solver, flat, problem.held)
     residual = problem.vector()
-    slope = grad(lambda x: 0.5 * np.sum(residual(x) ** 2))
-    if loss != "linear" and derivatives_of(residual(x)):
+    if loss not in _LOSSES and derivatives_of(residual(x)):
         raise DerivativeError(
-            f"the derivative of a fit with loss={loss!r} is not implemented: write the loss as an objective and use "
-            "fad.scipy.optimize.minimize"
+            "the derivative of a fit with a loss of the program's own is not implemented: write the loss as an "
+            "objective and use fad.scipy.optimize.minimize"
         )
-
+    rho = _LOSSES.get(loss, _LOSSES["linear"])
+    unit = 1.0 if loss == "linear" else f_scale
+    cost = lambda x: 0.5 * unit**2 * np.sum(rho((residual(x) / unit) ** 2))
+    slope = grad(cost)
     low, high = (np.broadcast_to(np.asarray(b, dtype=float), flat.shape) for b in _ends(bounds))
     equation = make_equation(slope, x, low, high)
     result = finish(x, success, report, equation, problem, "scipy.optimize.least_squares")
-    result.cost = 0.5 * np.sum(ravel(result.fun) ** 2)
+    result.cost = cost(ravel(result.x)) if loss in _LOSSES else report.get("cost")
     return result
+
+
+def _soften(z: Any) -> Any:
+    far = z > 1.0
+    return np.where(far, 2.0 * np.sqrt(np.where(far, z, 1.0)) - 1.0, z)
+
+
+# By their names: what is summed in the place of squared residuals z.
+_LOSSES: dict[Any, Callable] = {
+    "linear": lambda z: z,
+    "soft_l1": lambda z: 2.0 * (np.sqrt(1.0 + z) - 1.0),
+    "huber": _soften,
+    "cauchy": np.log1p,
+    "arctan": np.arctan,
+}
 
 
 def _ends(bounds: Any) -> tuple:

@@ -16,7 +16,7 @@ import scipy.sparse
 from fad.core.docstring_sections import refer
 from fad.scipy.registration import missing
 from fad.scipy.sparse import linalg
-from fad.scipy.sparse.array import SparseArray, coo_array, csc_array, csr_array, from_scipy, issparse, matmul
+from fad.scipy.sparse.array import SparseArray, from_scipy, issparse, matmul
 from fad.scipy.sparse.blocks import (
     block_array,
     block_diag,
@@ -31,12 +31,13 @@ from fad.scipy.sparse.blocks import (
     vstack,
 )
 from fad.scipy.sparse.construct import diags, diags_array
+from fad.scipy.sparse.forms import bsr_array, coo_array, csc_array, csr_array, dia_array
 from fad.scipy.sparse.operators import install_products
 
 __all__ = [
-    "SparseArray", "block_array", "block_diag", "bmat", "coo_array", "csc_array", "csr_array", "diags", "diags_array",
-    "find", "from_scipy", "hstack", "issparse", "kron", "kronsum", "linalg", "matmul", "spdiags", "tril", "triu",
-    "vstack",
+    "SparseArray", "block_array", "block_diag", "bmat", "bsr_array", "coo_array", "csc_array", "csr_array", "dia_array",
+    "diags", "diags_array", "find", "from_scipy", "hstack", "issparse", "kron", "kronsum", "linalg", "matmul",
+    "spdiags", "tril", "triu", "vstack",
 ]  # fmt: skip
 __getattr__ = missing("sparse")
 install_products()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from typing import Any
 
@@ -14,6 +15,7 @@ from fad.errors import TracerConversionError
 from fad.ops.indexing import pick
 from fad.ops.structural import as_array
 from fad.ops.taking import at
+from fad.scipy.sparse.entries import Entries, make_floating
 from fad.scipy.sparse.products import Pattern, sparse_matmul_p
 
 # --- the matrix -----------------------------------------------------------------------------------------------------
@@ -26,7 +28,7 @@ _SOLVE = (
 _TRACED = f"the entries of this sparse array are traced, which SciPy's matrices cannot hold. {_SOLVE}"
 
 
-class SparseArray:
+class SparseArray(Entries):
     """A sparse matrix whose entries may be traced; a tree whose one leaf is `data`.
 
     Made by `csr_array`, `csc_array` and `coo_array` in SciPy's forms. It multiplies dense vectors and matrices from
@@ -53,11 +55,6 @@ class SparseArray:
     """
 
     __array_ufunc__ = None  # NumPy's operators leave it to this class
-    ndim = 2
-
-    def __init__(self, data: Any, pattern: Pattern):
-        self.data = data
-        self.pattern = pattern
 
     def __repr__(self) -> str:
         return f"<fad sparse array of shape {self.shape}, {self.nnz} entries of dtype {self.dtype}>"
@@ -71,11 +68,16 @@ class SparseArray:
         return type(self.data) is not np.ndarray
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name in ("data", "pattern") or not hasattr(scipy.sparse.csr_array, name):
+        if name.startswith("_") or name in ("data", "pattern") or not hasattr(self._kind, name):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         if self._is_traced():
             raise AttributeError(f"{name!r} of a sparse array is SciPy's: {_TRACED}")
         return getattr(self.tocsr(), name)
+
+    _kind = scipy.sparse.csr_array
+
+    def _in_scipys_class(self, matrix: Any) -> Any:
+        return matrix if isinstance(matrix, self._kind) else self._kind(matrix)
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         if sys._getframe(1).f_code in LEAVING:
@@ -87,84 +89,64 @@ class SparseArray:
             "a.tocsc() for what SciPy's functions take"
         )
 
-    @property
-    def shape(self) -> tuple:
-        return self.pattern.shape
+    # --- other forms ------------------------------------------------------------------------------------------------
 
-    @property
-    def dtype(self) -> Any:
-        return self.data.dtype
-
-    @property
-    def nnz(self) -> int:
-        return self.pattern.rows.size
-
-    @property
-    def indptr(self) -> Any:
-        """Where each row begins in `data` and `indices`, and where the last one ends."""
-        return self._by_rows().indptr.copy()
-
-    @property
-    def indices(self) -> Any:
-        """The column of each entry."""
-        return self._by_rows().columns.copy()
-
-    def _by_rows(self) -> Pattern:
-        if self.pattern.order is not None:
-            raise ValueError("the entries of this sparse array are not in the order of rows: write a.tocsr()")
-        return self.pattern
-
-    @property
-    def T(self) -> SparseArray:
-        """The transposed matrix."""
-        return SparseArray(self.data, self.pattern.transpose())
-
-    def conj(self) -> SparseArray:
-        """Return the complex conjugate."""
-        return SparseArray(np.conj(self.data), self.pattern)
-
-    def toarray(self) -> Any:
+    def toarray(self, order: Any = None, out: Any = None) -> Any:
         """Return the dense matrix."""
+        if out is not None:
+            raise NotImplementedError("a sparse array of traced entries is not written into out: x[...] = a.toarray()")
         zero = np.zeros_like(self.data, shape=self.shape)
         return at(zero)[self.pattern.rows, self.pattern.columns].add(self.data)
 
     todense = toarray
 
-    def tocsr(self) -> Any:
+    def tocsr(self, copy: bool = False) -> Any:
         """Return SciPy's matrix of these entries; traced ones in the order of rows, those at one place added up."""
-        return self._sort_by_rows() if type(self.data) is Tracer else self.pattern.matrix(self.data)
-
-    def tocsc(self) -> Any:
-        """Return SciPy's matrix by columns; traced entries in that order, those at one place added up."""
-        return self.T.tocsr().T
-
-    def tocoo(self) -> Any:
-        """Return SciPy's matrix of places and entries; traced entries as they are."""
-        return self if type(self.data) is Tracer else self.tocsr().tocoo()
-
-    def copy(self) -> SparseArray:
-        """Return a sparse array with entries of its own."""
-        return SparseArray(self.data.copy(), self.pattern)
-
-    def _sort_by_rows(self) -> SparseArray:
-        places = self.pattern.rows * np.int64(self.shape[1]) + self.pattern.columns
-        if np.all(places[1:] > places[:-1]):
-            return self
-        kept, inverse = np.unique(places, return_inverse=True)
-        data = at(np.zeros_like(self.data, shape=kept.shape))[inverse].add(self.data)
-        return SparseArray(data, Pattern(*np.divmod(kept, self.shape[1]), self.shape))
-
-    def __getitem__(self, key: Any) -> Any:
-        """Return what SciPy's matrix gives at an index: a part of the matrix, or one entry."""
+        if type(self.data) is not Tracer:
+            return self._in_scipys_class(self.pattern.matrix(self.data).copy())  # SciPy sums entries up in place
         a = self._sort_by_rows()
-        numbers = a.pattern.matrix(np.arange(1, a.nnz + 1))[key]  # which entries are there; 0 where none is
-        if not scipy.sparse.issparse(numbers):
-            return pick(a.data, (numbers - 1,)) if numbers else np.zeros_like(a.data, shape=())
-        numbers = numbers.tocoo()
-        if numbers.ndim == 1:
-            raise TypeError("a row or column of a sparse array of traced entries is a matrix: write a[i : i + 1]")
-        rows, columns = numbers.coords
-        return SparseArray(pick(a.data, (numbers.data - 1,)), Pattern(rows, columns, numbers.shape))
+        return self._like(a.data, a.pattern) if copy or (a is self and self.format != "csr") else a
+
+    def tocsc(self, copy: bool = False) -> Any:
+        """Return SciPy's matrix by columns; traced entries in that order, those at one place added up."""
+        if type(self.data) is not Tracer:
+            return self.tocsr().tocsc()
+        return self if self.format == "csc" and not copy else self._turn().tocsr(True)._turn()
+
+    def tocoo(self, copy: bool = True) -> Any:
+        """Return SciPy's matrix of places and entries; traced entries as they are."""
+        return self._in_form("coo") if type(self.data) is Tracer else self.tocsr().tocoo()
+
+    def _in_form(self, form: str) -> SparseArray:
+        made = self._like(self.data, self.pattern)
+        made.format = form
+        return made
+
+    def asformat(self, format: Any, copy: bool = False) -> Any:
+        """Return the matrix in one of SciPy's forms: traced entries have the order that SciPy's have there."""
+        if type(self.data) is not Tracer:
+            return self.tocsr().asformat(format)
+        if format in ("csr", "csc", None):
+            return self if format is None else getattr(self, f"to{format}")(copy)
+        return self._sort_by_rows()._in_form(format) if format != "coo" else self.tocoo()
+
+    def tolil(self, copy: bool = False) -> Any:
+        """Return the matrix in a form that is written: traced entries are written in any."""
+        return self.asformat("lil")
+
+    def todok(self, copy: bool = False) -> Any:
+        """Return the matrix in a form that is written: traced entries are written in any."""
+        return self.asformat("dok")
+
+    def todia(self, copy: bool = False) -> Any:
+        """Return the matrix; traced entries have one form."""
+        return self.asformat("dia")
+
+    def tobsr(self, blocksize: Any = None, copy: bool = True) -> Any:
+        """Return the matrix; traced entries have one form."""
+        return self.asformat("bsr")
+
+    # --- products ---------------------------------------------------------------------------------------------------
 
     def matvec(self, x: Any) -> Any:
         """Return the product with a vector, as SciPy's iterative solvers ask for it."""
@@ -173,20 +155,6 @@ class SparseArray:
     def rmatvec(self, x: Any) -> Any:
         """Return the product of the conjugate transposed matrix with a vector."""
         return self.conj().T @ x
-
-    def diagonal(self) -> Any:
-        """Return the main diagonal."""
-        on = self.pattern.rows == self.pattern.columns
-        zero = np.zeros_like(self.data, shape=(min(self.shape),))
-        return at(zero)[self.pattern.rows[on]].add(pick(self.data, (np.nonzero(on)[0],)))
-
-    def sum(self, axis: int | None = None) -> Any:
-        """Return the sum of all entries, or over the rows (axis 0) or columns (axis 1)."""
-        if axis is None:
-            return np.sum(self.data)
-        places = self.pattern.columns if axis in (0, -2) else self.pattern.rows
-        zero = np.zeros_like(self.data, shape=(self.shape[1 if axis in (0, -2) else 0],))
-        return at(zero)[places].add(self.data)
 
     def _times(self, x: Any, transposed: bool) -> Any:
         x = as_array(x)
@@ -198,11 +166,13 @@ class SparseArray:
         return y if x.ndim == 2 else y[:, 0]
 
     def __matmul__(self, other: Any) -> Any:
-        if isinstance(other, SparseArray) or scipy.sparse.issparse(other):
+        if is_sparse(other):
             return self._times_sparse(from_scipy(other)._sort_by_rows())
         return self._times(other, False)
 
-    dot = __matmul__
+    def dot(self, other: Any) -> Any:
+        """Return the product with a number, a dense array or a sparse matrix."""
+        return self @ other if is_sparse(other) or np.ndim(other) else self._scale(other)
 
     def _times_sparse(self, other: SparseArray) -> SparseArray:
         """Multiply each entry with those of the row of the other matrix that its column names; add up what meets."""
@@ -212,81 +182,151 @@ class SparseArray:
         left = np.repeat(np.arange(self.nnz), met)
         right = np.arange(left.size) + np.repeat(begins - (np.cumsum(met) - met), met)
         pattern = Pattern(self.pattern.rows[left], other.pattern.columns[right], (self.shape[0], other.shape[1]))
-        return SparseArray(pick(self.data, (left,)) * pick(other.data, (right,)), pattern)._sort_by_rows()
+        return self._like(pick(self.data, (left,)) * pick(other.data, (right,)), pattern)._sort_by_rows()
 
     def __rmatmul__(self, other: Any) -> Any:
-        if scipy.sparse.issparse(other):
+        if is_sparse(other):
             return from_scipy(other) @ self
         other = as_array(other)
         return self._times(other, True) if other.ndim == 1 else self._times(other.T, True).T
 
-    def __mul__(self, factor: Any) -> SparseArray:
-        if np.ndim(factor):
-            raise ValueError("a sparse array is multiplied by numbers; for a product with an array write a @ x")
-        return SparseArray(self.data * factor, self.pattern)
+    def _scale(self, factor: Any) -> SparseArray:
+        return self._like(self.data * factor, self.pattern)
+
+    def __mul__(self, factor: Any) -> Any:
+        return self.multiply(factor)
 
     __rmul__ = __mul__
 
     def multiply(self, other: Any) -> SparseArray:
         """Return the entries times those of a number, a dense array that broadcasts, or a sparse matrix."""
-        if isinstance(other, SparseArray) or scipy.sparse.issparse(other):
+        if is_sparse(other):
             return self._multiply_sparse(from_scipy(other))
         other = as_array(other)
         if not other.ndim:
-            return self * other
+            return self._scale(other)
+        if np.broadcast_shapes(other.shape, self.shape) != self.shape:
+            raise ValueError(f"a sparse array of shape {self.shape} cannot be multiplied by one of shape {other.shape}")
         factors = np.broadcast_to(other, self.shape)
-        return SparseArray(self.data * pick(factors, (self.pattern.rows, self.pattern.columns)), self.pattern)
+        return self._like(self.data * pick(factors, (self.pattern.rows, self.pattern.columns)), self.pattern)
 
     def _multiply_sparse(self, other: SparseArray) -> SparseArray:
         if other.shape != self.shape:
-            raise ValueError(f"sparse arrays of the shapes {self.shape} and {other.shape} cannot be multiplied")
+            return self.multiply(other.toarray()) if 1 in other.shape else other.multiply(self.toarray())
         a, b = self._sort_by_rows(), other._sort_by_rows()
-        here, there = (x.pattern.rows * np.int64(self.shape[1]) + x.pattern.columns for x in (a, b))
+        here, there = a.pattern.find_places(), b.pattern.find_places()
         _, left, right = np.intersect1d(here, there, assume_unique=True, return_indices=True)
         pattern = Pattern(a.pattern.rows[left], a.pattern.columns[left], self.shape)
-        return SparseArray(pick(a.data, (left,)) * pick(b.data, (right,)), pattern)
+        return self._like(pick(a.data, (left,)) * pick(b.data, (right,)), pattern)
 
-    def power(self, n: Any) -> SparseArray:
-        """Return the powers of the entries."""
-        a = self._sort_by_rows()
-        return SparseArray(a.data**n, a.pattern)
+    def __truediv__(self, divisor: Any) -> Any:
+        if is_sparse(divisor):
+            raise NotImplementedError("a quotient of sparse matrices is dense: write a.toarray() / b.toarray()")
+        return self.multiply(1.0 / divisor)
 
-    def __abs__(self) -> SparseArray:
-        a = self._sort_by_rows()
-        return SparseArray(np.abs(a.data), a.pattern)
+    def __pow__(self, n: Any) -> Any:
+        return self.power(n)
 
-    def __truediv__(self, divisor: Any) -> SparseArray:
-        return self * (1.0 / divisor)
+    # --- sums -------------------------------------------------------------------------------------------------------
 
-    def __neg__(self) -> SparseArray:
-        return SparseArray(-self.data, self.pattern)
-
-    def __add__(self, other: Any) -> SparseArray:
-        other = from_scipy(other) if scipy.sparse.issparse(other) else other
-        if not isinstance(other, SparseArray) or other.shape != self.shape:
-            raise ValueError("a sparse array is added to a sparse array of the same shape; or write a.toarray() + b")
+    def __add__(self, other: Any) -> Any:
+        if not is_sparse(other):
+            return self._add_dense(as_array(other), self)
+        other = from_scipy(other)
+        if other.shape != self.shape:
+            raise ValueError(f"sparse arrays of the shapes {self.shape} and {other.shape} cannot be added")
         if other.pattern is self.pattern:
-            return SparseArray(self.data + other.data, self.pattern)
+            return self._like(self.data + other.data, self.pattern)
         rows, columns = (
             np.concatenate([getattr(self.pattern, k), getattr(other.pattern, k)]) for k in ("rows", "columns")
         )
-        return SparseArray(np.concatenate([self.data, other.data]), Pattern(rows, columns, self.shape))
+        return self._like(np.concatenate([self.data, other.data]), Pattern(rows, columns, self.shape))
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> SparseArray:
+    def _add_dense(self, other: Any, sparse: SparseArray) -> Any:
+        """Return the dense sum with an array; 0 is added as Python's sum begins with it."""
+        if not other.ndim:
+            if type(other) is not Tracer and not other:
+                return sparse.copy()
+            raise NotImplementedError(
+                "adding a nonzero scalar to a sparse array is not supported: it is dense, write a.toarray() + b"
+            )
+        return sparse.toarray() + np.broadcast_to(other, self.shape)
+
+    def __sub__(self, other: Any) -> Any:
         return self + (-other)
 
-    def __rsub__(self, other: Any) -> SparseArray:
+    def __rsub__(self, other: Any) -> Any:
         return -self + other
 
+    def maximum(self, other: Any) -> Any:
+        """Return the greater of the elements and those of a number, a dense array or a sparse matrix."""
+        return self._choose_of_two(np.maximum, other)
 
-tree.register_node(SparseArray, lambda a: ((a.data,), a.pattern), lambda pattern, data: SparseArray(data[0], pattern))
+    def minimum(self, other: Any) -> Any:
+        """Return the less of the elements and those of a number, a dense array or a sparse matrix."""
+        return self._choose_of_two(np.minimum, other)
+
+    def _choose_of_two(self, choice: Any, other: Any) -> Any:
+        if not is_sparse(other):
+            other = as_array(other)
+            if other.ndim:
+                return choice(self.toarray(), other)
+            if type(other) is not Tracer and choice(0, other) == 0:
+                a = self._sort_by_rows()
+                return self._like(choice(a.data, other), a.pattern)
+            rows, columns = (places.ravel() for places in np.indices(self.shape))
+            return self._like(choice(self.toarray(), other).ravel(), Pattern(rows, columns, self.shape))
+        other = from_scipy(other)
+        both = (abs(self) + abs(other))._sort_by_rows()  # the places of either
+        ours, theirs = (pick(x.toarray(), (both.pattern.rows, both.pattern.columns)) for x in (self, other))
+        return self._like(choice(ours, theirs), both.pattern)
 
 
-def _floating(data: Any) -> Any:
-    data = as_array(data)
-    return data if data.dtype.kind in "fc" else data.astype(float)
+class SparseMatrix(SparseArray):
+    """A sparse matrix of SciPy's older classes, ``csr_matrix`` and the like, whose entries may be traced.
+
+    As there, ``a * x`` is the product of matrices, ``a**2`` too, and sums along an axis keep both axes.
+    """
+
+    _kind = scipy.sparse.csr_matrix
+
+    def __mul__(self, other: Any) -> Any:
+        return self.dot(other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return other @ self if is_sparse(other) or np.ndim(other) else self._scale(other)
+
+    def __pow__(self, n: Any) -> Any:
+        n = operator.index(n)
+        if n < 0 or self.shape[0] != self.shape[1]:
+            raise ValueError("a matrix has powers if it is square, and the exponent is 0 or greater")
+        power: Any = from_scipy(scipy.sparse.eye(self.shape[0], dtype=self.dtype))
+        for _ in range(n):
+            power = power @ self
+        return power
+
+    def _turn_sum(self, sums: Any, over_rows: bool) -> Any:
+        return sums[None, :] if over_rows else sums[:, None]
+
+    def getH(self) -> SparseMatrix:
+        """Return the conjugate transposed matrix."""
+        return self.conj().T
+
+    def getrow(self, i: int) -> Any:
+        """Return one row, as a matrix."""
+        return self[[i], :]
+
+    def getcol(self, j: int) -> Any:
+        """Return one column, as a matrix."""
+        return self[:, [j]]
+
+
+for _class in (SparseArray, SparseMatrix):
+    tree.register_node(
+        _class, lambda a: ((a.data,), (type(a), a.pattern)), lambda parts, data: parts[0](data[0], parts[1])
+    )
 
 
 def from_scipy(matrix: Any) -> SparseArray:
@@ -317,9 +357,17 @@ def from_scipy(matrix: Any) -> SparseArray:
         return matrix
     if not scipy.sparse.issparse(matrix) or matrix.ndim != 2:
         raise TypeError(f"a sparse matrix was expected, not {type(matrix).__name__}")
+    kind = SparseMatrix if isinstance(matrix, scipy.sparse.spmatrix) else SparseArray
     matrix = matrix.tocsr()
+    if isinstance(matrix, SparseArray):  # what stands for a matrix has been written
+        return matrix
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    return SparseArray(_floating(matrix.data), Pattern(rows, matrix.indices, matrix.shape, matrix.indptr))
+    return kind(make_floating(matrix.data), Pattern(rows, matrix.indices, matrix.shape, matrix.indptr))
+
+
+def is_sparse(x: Any) -> bool:
+    """Return whether a value is a sparse matrix: SciPy's, or one of these."""
+    return isinstance(x, SparseArray) or scipy.sparse.issparse(x)
 
 
 def issparse(x: Any) -> bool:
@@ -338,144 +386,7 @@ def issparse(x: Any) -> bool:
     >>> fad.scipy.sparse.issparse(fad.scipy.sparse.diags(np.ones(2))), fad.scipy.sparse.issparse(np.eye(2))
     (True, False)
     """
-    return isinstance(x, SparseArray) or scipy.sparse.issparse(x)
-
-
-def _shape(shape: Any, rows: Any, columns: Any) -> tuple:
-    if shape is not None:
-        return tuple(shape)
-    return (int(rows.max()) + 1, int(columns.max()) + 1) if rows.size else (0, 0)
-
-
-def _check(data: Any, rows: Any, columns: Any, shape: tuple, indptr: Any = None) -> SparseArray:
-    if data.ndim != 1 or data.shape[0] != rows.size or rows.size != columns.size:
-        raise ValueError("row, column, and data arrays must be vectors of the same length")
-    for name, places, n in (("row", rows, shape[0]), ("column", columns, shape[1])):
-        if places.size and (places.min() < 0 or places.max() >= n):
-            raise ValueError(f"a {name} index lies outside of the shape {shape}")
-    return SparseArray(data, Pattern(rows, columns, shape, indptr))
-
-
-def _compress(given: Any, shape: Any, by_rows: bool) -> SparseArray:
-    data, indices, indptr = given
-    data, indices, indptr = _floating(data), np.asarray(indices), np.asarray(indptr)
-    if indptr.ndim != 1 or indptr[0] != 0 or indptr[-1] != indices.size or np.any(np.diff(indptr) < 0):
-        raise ValueError("indptr must begin with 0, never decrease, and end with the number of entries")
-    outer = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
-    if by_rows:
-        shape = (indptr.size - 1, _shape(shape, outer, indices)[1]) if shape is None else tuple(shape)
-        if shape[0] != indptr.size - 1:
-            raise ValueError(f"index pointer size {indptr.size} should be {shape[0] + 1}")
-        return _check(data, outer, indices, shape, indptr)
-    shape = (_shape(shape, indices, outer)[0], indptr.size - 1) if shape is None else tuple(shape)
-    if shape[1] != indptr.size - 1:
-        raise ValueError(f"index pointer size {indptr.size} should be {shape[1] + 1}")
-    return _check(data, indices, outer, shape)
-
-
-def _make(given: Any, shape: Any, by_rows: bool | None) -> SparseArray:
-    if isinstance(given, SparseArray) or scipy.sparse.issparse(given):
-        return from_scipy(given)
-    if type(given) is tuple and len(given) == 3 and by_rows is not None:
-        return _compress(given, shape, by_rows)
-    if type(given) is tuple and len(given) == 2 and isinstance(given[1], (tuple, list)):
-        data, (rows, columns) = given
-        rows, columns = np.asarray(rows), np.asarray(columns)
-        return _check(_floating(data), rows, columns, _shape(shape, rows, columns))
-    if type(given) is Tracer:
-        raise TypeError(
-            "the places of a sparse array's entries are constant, and cannot be read off a traced dense array: "
-            "give its entries and their places, (data, (rows, columns))"
-        )
-    return from_scipy(scipy.sparse.csr_array(np.asarray(given)))
-
-
-def csr_array(arg1: Any, shape: Any = None) -> SparseArray:
-    """Return a sparse array from ``(data, indices, indptr)``, ``(data, (rows, columns))``, or a plain matrix.
-
-    `data` may be traced; the places of the entries are constants. Entries at one place add up.
-
-    Parameters
-    ----------
-    arg1 : tuple, matrix or array
-        ``(data, indices, indptr)``, or what scipy.sparse takes.
-    shape : (int, int)
-        Of the matrix; by default as large as the places need.
-
-    Returns
-    -------
-    SparseArray
-
-    Raises
-    ------
-    ValueError
-        if the entries and their indices differ in number, or an index lies outside of the shape.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fad.scipy.sparse import csr_array
-    >>> csr_array((np.array([1.0, 2.0]), np.array([1, 0]), np.array([0, 1, 2]))).toarray()
-    array([[0., 1.],
-           [2., 0.]])
-    """
-    return _make(arg1, shape, True)
-
-
-def csc_array(arg1: Any, shape: Any = None) -> SparseArray:
-    """Return a sparse array from ``(data, indices, indptr)`` by columns, ``(data, (rows, columns))``, or a matrix.
-
-    Parameters
-    ----------
-    arg1 : tuple, matrix or array
-        ``(data, indices, indptr)``, or what scipy.sparse takes.
-    shape : (int, int)
-        Of the matrix; by default as large as the places need.
-
-    Returns
-    -------
-    SparseArray
-
-    Raises
-    ------
-    ValueError
-        if the entries and their indices differ in number, or an index lies outside of the shape.
-
-    Examples
-    --------
-    >>> fad.scipy.sparse.csc_array(np.diag(np.array([2.0, 3.0]))).toarray()
-    array([[2., 0.],
-           [0., 3.]])
-    """
-    return _make(arg1, shape, False)
-
-
-def coo_array(arg1: Any, shape: Any = None) -> SparseArray:
-    """Return a sparse array from ``(data, (rows, columns))``, or a plain matrix.
-
-    Parameters
-    ----------
-    arg1 : tuple, matrix or array
-        ``(data, (rows, columns))``, or what scipy.sparse takes.
-    shape : (int, int)
-        Of the matrix; by default as large as the places need.
-
-    Returns
-    -------
-    SparseArray
-
-    Raises
-    ------
-    ValueError
-        if the entries and their indices differ in number, or an index lies outside of the shape.
-
-    Examples
-    --------
-    >>> fad.scipy.sparse.coo_array((np.array([2.0, 3.0]), ([0, 1], [1, 0])), shape=(2, 2)).toarray()
-    array([[0., 2.],
-           [3., 0.]])
-    """
-    return _make(arg1, shape, None)
+    return is_sparse(x)
 
 
 def matmul(a: Any, b: Any) -> Any:
@@ -502,8 +413,8 @@ def matmul(a: Any, b: Any) -> Any:
     >>> fad.grad(lambda x: np.sum(fad.scipy.sparse.matmul(a, x)))(np.ones(2))
     array([3., 3.])
     """
-    if isinstance(a, SparseArray) or scipy.sparse.issparse(a):
+    if is_sparse(a):
         return from_scipy(a) @ b
-    if isinstance(b, SparseArray) or scipy.sparse.issparse(b):
+    if is_sparse(b):
         return from_scipy(b).__rmatmul__(a)
     raise TypeError("one operand of fad.scipy.sparse.matmul must be a sparse matrix; for dense ones write a @ b")

@@ -5,22 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from fad.ops.indexing import pick
 from fad.ops.structural import as_array
-from fad.scipy.sparse.array import SparseArray, coo_array, from_scipy
-from fad.scipy.sparse.construct import diags_array
+from fad.scipy.sparse.array import SparseArray, SparseMatrix, from_scipy, is_sparse
+from fad.scipy.sparse.construct import diags as make_diagonals
+from fad.scipy.sparse.entries import make_floating
 from fad.scipy.sparse.products import Pattern
 
 
 def _as_sparse(block: Any) -> SparseArray:
     """Return a block as a sparse array: a sparse matrix, or a dense one, of which every entry is kept."""
-    if isinstance(block, SparseArray) or scipy.sparse.issparse(block):
+    if is_sparse(block):
         return from_scipy(block)
-    dense = np.atleast_2d(as_array(block))
+    dense = np.atleast_2d(make_floating(block))
     rows, columns = (places.ravel() for places in np.indices(dense.shape))
-    return coo_array((dense.ravel(), (rows, columns)), dense.shape)
+    return SparseMatrix(dense.ravel(), Pattern(rows, columns, dense.shape))
+
+
+def _kind_of(*made: Any) -> type[SparseArray]:
+    """Return the class of what is composed of matrices: SciPy's older one, where no part is a sparse array."""
+    return SparseArray if any(type(a) is SparseArray for a in made) else SparseMatrix
 
 
 def block_array(blocks: Any, *, format: Any = None, dtype: Any = None) -> SparseArray:
@@ -53,6 +58,10 @@ def block_array(blocks: Any, *, format: Any = None, dtype: Any = None) -> Sparse
     array([[2., 0.],
            [2., 2.]])
     """
+    return _compose(blocks, dtype, SparseArray)
+
+
+def _compose(blocks: Any, dtype: Any, kind: type[SparseArray] | None = None) -> SparseArray:
     made = [[None if block is None else _as_sparse(block) for block in row] for row in blocks]
     heights = [_find_length(row, 0, f"blocks[{i},:]") for i, row in enumerate(made)]
     widths = [_find_length(column, 1, f"blocks[:,{j}]") for j, column in enumerate(zip(*made, strict=True))]
@@ -66,7 +75,8 @@ def block_array(blocks: Any, *, format: Any = None, dtype: Any = None) -> Sparse
                 data.append(block.data)
     entries = np.concatenate(data)
     entries = entries if dtype is None else entries.astype(dtype)
-    return SparseArray(entries, Pattern(np.concatenate(rows), np.concatenate(columns), (below[-1], right[-1])))
+    kind = kind or _kind_of(*[block for row in made for block in row])
+    return kind(entries, Pattern(np.concatenate(rows), np.concatenate(columns), (below[-1], right[-1])))
 
 
 def _find_length(blocks: Any, axis: int, where: str) -> int:
@@ -106,7 +116,7 @@ def bmat(blocks: Any, format: Any = None, dtype: Any = None) -> SparseArray:
     >>> fad.scipy.sparse.bmat([[d, d]]).toarray()
     array([[2., 2.]])
     """
-    return block_array(blocks, dtype=dtype)
+    return _compose(blocks, dtype)
 
 
 def vstack(blocks: Any, format: Any = None, dtype: Any = None) -> SparseArray:
@@ -138,7 +148,7 @@ def vstack(blocks: Any, format: Any = None, dtype: Any = None) -> SparseArray:
     array([[2.],
            [4.]])
     """
-    return block_array([[block] for block in blocks], dtype=dtype)
+    return _compose([[block] for block in blocks], dtype)
 
 
 def hstack(blocks: Any, format: Any = None, dtype: Any = None) -> SparseArray:
@@ -169,7 +179,7 @@ def hstack(blocks: Any, format: Any = None, dtype: Any = None) -> SparseArray:
     >>> fad.scipy.sparse.hstack([d, 2 * d]).toarray()
     array([[2., 4.]])
     """
-    return block_array([list(blocks)], dtype=dtype)
+    return _compose([list(blocks)], dtype)
 
 
 def block_diag(mats: Any, format: Any = None, dtype: Any = None) -> SparseArray:
@@ -196,7 +206,7 @@ def block_diag(mats: Any, format: Any = None, dtype: Any = None) -> SparseArray:
            [0., 1., 1.]])
     """
     made = list(mats)
-    return block_array([[m if i == j else None for j in range(len(made))] for i, m in enumerate(made)], dtype=dtype)
+    return _compose([[m if i == j else None for j in range(len(made))] for i, m in enumerate(made)], dtype)
 
 
 def kron(A: Any, B: Any, format: Any = None) -> SparseArray:
@@ -226,7 +236,7 @@ def kron(A: Any, B: Any, format: Any = None) -> SparseArray:
     rows = a.pattern.rows[left].astype(np.int64) * b.shape[0] + b.pattern.rows[right]
     columns = a.pattern.columns[left].astype(np.int64) * b.shape[1] + b.pattern.columns[right]
     shape = (a.shape[0] * b.shape[0], a.shape[1] * b.shape[1])
-    return SparseArray(pick(a.data, (left,)) * pick(b.data, (right,)), Pattern(rows, columns, shape))
+    return _kind_of(a, b)(pick(a.data, (left,)) * pick(b.data, (right,)), Pattern(rows, columns, shape))
 
 
 def kronsum(A: Any, B: Any, format: Any = None) -> SparseArray:
@@ -258,7 +268,8 @@ def kronsum(A: Any, B: Any, format: Any = None) -> SparseArray:
     a, b = _as_sparse(A), _as_sparse(B)
     if a.shape[0] != a.shape[1] or b.shape[0] != b.shape[1]:
         raise ValueError(f"kronsum takes square matrices, not those of the shapes {a.shape} and {b.shape}")
-    return kron(scipy.sparse.eye_array(b.shape[0]), a) + kron(b, scipy.sparse.eye_array(a.shape[0]))
+    eyes = [_kind_of(a, b)(np.ones(n), Pattern(np.arange(n), np.arange(n), (n, n))) for n in (a.shape[0], b.shape[0])]
+    return kron(eyes[1], a) + kron(b, eyes[0])
 
 
 def tril(A: Any, k: int = 0, format: Any = None) -> SparseArray:
@@ -317,7 +328,7 @@ def triu(A: Any, k: int = 0, format: Any = None) -> SparseArray:
 
 def _keep(a: SparseArray, there: Any) -> SparseArray:
     (kept,) = np.nonzero(there)
-    return SparseArray(pick(a.data, (kept,)), Pattern(a.pattern.rows[kept], a.pattern.columns[kept], a.shape))
+    return type(a)(pick(a.data, (kept,)), Pattern(a.pattern.rows[kept], a.pattern.columns[kept], a.shape))
 
 
 def spdiags(data: Any, diags: Any, m: Any = None, n: int | None = None, format: Any = None) -> SparseArray:
@@ -355,7 +366,7 @@ def spdiags(data: Any, diags: Any, m: Any = None, n: int | None = None, format: 
         filled = row[start:stop]
         length = min(shape[0] + min(k, 0), shape[1] - start)
         made.append(np.concatenate([filled, 0.0 * row[: length - filled.shape[0]]]))
-    return diags_array(made, offsets=offsets, shape=shape)
+    return make_diagonals(made, offsets, shape)
 
 
 def find(A: Any) -> tuple:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from fad.ops.structural import as_array
-from fad.scipy.sparse.array import SparseArray, coo_array
+from fad.scipy.sparse.array import SparseArray, SparseMatrix
+from fad.scipy.sparse.forms import coo_array
 
 
 def diags_array(
@@ -101,4 +102,5 @@ def diags(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = Non
            [0., 0., 2.],
            [0., 0., 0.]])
     """
-    return diags_array(diagonals, offsets=offsets, shape=shape, dtype=dtype)
+    a = diags_array(diagonals, offsets=offsets, shape=shape, dtype=dtype)
+    return SparseMatrix(a.data, a.pattern)

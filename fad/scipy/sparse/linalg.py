@@ -12,8 +12,14 @@ import scipy.sparse.linalg as sla
 
 from fad.core.docstring_sections import refer
 from fad.core.primitive import has_tracer
+from fad.scipy.holders import take_plain
 from fad.scipy.registration import missing
+from fad.scipy.sparse.array import from_scipy, is_sparse
+from fad.scipy.sparse.eigen import eigs, eigsh, svds
 from fad.scipy.sparse.factors import factorized, splu
+from fad.scipy.sparse.functions import expm, expm_multiply, inv, norm
+from fad.scipy.sparse.least import lsmr, lsqr
+from fad.scipy.sparse.matrix_free import LinearOperator, aslinearoperator, solve_matrix_free
 from fad.scipy.sparse.systems import Direct, Iterative, check_system, solve_system
 
 
@@ -55,8 +61,11 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
 def _iterate(name: str, A: Any, b: Any, x0: Any, M: Any, settings: dict) -> tuple:
     if _plain(A, b):
         return getattr(sla, name)(A, b, x0, M=M, **settings)
+    M = take_plain(M)
     if has_tracer((x0,)):
         x0 = None  # where an iteration begins does not matter to the solution
+    if not is_sparse(A):
+        return solve_matrix_free(name, A, b, M, {k: v for k, v in settings.items() if k != "callback"}), 0
     a, b = check_system(A, b)
     if b.ndim == 2 and b.shape[1] != 1:
         raise ValueError(f"b must be a vector, not of shape {b.shape}")
@@ -192,6 +201,60 @@ def gmres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0
     return _iterate("gmres", A, b, x0, M, settings)
 
 
-__all__ = ["bicgstab", "cg", "factorized", "gmres", "splu", "spsolve"]
+def minres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, shift: Any = 0.0, maxiter: Any = None,
+           M: Any = None, callback: Any = None, show: bool = False, check: bool = False) -> tuple:  # fmt: skip
+    """Solve ``(A - shift I) x = b`` by minimal residuals, for a symmetric matrix that need not be definite; see `cg`.
+
+    Parameters
+    ----------
+    A : SparseArray, or a sparse matrix of SciPy's (n, n)
+        Symmetric.
+    b : array (n,)
+        The right-hand side.
+    x0 : array (n,)
+        Where to begin; it has no derivative.
+    rtol : float, keyword only
+        The residual is at most about ``rtol`` times the norms of the matrix and the solution.
+    shift : float, keyword only
+        What is taken from the diagonal.
+    maxiter : int, keyword only
+        Greatest number of steps.
+    M : matrix or operator, keyword only
+        Preconditioner.
+    callback : callable, keyword only
+        Called after each step.
+    show, check : bool, keyword only
+        Whether to print, and to look whether the matrix is symmetric; for plain arguments alone.
+
+    Returns
+    -------
+    (x, info)
+        `info` is 0 where the iteration converged.
+
+    Raises
+    ------
+    DerivativeError
+        if the iteration did not converge, for traced arguments.
+
+    Examples
+    --------
+    >>> a = fad.scipy.sparse.diags(np.array([2.0, -4.0]))
+    >>> fad.grad(lambda b: np.sum(fad.scipy.sparse.linalg.minres(a, b)[0]))(np.ones(2)).round(6)
+    array([ 0.5 , -0.25])
+    """
+    if _plain(A, (b, shift)):
+        settings = {"rtol": rtol, "shift": shift, "maxiter": maxiter, "show": show, "check": check}
+        return sla.minres(A, b, x0, M=M, callback=callback, **settings)
+    if has_tracer((shift,)) or shift:
+        if not is_sparse(A):
+            raise NotImplementedError("minres of an operator takes shift=0: let its function take shift * v off")
+        A = from_scipy(A) - shift * from_scipy(scipy.sparse.eye_array(A.shape[0]))
+    return _iterate("minres", A, b, x0, M, {"rtol": rtol, "maxiter": maxiter})
+
+
+__all__ = [
+    "LinearOperator", "aslinearoperator", "bicgstab", "cg", "eigs", "eigsh", "expm", "expm_multiply", "factorized",
+    "gmres", "inv", "lsmr", "lsqr", "minres", "norm", "splu", "spsolve", "svds",
+]  # fmt: skip
 __getattr__ = missing("sparse.linalg")
 refer({name: globals()[name] for name in __all__}, sla)

@@ -31,11 +31,8 @@ def _with_matrices(operator: Callable, reflected: bool, multiply: Callable) -> C
 
 
 def _times(a: Any, b: Any) -> Any:
-    """Return what ``*`` is: a matrix times a number, and the product of matrices for SciPy's older classes."""
-    matrix, x = (a, b) if scipy.sparse.issparse(a) else (b, a)
-    if not x.ndim:
-        return from_scipy(matrix) * x
-    return matmul(a, b) if isinstance(matrix, scipy.sparse.spmatrix) else NotImplemented
+    """Return what ``*`` is: a product of elements, and the product of matrices for SciPy's older classes."""
+    return from_scipy(a) * b if scipy.sparse.issparse(a) else from_scipy(b).__rmul__(a)
 
 
 def install_products() -> None:

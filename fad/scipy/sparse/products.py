@@ -34,6 +34,10 @@ class Pattern:
             indptr = np.concatenate([[0], np.cumsum(counts)])
         self.indptr = indptr
 
+    def find_places(self) -> Any:
+        """Return the places as numbers: those of the dense matrix's elements, row by row."""
+        return self.rows * np.int64(self.shape[1]) + self.columns
+
     def transpose(self) -> Pattern:
         """Return the places of the transposed matrix."""
         return Pattern(self.columns, self.rows, self.shape[::-1])

@@ -46,6 +46,24 @@ class Direct:
         return factors.solve(b.astype(matrix.dtype), trans)
 
 
+class Checked(Direct):
+    """A factorisation of the equations of a solution, which has no derivative where they are singular, or nearly so."""
+
+    def __init__(self, why: str, largest: float):
+        super().__init__()
+        self.why, self.largest = why, largest  # how great a solution of a right-hand side like 1 may be
+
+    def __call__(self, matrix: Any, b: Any, transposed: bool) -> Any:
+        probe = np.cos(np.arange(matrix.shape[0]) ** 2.0)[:, None]  # of no structure: it meets what is singular
+        try:
+            known = super().__call__(matrix, probe, transposed)
+        except np.linalg.LinAlgError:
+            raise DerivativeError(self.why) from None
+        if np.max(np.abs(known), initial=0.0) * np.max(np.abs(matrix.data), initial=0.0) > self.largest:
+            raise DerivativeError(self.why)
+        return super().__call__(matrix, b, transposed)
+
+
 class Iterative:
     """One of SciPy's iterations, with its settings; `info` says how the last one ended."""
 

@@ -1,7 +1,14 @@
-"""``scipy.spatial``, differentiable: `distance`, the distances between points, and `transform`, rotations."""
+"""``scipy.spatial``, differentiable: neighbours, hulls, distances (`distance`) and rotations (`transform`)."""
 
 from __future__ import annotations
 
-from fad.scipy.spatial import distance, transform
+import scipy.spatial
 
-__all__ = ["distance", "transform"]
+from fad.core.docstring_sections import refer
+from fad.scipy.registration import missing
+from fad.scipy.spatial import distance, transform
+from fad.scipy.spatial.neighbours import ConvexHull, KDTree, cKDTree, distance_matrix
+
+__all__ = ["ConvexHull", "KDTree", "cKDTree", "distance", "distance_matrix", "transform"]
+__getattr__ = missing("spatial")
+refer({name: globals()[name] for name in ("ConvexHull", "KDTree", "cKDTree")}, scipy.spatial)

@@ -51,6 +51,7 @@ from fad.scipy.stats.descriptive import (
     zscore,
 )
 from fad.scipy.stats.discrete import bernoulli, binom, geom, nbinom, poisson
+from fad.scipy.stats.distances import boxcox_llf, chisquare, energy_distance, f_oneway, wasserstein_distance
 from fad.scipy.stats.families import (
     burr,
     burr12,
@@ -73,18 +74,18 @@ from fad.scipy.stats.families import (
     triang,
     weibull_max,
 )
-from fad.scipy.stats.multivariate import dirichlet, multivariate_normal
+from fad.scipy.stats.multivariate import dirichlet, multivariate_normal, multivariate_t, wishart
 from fad.scipy.stats.relations import linregress, pearsonr, rankdata, spearmanr
 from fad.scipy.stats.skewed import exponnorm, invgauss, johnsonsu, skewnorm, truncnorm
 
 __all__ = [
-    "bernoulli", "beta", "binom", "burr", "burr12", "cauchy", "chi", "chi2", "describe", "dirichlet", "entropy",
-    "erlang", "expon", "exponnorm", "f", "fisk", "gamma", "gaussian_kde", "genextreme", "gengamma", "genpareto",
-    "geom", "gmean", "gompertz", "gstd", "gumbel_l", "gumbel_r", "gzscore", "halfcauchy", "halfnorm", "hmean",
-    "invgamma", "invgauss", "invweibull", "iqr", "johnsonsu", "kurtosis", "laplace", "linregress", "logistic",
-    "loglaplace", "lognorm", "loguniform", "lomax", "maxwell", "median_abs_deviation", "moment",
-    "multivariate_normal", "nakagami", "nbinom", "norm", "pareto", "pearsonr", "pmean", "poisson", "powerlaw",
-    "rankdata", "rayleigh", "reciprocal", "sem", "skew", "skewnorm", "spearmanr", "t", "triang", "trim_mean",
-    "truncnorm", "ttest_1samp", "ttest_ind", "ttest_rel", "uniform", "variation", "vonmises", "weibull_max",
-    "weibull_min", "zmap", "zscore",
+    "bernoulli", "beta", "binom", "boxcox_llf", "burr", "burr12", "cauchy", "chi", "chi2", "chisquare", "describe",
+    "dirichlet", "energy_distance", "entropy", "erlang", "expon", "exponnorm", "f", "f_oneway", "fisk", "gamma",
+    "gaussian_kde", "genextreme", "gengamma", "genpareto", "geom", "gmean", "gompertz", "gstd", "gumbel_l", "gumbel_r",
+    "gzscore", "halfcauchy", "halfnorm", "hmean", "invgamma", "invgauss", "invweibull", "iqr", "johnsonsu", "kurtosis",
+    "laplace", "linregress", "logistic", "loglaplace", "lognorm", "loguniform", "lomax", "maxwell",
+    "median_abs_deviation", "moment", "multivariate_normal", "multivariate_t", "nakagami", "nbinom", "norm", "pareto",
+    "pearsonr", "pmean", "poisson", "powerlaw", "rankdata", "rayleigh", "reciprocal", "sem", "skew", "skewnorm",
+    "spearmanr", "t", "triang", "trim_mean", "truncnorm", "ttest_1samp", "ttest_ind", "ttest_rel", "uniform",
+    "variation", "vonmises", "wasserstein_distance", "weibull_max", "weibull_min", "wishart", "zmap", "zscore",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.ops.structural import as_array
 from fad.scipy.special.build import number
+from fad.scipy.stats.moments import HEAVY, MOMENTS, Summaries
 from fad.scipy.stats.pages import page
 from fad.transforms.custom import custom_jvp
 
@@ -51,7 +52,7 @@ class Draws:
         return getattr(scipy.stats, self.name).rvs(*args, **named)
 
 
-class Distribution(Draws):
+class Distribution(Draws, Summaries):
     """What continuous and discrete distributions share: the names of their parameters, and a place in the registry."""
 
     def __init__(self, name: str, shapes: tuple, domains: tuple, points: tuple):
@@ -95,6 +96,17 @@ class Distribution(Draws):
         setattr(self, method, public(name=name, samples=samples)(getattr(self, method)))
 
 
+    def _enter_moments(self, ends: tuple) -> None:
+        """Enter the mean, the variance and the standard deviation into the registry, where formulas are known."""
+        if self.name in HEAVY:
+            ends = (*[(a + 4.5, b + 4.5) for a, b in ends[: len(self.shapes)]], *ends[len(self.shapes) :])
+        if self.name in MOMENTS:
+            for method in ("mean", "var", "std"):
+                samples = lambda s: [call(*[s.real(3, low=a, high=b) if type(a) is float else a for a, b in ends])]
+                name = f"scipy.stats.{self.name}.{method}"
+                setattr(self, method, public(name=name, samples=samples)(getattr(self, method)))
+
+
 class Continuous(Distribution):
     """A continuous distribution, from the functions of its standard form.
 
@@ -123,6 +135,7 @@ class Continuous(Distribution):
             self._register(method, points)
         for method in ("ppf", "isf"):
             self._register(method, (0.1, 0.9))
+        self._enter_moments((*domains, (-0.1, 0.1), (0.9, 1.5)))
 
     def _standard(self, x: Any, args: tuple, named: dict) -> tuple:
         x, *shapes, loc, scale = operands((x, *self._parameters(args, named, ("loc", "scale"))))
@@ -185,6 +198,26 @@ class Continuous(Distribution):
     def isf(self, q, *args, **named):
         """Return the value above which the probability is `q`."""
         return self._quantile(q, args, named, self._isf)
+
+    def median(self, *args, **named):
+        """Return the median."""
+        return self.ppf(0.5, *args, **named)
+
+    def interval(self, confidence, *args, **named):
+        """Return the ends between which a value lies with a probability, as likely below them as above."""
+        below = (1.0 - confidence) / 2.0
+        return self.ppf(below, *args, **named), self.ppf(1.0 - below, *args, **named)
+
+    def nnlf(self, theta, x):
+        """Return minus the logarithm of the likelihood of a sample: `theta` has the shapes, the loc and the scale."""
+        return -np.sum(self.logpdf(x, *theta))
+
+    def _parts(self, args, named):
+        *shapes, loc, scale = operands(tuple(self._parameters(args, named, ("loc", "scale"))))
+        return shapes, loc, scale
+
+    def _mask_moment(self, value, shapes, scale):
+        return self._mask(as_array(value) + 0.0 * scale, as_array(value), shapes, scale)
 
     def _quantile(self, q, args, named, function):
         q, *shapes, loc, scale = operands((q, *self._parameters(args, named, ("loc", "scale"))))
@@ -266,6 +299,12 @@ class Discrete(Distribution):
         self.counts = counts  # where to sample the argument
         for method in ("logpmf", "pmf", "cdf", "sf"):
             self._enter(method, counts)
+        self._enter_moments((*domains, (-0.1, 0.1)))
+
+    def _parts(self, args, named):
+        *shapes, loc = self._parameters(args, named, ("loc",))
+        *shapes, loc = operands((*shapes, loc))
+        return shapes, loc, 1.0
 
     def _enter(self, method, counts):
         def samples(s):

@@ -13,6 +13,7 @@ from fad.core.samples import call
 from fad.core.values import stop_gradient
 from fad.ops.structural import as_array
 from fad.scipy.special.build import number
+from fad.scipy.special.gamma import multigammaln
 from fad.scipy.stats.base import Draws, _exp, operands
 
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
@@ -137,6 +138,86 @@ class _Dirichlet(Draws):
         return np.exp(self.logpdf(x, alpha))
 
 
+class _MultivariateT(Draws):
+    """Student's distribution of vectors, along the last axis: ``logpdf``, ``pdf`` and ``rvs``.
+
+    References
+    ----------
+    scipy.stats.multivariate_t, https://docs.scipy.org/doc/scipy/reference/generated/scipy.stats.multivariate_t.html
+
+    Examples
+    --------
+    >>> fad.grad(lambda m: fad.scipy.stats.multivariate_t.logpdf(np.ones(2), m, np.eye(2), 4.0))(np.zeros(2))
+    array([1., 1.])
+    """
+
+    name = "multivariate_t"
+
+    def logpdf(self, x, loc=None, shape=1, df=1):
+        """Return the log density at `x` of shape (..., n); `shape` is a positive definite matrix, or a number.
+
+        >>> fad.grad(fad.scipy.stats.multivariate_t.logpdf, 3)(np.ones(2), np.zeros(2), np.eye(2), 4.0).round(6)
+        np.float64(0.047267)
+        """
+        x, shape, df = operands((x, shape, df))
+        x = x.reshape((*x.shape, 1)) if x.ndim == 0 else x
+        n = x.shape[-1]
+        if shape.ndim < 2:
+            shape = shape * np.eye(n)
+        if np.any(number(np.isinf(df))):
+            return multivariate_normal.logpdf(x, loc, shape)
+        d = x if loc is None else x - as_array(loc)
+        root = np.linalg.cholesky(shape)
+        z = np.linalg.solve(root, d[..., None])[..., 0]
+        half_log_det = np.sum(np.log(np.diagonal(root)))
+        t = 0.5 * (df + n)
+        constant = sc.gammaln(t) - sc.gammaln(0.5 * df) - 0.5 * n * np.log(df * math.pi) - half_log_det
+        return constant - t * np.log1p(np.sum(z * z, axis=-1) / df)
+
+    def pdf(self, x, loc=None, shape=1, df=1):
+        """Return the density; see `logpdf`."""
+        return np.exp(self.logpdf(x, loc, shape, df))
+
+
+class _Wishart(Draws):
+    """Wishart's distribution of positive definite matrices: ``logpdf``, ``pdf`` and ``rvs``.
+
+    References
+    ----------
+    scipy.stats.wishart, https://docs.scipy.org/doc/scipy/reference/generated/scipy.stats.wishart.html
+
+    Examples
+    --------
+    >>> fad.grad(lambda s: fad.scipy.stats.wishart.logpdf(s * np.eye(2), 4, np.eye(2)))(2.0)
+    np.float64(-0.5)
+    """
+
+    name = "wishart"
+
+    def logpdf(self, x, df, scale):
+        """Return the log density at matrices `x` of shape (n, n), or (n, n, m) for m of them, as in SciPy.
+
+        >>> fad.grad(fad.scipy.stats.wishart.logpdf)(2.0, 3.0, 1.0)
+        np.float64(-0.25)
+        """
+        x, df, scale = operands((x, df, scale))
+        scale = np.diag(scale) if scale.ndim == 1 else np.atleast_2d(scale)
+        n = scale.shape[-1]
+        if x.ndim < 2:
+            x = x.reshape(1, 1, *x.shape) if n == 1 else np.diag(x) if x.ndim else x * np.eye(n)
+        if np.any(number(df <= n - 1)):
+            raise ValueError(f"Degrees of freedom must be greater than the dimension of scale matrix minus 1, {n - 1}.")
+        matrices = np.moveaxis(x, (0, 1), (-2, -1))
+        scale_log_det = np.linalg.slogdet(scale)[1]
+        inner = np.trace(np.linalg.solve(scale, matrices), axis1=-2, axis2=-1)
+        of_x = 0.5 * (df - n - 1.0) * np.linalg.slogdet(matrices)[1] - 0.5 * inner
+        return of_x - 0.5 * df * (n * math.log(2.0) + scale_log_det) - multigammaln(0.5 * df, n)
+
+    def pdf(self, x, df, scale):
+        """Return the density; see `logpdf`."""
+        return np.exp(self.logpdf(x, df, scale))
+
+
 def _normal_samples(s):
     return [
         call(s.real(2, 3), s.real(3), s.positive(3)),
@@ -158,3 +239,17 @@ multivariate_normal = _register_methods(
     },
 )
 dirichlet = _register_methods(_Dirichlet(), {"logpdf": _dirichlet_samples, "pdf": _dirichlet_samples})
+
+
+def _t_samples(s):
+    return [call(s.real(2, 3), s.real(3), s.positive(), s.positive()), call(s.real(2), None, 1, 3.0)]
+
+
+def _wishart_samples(s):
+    factor = np.array([[2.0, 0.5], [0.5, 1.0]]).astype(s.dtype)
+    one = call(s.positive(), s.positive() + 1.0, s.positive())
+    return [call(s.positive() * factor, s.positive() + 3.0, factor), one]
+
+
+multivariate_t = _register_methods(_MultivariateT(), {"logpdf": _t_samples, "pdf": _t_samples})
+wishart = _register_methods(_Wishart(), {"logpdf": _wishart_samples, "pdf": _wishart_samples})

@@ -7,6 +7,7 @@ from typing import Any
 import scipy.stats
 
 from fad.core.docstrings import as_written, run_example, summary
+from fad.scipy.stats.moments import MOMENTS
 
 _METHODS = ("logpdf", "pdf", "logpmf", "pmf", "cdf", "sf", "logcdf", "logsf", "ppf", "isf")
 
@@ -54,6 +55,8 @@ def page(distribution: Any) -> str:
     last = ["loc=0"] if discrete else ["loc=0", "scale=1"]
     given = ", ".join([*distribution.shapes, *last])
     methods = [f"{m}({'q' if m in ('ppf', 'isf') else x}, {given})" for m in _METHODS if hasattr(distribution, m)]
+    moments = ("mean", "var", "std") if distribution.name in MOMENTS else ()
+    methods += [f"{m}({given})" for m in (*moments, *(() if discrete else ("median",)))]
     return _PAGE.format(
         name=distribution.name,
         summary=summary(getattr(scipy.stats, distribution.name).__doc__ or ""),
