@@ -306,3 +306,17 @@ def test_a_cutoff_says_which_singular_values_span_the_range():
     for rcond, rank in ((None, 3), (1e-3, 2), (0.1, 1)):
         assert fad.vjp(lambda a, r=rcond: fsl.orth(a, r), a)[0].shape == (3, rank)
         assert fad.vjp(lambda a, r=rcond: fsl.null_space(a, r), a)[0].shape == (3, 3 - rank)
+
+
+@pytest.mark.parametrize(("driver", "cond"), [
+    ("gelsd", 1.0), ("gelsd", -1.0), ("gelss", 1.0), ("gelss", -1.0), ("gelsy", None), ("gelsy", 1e-6), (None, 0.5),
+])  # fmt: skip
+def test_least_squares_give_what_scipys_driver_gives(driver, cond):
+    a, b = np.random.default_rng(1).normal(size=(5, 3)), np.arange(5.0)
+    wanted = sl.lstsq(a, b, cond, lapack_driver=driver)
+    found = fad.jvp(lambda b: fsl.lstsq(a, b, cond, lapack_driver=driver), (b,), (b,))[0]
+    for x, y in zip(wanted, found, strict=True):
+        assert np.shape(x) == np.shape(y)
+        assert (x is None) == (y is None)
+        if x is not None:
+            np.testing.assert_allclose(y, x, rtol=1e-9, atol=1e-12)
