@@ -320,3 +320,22 @@ def test_least_squares_give_what_scipys_driver_gives(driver, cond):
         assert (x is None) == (y is None)
         if x is not None:
             np.testing.assert_allclose(y, x, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["real", "symmetric", "complex", "diagonal mass"])
+def test_a_pencil_has_the_order_and_the_vectors_of_scipys(kind):
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(2, 5, 4, 4))
+    a = a + a.swapaxes(-1, -2) if kind == "symmetric" else a + 1j * b if kind == "complex" else a
+    b = np.eye(4) * b if kind == "diagonal mass" else b @ b.swapaxes(-1, -2) + np.eye(4)
+    every = fad.vmap(fsl.eig)(a, b)
+    for k in range(5):
+        wanted, step = sl.eig(a[k], b[k]), 1e-6
+        found, (tangent, _) = fad.jvp(lambda a, b: fsl.eig(a, b), (a[k], b[k]), (a[k].T, b[k].T))
+        for x, y, z, q in zip(wanted, found, fad.jit(fsl.eig)(a[k], b[k]), every, strict=True):
+            np.testing.assert_allclose(y, x, rtol=1e-9, atol=1e-11)
+            np.testing.assert_allclose(z, x, rtol=1e-9, atol=1e-11)
+            np.testing.assert_allclose(q[k], x, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(fad.jvp(fsl.eigvals, (a[k], b[k]), (a[k].T, b[k].T))[0], wanted[0], rtol=1e-9)
+        ahead, behind = (sl.eig(a[k] + h * a[k].T, b[k] + h * b[k].T)[0] for h in (step, -step))
+        np.testing.assert_allclose(tangent, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-7)
