@@ -817,3 +817,42 @@ def one_array_for_two_names_of_a_branch(x):
 
 def test_a_branch_that_leaves_two_names_with_one_array():
     agree(one_array_for_two_names_of_a_branch, X)
+
+
+def a_flag_is_asked_by_identity(x):
+    found, total = False, 0.0
+    for i in range(5):
+        if x[i] > 1.0:
+            found = True
+        total = total + (x[i] if found is True else 0.5)
+        if found is not False:
+            total = total * 1.5
+    return total
+
+
+def a_search_goes_on_while_a_flag_is_false(x):
+    total = 0.0
+    for start in range(3):
+        i, done = start, False
+        while done is False:
+            total, i = total + x[i], i + 1
+            if i == 5 or x[i] > 1.0:
+                done = True
+    return total
+
+
+def a_comparison_of_numpy_is_no_flag_of_pythons(x):
+    large, total = x[0] > 1.0, 0.0
+    for i in range(5):
+        total = total + (10.0 * x[i] if large is True else x[i])
+        large = not large
+    return total
+
+
+@pytest.mark.parametrize(
+    "f",
+    [a_flag_is_asked_by_identity, a_search_goes_on_while_a_flag_is_false, a_comparison_of_numpy_is_no_flag_of_pythons],
+    ids=lambda f: f.__name__,
+)
+def test_is_asks_for_the_objects_of_a_plain_run(f):
+    agree(f, np.array([0.4, 0.7, 1.3, 0.2, 0.9]))
