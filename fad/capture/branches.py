@@ -118,6 +118,8 @@ def is_(x: Any, y: Any) -> bool:
         return x is y
     if is_staged(x) or is_staged(y):
         refuse("`is` asks which object a value is that differs from step to step; `not done` and `==` can be asked")
+    if type(x) is Tracer and x.__class__ is bool and type(y) is bool:
+        return bool(x) is y  # an argument of a jitted function
     return False
 
 

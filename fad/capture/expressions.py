@@ -77,7 +77,9 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
-        if self.staged and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            if not self.staged and getattr(node.comparators[0], "value", None) not in (True, False):
+                return node
             same = helper("is_", node.left, node.comparators[0], at=node)
             return same if isinstance(node.ops[0], ast.Is) else helper("not_", same, at=node)
         chained = len(node.ops) > 1 and not any(

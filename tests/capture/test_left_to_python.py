@@ -856,3 +856,27 @@ def a_comparison_of_numpy_is_no_flag_of_pythons(x):
 )
 def test_is_asks_for_the_objects_of_a_plain_run(f):
     agree(f, np.array([0.4, 0.7, 1.3, 0.2, 0.9]))
+
+
+class _Scaled:
+    def __init__(self, twice):
+        self.twice = twice
+
+    def __call__(self, x, more=False):
+        return x * (2.0 if self.twice is True else 3.0) if more is not True else x * 7.0
+
+
+def _scaled(x, flags, *, more=False):
+    return _Scaled(flags["twice"])(x, more) + (1.0 if more is False else 2.0)
+
+
+@pytest.mark.parametrize("more", [True, False, 1, np.True_])
+@pytest.mark.parametrize("twice", [True, False])
+def test_is_finds_the_flags_that_a_jitted_function_is_given(twice, more):
+    flags = {"twice": twice}
+    compiled, model = fad.jit(_scaled), fad.jit(_Scaled(twice))
+    for _ in range(2):
+        assert compiled(1.5, flags, more=more) == _scaled(1.5, flags, more=more)
+        assert compiled(1.5, flags, more=not more) == _scaled(1.5, flags, more=not more)
+        assert model(1.5, more) == _Scaled(twice)(1.5, more)
+    assert fad.jit(fad.grad(_scaled))(1.5, flags, more=more) == fad.grad(_scaled)(1.5, flags, more=more)
