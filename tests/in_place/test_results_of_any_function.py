@@ -151,3 +151,17 @@ def test_an_array_made_by_its_class_takes_traced_values_beside_one_that_a_functi
     wanted = 2 * x + np.cos(np.arange(4.0))
     for derivative in (fad.grad(program), fad.jit(fad.grad(program)), fad.jacfwd(program)):
         np.testing.assert_allclose(derivative(x), wanted, rtol=1e-15)
+
+
+KNOWN = np.array([1.0, 3.0, 2.0])
+
+
+def test_the_class_of_arrays_has_its_methods_where_a_function_also_makes_arrays_by_it():
+    def program(x):
+        a = np.ndarray(2)
+        a[:] = x
+        return np.sum(a * np.ndarray.max(KNOWN)) + np.ndarray.__getitem__(KNOWN, 2)
+
+    value, slope = fad.value_and_grad(program)(X)
+    assert value == program(X)
+    assert slope.tolist() == [3.0, 3.0]
