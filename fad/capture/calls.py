@@ -57,6 +57,9 @@ def run_converted(f: Any) -> Any:
     """Return a function converted where it is the user's and may come to a loop, and otherwise as it is."""
     if current() is not None and type(f) in (types.FunctionType, types.MethodType):
         return _check_callee(f)
+    inner = vars(type(f)).get("__call__")
+    if type(inner) is types.FunctionType and is_users(inner):
+        f = types.MethodType(inner, f)
     if not wants_conversion(f):
         return f
     found, _ = convert_function(f, make_helpers[0])

@@ -181,7 +181,7 @@ def is_users(fun: types.FunctionType) -> bool:
 
 
 def may_loop(fun: Any, depth: int = 12) -> bool:
-    """Return whether a function has a loop, or calls what may have one, as far as names tell."""
+    """Return whether a function has a loop or asks which flag it has, or calls what may, as far as names tell."""
     if type(fun) is types.MethodType:
         fun = fun.__func__
     if type(fun) is not types.FunctionType or not is_users(fun):
@@ -219,6 +219,8 @@ def _look(fun: types.FunctionType, depth: int) -> bool:
         for before, at in itertools.pairwise(steps):
             if {before.opname[:9], at.opname[:9]} == {"PUSH_NULL", "LOAD_FAST"}:
                 return True  # a function that it is given
+            if at.opname == "IS_OP" and before.argval in (True, False):
+                return True  # what it asks of a flag that is traced, converted code can answer
         for at in steps:
             if at.opname in ("LOAD_METHOD", "LOAD_ATTR") and not _is_usual(at.argval):
                 return True

@@ -77,6 +77,11 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            if not self.staged and getattr(node.comparators[0], "value", None) not in (True, False):
+                return node
+            same = helper("is_", node.left, node.comparators[0], at=node)
+            return same if isinstance(node.ops[0], ast.Is) else helper("not_", same, at=node)
         chained = len(node.ops) > 1 and not any(
             isinstance(op, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) for op in node.ops
         )

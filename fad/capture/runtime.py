@@ -54,6 +54,7 @@ class Helpers:
     and_ = staticmethod(branches.and_)
     or_ = staticmethod(branches.or_)
     not_ = staticmethod(branches.not_)
+    is_ = staticmethod(branches.is_)
     choose = staticmethod(branches.choose)
     compare = staticmethod(branches.compare)
     finished = staticmethod(outcomes.is_finished)

@@ -104,18 +104,24 @@ class LimitTrace(Trace):
         return tracer(y, self, point)
 
 
-# What takes whatever values it is given: of a derivative the values at the point are of no use, and may be any.
-_TAKES_ALL = frozenset({
-    "elementwise", "bilinear", "reduction", "flat", "scan", "selection", "linear", "rule", "loop", "branch",
-})  # fmt: skip
-
-
 def _at_the_point(prim: Any, args: tuple, params: dict) -> Any:
-    """Return what an operation gives at the matrix itself, or None where that is not known of all operands."""
-    if prim.archetype not in _TAKES_ALL or any(_is_perturbed(x) and x.info is None for x in args):
+    """Return what an operation gives at the matrix itself, or None where that is not known of all operands.
+
+    Of a derivative the values at the point are of no use, and may be any: an operation may refuse them.
+    """
+    if any(_is_perturbed(x) and x.info is None for x in args):
         return None
     with np.errstate(all="ignore"):
-        return bind(prim, *[x.info if _is_perturbed(x) else x for x in args], **params)
+        try:
+            y = bind(prim, *[x.info if _is_perturbed(x) else x for x in args], **params)
+        except (np.linalg.LinAlgError, ValueError):
+            return None
+    return tuple(_value_of(v) for v in y) if prim.multi else _value_of(y)
+
+
+def _value_of(x: Any) -> Any:
+    """Return a value at the point, which an operation on matrices may have made one along a line again."""
+    return _value(x) if _is_perturbed(x) else x
 
 
 def _value(x: Tracer) -> Any:

@@ -41,6 +41,9 @@ class _Array(type):
     def __hash__(cls) -> int:
         return hash(np.ndarray)
 
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(np.ndarray, name)
+
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         y = np.ndarray(*args, **kwargs)
         return wrap_made(y) if y.base is None else y

@@ -24,7 +24,7 @@ from fad import tree
 from fad.backends import DEVICE_ARRAYS, host
 from fad.backends.counterparts import explain
 from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
-from fad.core.lengths import Length
+from fad.core.lengths import Iteration, Length, Seen
 from fad.core.like_users import find_written
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
 from fad.core.views import RUNS, is_array, link, refresh, replace_root, snapshot, unwrap
@@ -38,7 +38,7 @@ LEAVING: set[CodeType] = set()
 _ALONG = ("reduce", "accumulate", "reduceat")  # methods that compute in a dtype which counts that of an output, too
 
 
-class Tracer:
+class Tracer(metaclass=Seen):
     """A value on its way through a transform: an array that remembers which trace it belongs to.
 
     It has ndarray's attributes, methods and operators (installed by the operation modules),
@@ -107,11 +107,7 @@ class Tracer:
         return self.size * self.dtype.itemsize
 
     __len__ = Length()
-
-    def __iter__(self):
-        if not self.shape:
-            raise TypeError("iteration over a 0-d array")
-        return (self[i] for i in range(self.shape[0]))
+    __iter__ = Iteration()
 
     def __repr__(self) -> str:
         return f"Tracer[{up_to_date(self).owner.kind}]({self.owner.value_to_print(self)!r})"

@@ -817,3 +817,66 @@ def one_array_for_two_names_of_a_branch(x):
 
 def test_a_branch_that_leaves_two_names_with_one_array():
     agree(one_array_for_two_names_of_a_branch, X)
+
+
+def a_flag_is_asked_by_identity(x):
+    found, total = False, 0.0
+    for i in range(5):
+        if x[i] > 1.0:
+            found = True
+        total = total + (x[i] if found is True else 0.5)
+        if found is not False:
+            total = total * 1.5
+    return total
+
+
+def a_search_goes_on_while_a_flag_is_false(x):
+    total = 0.0
+    for start in range(3):
+        i, done = start, False
+        while done is False:
+            total, i = total + x[i], i + 1
+            if i == 5 or x[i] > 1.0:
+                done = True
+    return total
+
+
+def a_comparison_of_numpy_is_no_flag_of_pythons(x):
+    large, total = x[0] > 1.0, 0.0
+    for i in range(5):
+        total = total + (10.0 * x[i] if large is True else x[i])
+        large = not large
+    return total
+
+
+@pytest.mark.parametrize(
+    "f",
+    [a_flag_is_asked_by_identity, a_search_goes_on_while_a_flag_is_false, a_comparison_of_numpy_is_no_flag_of_pythons],
+    ids=lambda f: f.__name__,
+)
+def test_is_asks_for_the_objects_of_a_plain_run(f):
+    agree(f, np.array([0.4, 0.7, 1.3, 0.2, 0.9]))
+
+
+class _Scaled:
+    def __init__(self, twice):
+        self.twice = twice
+
+    def __call__(self, x, more=False):
+        return x * (2.0 if self.twice is True else 3.0) if more is not True else x * 7.0
+
+
+def _scaled(x, flags, *, more=False):
+    return _Scaled(flags["twice"])(x, more) + (1.0 if more is False else 2.0)
+
+
+@pytest.mark.parametrize("more", [True, False, 1, np.True_])
+@pytest.mark.parametrize("twice", [True, False])
+def test_is_finds_the_flags_that_a_jitted_function_is_given(twice, more):
+    flags = {"twice": twice}
+    compiled, model = fad.jit(_scaled), fad.jit(_Scaled(twice))
+    for _ in range(2):
+        assert compiled(1.5, flags, more=more) == _scaled(1.5, flags, more=more)
+        assert compiled(1.5, flags, more=not more) == _scaled(1.5, flags, more=not more)
+        assert model(1.5, more) == _Scaled(twice)(1.5, more)
+    assert fad.jit(fad.grad(_scaled))(1.5, flags, more=more) == fad.grad(_scaled)(1.5, flags, more=more)

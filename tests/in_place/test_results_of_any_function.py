@@ -185,3 +185,17 @@ def test_an_array_made_by_its_class_takes_traced_values_in_a_function_that_no_co
     for _ in range(3):
         np.testing.assert_allclose(fad.grad(loss)(x), wanted, rtol=1e-15)
         np.testing.assert_allclose(fad.jacfwd(loss)(x), wanted, rtol=1e-15)
+
+
+KNOWN = np.array([1.0, 3.0, 2.0])
+
+
+def test_the_class_of_arrays_has_its_methods_where_a_function_also_makes_arrays_by_it():
+    def program(x):
+        a = np.ndarray(2)
+        a[:] = x
+        return np.sum(a * np.ndarray.max(KNOWN)) + np.ndarray.__getitem__(KNOWN, 2)
+
+    value, slope = fad.value_and_grad(program)(X)
+    assert value == program(X)
+    assert slope.tolist() == [3.0, 3.0]

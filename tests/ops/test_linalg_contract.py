@@ -158,3 +158,14 @@ def test_least_squares_are_solved_in_the_precision_of_both_operands(shape, dtype
     for x, y in zip(wanted, found, strict=True):
         assert np.asarray(x).dtype == np.asarray(y).dtype
         np.testing.assert_allclose(y, x, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("rcond", [-1, 0, 1, 2.5, 1e-3])
+@pytest.mark.parametrize("column", [1.0, 1e-4, 0.0])
+def test_a_cutoff_of_least_squares_counts_singular_values_as_lapack_does(rcond, column):
+    a, b = np.random.default_rng(0).normal(size=(5, 3)) * np.array([1.0, 1.0, column]), np.arange(5.0)
+    wanted = np.linalg.lstsq(a, b, rcond)
+    for found in (fad.jvp(lambda b: np.linalg.lstsq(a, b, rcond), (b,), (b,))[0],
+                  fad.jit(lambda a: np.linalg.lstsq(a, b, rcond))(a)):  # fmt: skip
+        for x, y in zip(wanted, found, strict=True):
+            np.testing.assert_allclose(y, x, rtol=1e-9, atol=1e-12)

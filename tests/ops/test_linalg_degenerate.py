@@ -603,7 +603,20 @@ WITH_A_CORNER = {
     "a branch": lambda a: 5.0 * np.sum(a) if np.linalg.svdvals(a - a)[0] > 0 else np.sum(a),
     "a loop": lambda a: fad.fori_loop(0, 3, lambda i, s: s + np.max(np.linalg.svdvals(a)), 0.0 * a[0, 0]),
     "a norm of values": lambda a: np.linalg.norm(np.linalg.eigvalsh(a - np.eye(3))),
+    "sorted values": lambda a: np.sort(np.linalg.eigvalsh(a - np.eye(3)))[-1],
+    "an inverse": lambda a: np.linalg.inv(np.diag(np.sort(np.linalg.eigvalsh(a))))[0, 0],
+    "a pseudoinverse": lambda a: np.linalg.pinv(np.diag(np.sort(np.linalg.eigvalsh(a - np.eye(3)))))[0, 0],
+    "complex values": lambda a: np.max(np.abs(1j * np.sort(np.linalg.eigvalsh(a - np.eye(3))))),
+    "a rule of one's own": lambda a: np.sum(_rounded(np.linalg.eigvalsh(a - np.eye(3)))),
 }
+
+
+@fad.custom_jvp
+def _rounded(x):
+    return np.round(x + 0.5)
+
+
+_rounded.defjvp(lambda xs, ts: (_rounded(*xs), *ts))
 
 
 @pytest.mark.parametrize("f", WITH_A_CORNER.values(), ids=WITH_A_CORNER)

@@ -172,3 +172,13 @@ def test_fitpacks_slopes_go_on_where_its_values_are_constant(order):
     np.testing.assert_allclose(f(beyond), si.splev(beyond, tck, order, 3), rtol=1e-9)
     slope = si.splev(beyond, tck, order + 1) * (np.array([0, 1, 0]) if order == 0 else 1)
     np.testing.assert_allclose(np.diag(fad.jacrev(f)(beyond)), slope, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["zero", 0, "previous", "next", "nearest", "nearest-up"])
+def test_steps_end_with_the_value_that_scipy_has_at_and_beyond_the_last_point(kind):
+    at, f = np.append(X, OUTSIDE), lambda m, y: m.interp1d(X, y, kind, axis=0, fill_value="extrapolate")(at)
+    np.testing.assert_array_equal(f(ours, Y), f(si, Y))
+    np.testing.assert_array_equal(fad.jvp(lambda y: f(ours, y), (Y,), (2.0 * Y,))[1], np.nan_to_num(2.0 * f(si, Y)))
+    if kind in ("zero", 0):
+        of = lambda m, y: m.make_interp_spline(X, y, 0)(at)
+        np.testing.assert_array_equal(of(ours, Y), of(si, Y))

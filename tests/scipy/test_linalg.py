@@ -306,3 +306,36 @@ def test_a_cutoff_says_which_singular_values_span_the_range():
     for rcond, rank in ((None, 3), (1e-3, 2), (0.1, 1)):
         assert fad.vjp(lambda a, r=rcond: fsl.orth(a, r), a)[0].shape == (3, rank)
         assert fad.vjp(lambda a, r=rcond: fsl.null_space(a, r), a)[0].shape == (3, 3 - rank)
+
+
+@pytest.mark.parametrize(("driver", "cond"), [
+    ("gelsd", 1.0), ("gelsd", -1.0), ("gelss", 1.0), ("gelss", -1.0), ("gelsy", None), ("gelsy", 1e-6), (None, 0.5),
+])  # fmt: skip
+def test_least_squares_give_what_scipys_driver_gives(driver, cond):
+    a, b = np.random.default_rng(1).normal(size=(5, 3)), np.arange(5.0)
+    wanted = sl.lstsq(a, b, cond, lapack_driver=driver)
+    found = fad.jvp(lambda b: fsl.lstsq(a, b, cond, lapack_driver=driver), (b,), (b,))[0]
+    for x, y in zip(wanted, found, strict=True):
+        assert np.shape(x) == np.shape(y)
+        assert (x is None) == (y is None)
+        if x is not None:
+            np.testing.assert_allclose(y, x, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["real", "symmetric", "complex", "diagonal mass"])
+def test_a_pencil_has_the_order_and_the_vectors_of_scipys(kind):
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(2, 5, 4, 4))
+    a = a + a.swapaxes(-1, -2) if kind == "symmetric" else a + 1j * b if kind == "complex" else a
+    b = np.eye(4) * b if kind == "diagonal mass" else b @ b.swapaxes(-1, -2) + np.eye(4)
+    every = fad.vmap(fsl.eig)(a, b)
+    for k in range(5):
+        wanted, step = sl.eig(a[k], b[k]), 1e-6
+        found, (tangent, _) = fad.jvp(lambda a, b: fsl.eig(a, b), (a[k], b[k]), (a[k].T, b[k].T))
+        for x, y, z, q in zip(wanted, found, fad.jit(fsl.eig)(a[k], b[k]), every, strict=True):
+            np.testing.assert_allclose(y, x, rtol=1e-9, atol=1e-11)
+            np.testing.assert_allclose(z, x, rtol=1e-9, atol=1e-11)
+            np.testing.assert_allclose(q[k], x, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(fad.jvp(fsl.eigvals, (a[k], b[k]), (a[k].T, b[k].T))[0], wanted[0], rtol=1e-9)
+        ahead, behind = (sl.eig(a[k] + h * a[k].T, b[k] + h * b[k].T)[0] for h in (step, -step))
+        np.testing.assert_allclose(tangent, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-7)

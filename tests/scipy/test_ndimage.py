@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.errors import TracerConversionError
+from fad.errors import MissingRuleError, TracerConversionError
 from fad.testing import check_grads
 
 nd = pytest.importorskip("scipy.ndimage")
@@ -113,9 +113,51 @@ def test_zooms_are_scipys_and_linear(grid_mode):
     np.testing.assert_allclose(np.sum(y * y), np.sum(pullback(y)[0] * X), rtol=1e-9)
 
 
-def test_an_output_array_is_refused_and_a_dtype_taken():
-    with pytest.raises(TracerConversionError, match="output="):
-        fad.vjp(lambda x: ours.laplace(x, output=np.empty_like(X)), X)
+WRITTEN = {
+    "gaussian_filter": lambda x, out: nd.gaussian_filter(x, 1.0, output=out),
+    "sobel": lambda x, out: nd.sobel(x, 0, output=out),
+    "median_filter": lambda x, out: nd.median_filter(x, 3, output=out),
+    "shift": lambda x, out: nd.shift(x, (0.5, 0.2), output=out),
+    "map_coordinates": lambda x, out: nd.map_coordinates(x, 0.9 * np.indices(x.shape), out),
+    "spline_filter": lambda x, out: nd.spline_filter(x, output=out),
+}
+
+
+@pytest.mark.parametrize("f", WRITTEN.values(), ids=WRITTEN)
+def test_an_output_array_is_filled(f):
+    def filled(x, kind=np.float64):
+        out = np.zeros((2, *x.shape), kind)
+        f(x, out[1])
+        return out * 2.0
+
+    def overwritten(x):
+        y = x * 1.0
+        f(y, y)
+        return y * 2.0
+
+    for g in (filled, overwritten, lambda x: filled(x, np.float32)):
+        value, tangent = fad.jvp(g, (X,), (np.ones_like(X),))
+        np.testing.assert_allclose(value, g(X), rtol=1e-5, atol=1e-6)
+        assert value.dtype == g(X).dtype
+        np.testing.assert_allclose(fad.jit(g)(X), g(X), rtol=1e-5, atol=1e-6)
+        slope = fad.grad(lambda x, g=g: np.sum(g(x)))(X)
+        np.testing.assert_allclose(np.sum(slope), np.sum(tangent), rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(np.sum(tangent), np.sum(g(X + 1e-3) - g(X - 1e-3)) / 2e-3, rtol=2e-3, atol=1e-9)
+
+
+def test_an_output_array_is_refused_where_scipy_reads_it_again_and_from_outside():
+    def overwrite(x):
+        y = x * 1.0
+        nd.laplace(y, output=y)
+        return y
+
+    with pytest.raises(MissingRuleError, match="output= is the image itself"):
+        fad.vjp(overwrite, X)
+    kept = np.empty_like(X)
+    with pytest.raises(TracerConversionError, match="not made in the function"):
+        fad.vjp(lambda x: ours.laplace(x, output=kept), X)
+    with pytest.raises(RuntimeError, match="shape"):
+        fad.vjp(lambda x: ours.laplace(x, output=np.empty_like(x[1:])), X)
     assert fad.vjp(lambda x: ours.laplace(x, output=np.float32), X)[0].dtype == np.float32
 
 

@@ -168,6 +168,40 @@ def test_the_class_of_a_traced_value_that_outlived_its_transform_can_be_asked():
     assert isinstance(kept[0], np.ndarray)
 
 
-def test_a_traced_value_is_iterable_for_the_abstract_base_class():
-    # As docs/gotchas.md says: a number's class cannot take back a method of its type.
-    assert fad.grad(lambda x: x * isinstance(x, collections.abc.Iterable))(np.float64(2.0)) == 1.0
+def _answers(x):
+    try:
+        elements = len(list(iter(x)))
+    except TypeError:
+        elements = -1
+    return (
+        hasattr(x, "__iter__"), getattr(x, "__iter__", None) is None, np.iterable(x), elements,
+        *(isinstance(x, getattr(collections.abc, kind)) for kind in ("Iterable", "Sized", "Collection", "Hashable")),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("x", [2.0, np.float64(2.0), np.array(2.0), X], ids=["float", "float64", "0-d", "array"])
+def test_a_number_cannot_be_iterated_over_and_an_array_can(x):
+    found = []
+
+    def f(x):
+        found.append(_answers(x))
+        return x * x
+
+    wanted = _answers(x)
+    fad.jvp(f, (x,), (x,))
+    fad.jit(f)(x)
+    fad.vjp(f, x)
+    fad.jvp(lambda x: fad.jvp(f, (x,), (x,)), (x,), (x,))
+    assert set(found) == {wanted}
+
+
+def test_a_number_becomes_a_list_of_one_where_it_cannot_be_iterated_over():
+    def f(x):
+        x = x if hasattr(x, "__iter__") else [x]
+        return sum(v * v for v in x)
+
+    assert fad.grad(f)(np.float64(3.0)) == 6.0
+    assert fad.grad(f)(3.0) == 6.0
+    np.testing.assert_array_equal(fad.grad(f)(X), 2 * X)
+    with pytest.raises(AttributeError, match="no attribute '__iter__'"):
+        fad.grad(lambda x: x.__iter__())(3.0)

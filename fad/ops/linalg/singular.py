@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -282,6 +284,16 @@ def lstsq(a, b, rcond=None):
     array([2.])
     """
     a, b = inexact(as_array(a)), inexact(as_array(b))
+    return least_squares(a, b, lambda a: eps(a) * max(a.shape) if rcond is None else share_of_gelsd(a, rcond))
+
+
+def share_of_gelsd(a: Any, rcond: float) -> float:
+    """Return below which share of the largest singular value LAPACK's gelsd takes the others for 0."""
+    return rcond if 0.0 < rcond < 1.0 else eps(a) / 2.0
+
+
+def least_squares(a: Any, b: Any, share_of: Callable) -> tuple:
+    """Solve as `lstsq` does; singular values of up to a share of the largest, found from the matrix, count as 0."""
     if a.ndim != 2 or b.ndim not in (1, 2):
         raise np.linalg.LinAlgError(
             f"lstsq takes a matrix and a vector or matrix, but the shapes are {a.shape} and {b.shape}"
@@ -291,11 +303,10 @@ def lstsq(a, b, rcond=None):
         raise np.linalg.LinAlgError("Incompatible dimensions")
     dtype = np.result_type(a.dtype, b.dtype)
     a, b = cast(a, dtype), cast(b, dtype)  # the precision of all that follows, as in NumPy
-    if rcond is None:
-        rcond = eps(a) * max(m, n)
-    x = pinv(a, max(rcond, 0.0) if rcond >= 0 else eps(a)) @ b
+    share = share_of(a)
+    x = pinv(a, share) @ b
     s = np.linalg.svd(a, compute_uv=False)
-    rank = matrix_rank(a, rtol=rcond).astype(np.int32)
+    rank = matrix_rank(a, rtol=share).astype(np.int32)
     residuals = np.zeros_like(x, shape=(0,), dtype=np.empty((), dtype).real.dtype)
     if m > n and bool(rank == n):
         rest = b - a @ x

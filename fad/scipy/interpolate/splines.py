@@ -150,7 +150,9 @@ class BSpline(Curve):
 
 
 def _last(t: Any, k: int, n: int) -> int:
-    """Return the last interval of the base interval that has a width."""
+    """Return the last interval of the base interval that has a width; steps have a value at the end without one."""
+    if k == 0:
+        return n - 1
     plain = stop_gradient(t)
     inside = plain[k:n] < plain[n]
     return k + int(np.sum(inside)) - 1

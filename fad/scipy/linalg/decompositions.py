@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from fad.core.primitive import Primitive
 from fad.core.samples import call
@@ -13,6 +14,7 @@ from fad.core.values import depth, stop_gradient
 from fad.errors import MissingRuleError
 from fad.ops.linalg.common import (
     batch_stacks,
+    conj,
     diagonal,
     eps,
     flag,
@@ -175,7 +177,36 @@ def _one_matrix(a: Any, b: Any) -> Any:
 _all_real_p = flag("all_are_real", lambda w: np.bool_(bool((w.imag == 0).all())))
 
 
-# The vectors are those of one matrix, which may be turned beside LAPACK's for a pencil.
+def _turn_to_scipys(a, b, w, v):
+    """Return the matrix T with which ``w @ abs(T)`` and ``v @ T`` are SciPy's values and vectors of a pencil.
+
+    Those of the one matrix that has them come in another order, and each vector times another number of length 1.
+    """
+    turn = np.zeros_like(v)
+    i = j = np.arange(v.shape[-1])
+    values, vectors = sl.eig(a, b) if isinstance(v, np.ndarray) else (w[0], v)
+    if np.all(np.isfinite(values)):
+        i, j = linear_sum_assignment(np.abs(w[0][:, None] - values))
+    shared = np.sum(conj(v[:, i]) * vectors[:, j], 0)
+    turn[i, j] = np.where(np.abs(shared) > 0.9, shared / np.abs(np.where(shared == 0, 1.0, shared)), 1.0)
+    return turn
+
+
+_turn_known_p: Primitive = Primitive(
+    "turn_to_scipys", over_stacks(_turn_to_scipys), flat=True, batch=batch_stacks(lambda: _turn_known_p),
+    archetype="flat", at_limit=True,
+)  # fmt: skip
+
+
+def _eig_of(a: Any, b: Any) -> tuple:
+    """Return complex values and vectors of a matrix, or of a pencil."""
+    w, v = bind(_eig_p, _one_matrix(a, b))
+    if b is None:
+        return w, v
+    turn = bind(_turn_known_p, matrices(a), matrices(b), w[..., None, :], v)
+    return (w[..., None, :] @ np.abs(turn))[..., 0, :], v @ turn
+
+
 @scipy_function("eig", order="F", samples=_general)
 def eig(
     a, b=None, left=False, right=True, overwrite_a=False, overwrite_b=False, check_finite=True,
@@ -189,11 +220,11 @@ def eig(
     array([1.+0.j, 2.+0.j])
     """
     refuse_options(left=left, homogeneous_eigvals=homogeneous_eigvals)
-    a = _one_matrix(a, b)
-    w, v = bind(_eig_p, a)
+    w, v = _eig_of(a, b)
     if not right:
         return w
-    return w, v.real if a.dtype.kind != "c" and bool(bind(_all_real_p, stop_gradient(w))) else v
+    kinds = as_array(a).dtype.kind + ("" if b is None else as_array(b).dtype.kind)
+    return w, v.real if "c" not in kinds and bool(bind(_all_real_p, stop_gradient(w))) else v
 
 
 def _spread(s):
@@ -208,7 +239,7 @@ def eigvals(a, b=None, overwrite_a=False, check_finite=True, homogeneous_eigvals
     array([1.+0.j, 2.+0.j])
     """
     refuse_options(homogeneous_eigvals=homogeneous_eigvals)
-    return bind(_eig_p, _one_matrix(a, b))[0]
+    return _eig_of(a, b)[0]
 
 
 # --- svd, polar, orth, null_space ------------------------------------------------------------------------------------

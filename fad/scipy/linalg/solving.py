@@ -130,7 +130,15 @@ def lstsq(a, b, cond=None, overwrite_a=False, overwrite_b=False, check_finite=Tr
     array([2.])
     """
     a, b = inexact(as_array(a)), inexact(as_array(b))
-    x, residuals, rank, s = singular.lstsq(a, b, eps(a) if cond is None else cond)
+    driver = "gelsd" if lapack_driver is None else lapack_driver
+    if driver not in ("gelsd", "gelsy", "gelss"):
+        raise ValueError(f'LAPACK driver "{driver}" is not found')
+    given = driver == "gelss" and cond is not None and cond >= 0.0
+    x, residuals, rank, s = singular.least_squares(
+        a, b, lambda a: cond if given else eps(a) if cond is None else singular.share_of_gelsd(a, cond)
+    )
+    if driver == "gelsy":
+        return x, np.zeros_like(x, shape=(0,)), rank.astype(np.int64), None
     if a.shape == (0, 0):
         residuals = np.sum(b.real, 0, keepdims=b.ndim == 1)  # of no equation
     return x, _residuals(residuals, x, a.shape, b.shape), rank.astype(np.int64), s

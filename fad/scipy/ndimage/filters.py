@@ -17,7 +17,8 @@ from fad.core.archetypes import cast
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 from fad.core.values import stop_gradient
-from fad.errors import TracerConversionError, UnsupportedInputError
+from fad.core.views import root_of
+from fad.errors import MissingRuleError, TracerConversionError, UnsupportedInputError
 from fad.ops.structural import as_array, normalize_axis
 from fad.scipy.kernels import backwards, convolve_p, cost_of
 from fad.scipy.registration import registrar
@@ -58,15 +59,31 @@ def choose_axes(axes: Any, ndim: int) -> tuple:
 
 
 def in_dtype(y: Any, x: Any, output: Any) -> Any:
-    """Return a result in the dtype that SciPy gives it: that of the image, unless `output` names one."""
+    """Return a result in the dtype that SciPy gives it: that of the image, unless `output` names one or is an array."""
     if output is None:
         wanted = np.result_type(x.dtype, np.complex64) if y.dtype.kind == "c" and x.dtype.kind != "c" else x.dtype
         return cast(y, np.dtype(wanted))
-    if isinstance(output, np.ndarray) or type(output) is Tracer:
+    if type(output) is Tracer:
+        if output.shape != y.shape:
+            raise RuntimeError("output shape not correct")
+        output[...] = y.astype(output.dtype)
+        return output
+    if isinstance(output, np.ndarray):
         raise TracerConversionError(
-            "a traced result was to be written into an array (output=). Write y = f(x), and name at most a dtype"
+            "a traced result was to be written into an array (output=) that is not made in the function under the "
+            "transform. Make it there, or write y = f(x), and name at most a dtype"
         )
     return y.astype(output)
+
+
+def _write_last(y: Any, x: Any, output: Any) -> Any:
+    """Do the same for what SciPy computes of its image again when it has written a part of the result."""
+    if type(output) is Tracer and type(x) is Tracer and root_of(output) is root_of(x):
+        raise MissingRuleError(
+            "SciPy overwrites its image here before it has read all of it (output= is the image itself). Write "
+            "x[...] = f(x), or name another array"
+        )
+    return in_dtype(y, x, output)
 
 
 def _filter_axis(x: Any, weights: Any, axes: tuple, mode: str, cval: Any, origins: list, output: Any) -> Any:
@@ -364,7 +381,7 @@ def laplace(input, output=None, mode="reflect", cval=0.0, *, axes=None):
     x = as_array(input)
     weights = like(x, np.array([1.0, -2.0, 1.0]))
     y = _sum_over_axes(x, choose_axes(axes, x.ndim), mode, lambda a, m: correlate1d(x, weights, a, None, m, cval))
-    return in_dtype(y, x, output)
+    return _write_last(y, x, output)
 
 
 @register_function("gaussian_laplace", samples=lambda s: [
@@ -383,7 +400,7 @@ def gaussian_laplace(input, sigma, output=None, mode="reflect", cval=0.0, *, axe
         order = [2 * (a == axis) for a in axes]
         return gaussian_filter(x, sigma, order, None, how, cval, axes=axes, **kwargs)
 
-    return in_dtype(_sum_over_axes(x, axes, mode, part), x, output)
+    return _write_last(_sum_over_axes(x, axes, mode, part), x, output)
 
 
 @register_function("gaussian_gradient_magnitude", complex=False, samples=lambda s: [
@@ -405,4 +422,4 @@ def gaussian_gradient_magnitude(input, sigma, output=None, mode="reflect", cval=
     for axis, how in zip(axes, per_axis(mode, len(axes)), strict=True):
         order = [int(a == axis) for a in axes]
         parts.append(gaussian_filter(x, sigma, order, None, how, cval, axes=axes, **kwargs))
-    return in_dtype(np.linalg.norm(np.stack(parts), axis=0), x, output)
+    return _write_last(np.linalg.norm(np.stack(parts), axis=0), x, output)

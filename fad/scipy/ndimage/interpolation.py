@@ -134,7 +134,8 @@ def spline_filter1d(input, order=3, axis=-1, output=np.float64, mode="mirror"):
 
 def _of_dtype(y: Any, x: Any, output: Any) -> Any:
     """Return a result in the dtype requested, with the complex one for complex images."""
-    complex_image = x.dtype.kind == "c" and output is not None and np.dtype(output).kind != "c"
+    named = output is not None and not isinstance(output, np.ndarray)
+    complex_image = named and x.dtype.kind == "c" and np.dtype(output).kind != "c"
     return in_dtype(y, x, np.result_type(output, np.complex64) if complex_image else output)
 
 
