@@ -11,7 +11,6 @@ from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import bind, outcome
 from fad.core.values import traces_of
-from fad.errors import MissingRuleError
 from fad.ops.functional_updates import At
 from fad.ops.structural import as_array, beside
 
@@ -337,18 +336,20 @@ def vander(x, N=None, increasing=False):
 
 @public(
     np.polyfit,
-    samples=lambda s: [call(s.real(6), s.real(6), 2), call(s.real(5), s.real(5, 2), 1, w=s.positive(5))],
-)
+    samples=lambda s: [
+        call(s.real(6), s.real(6), 2), call(s.real(5), s.real(5, 2), 1, w=s.positive(5)),
+        call(s.real(6), s.real(6), 2, cov=True), call(s.real(6), s.real(6, 2), 1, w=s.positive(6), cov="unscaled"),
+    ],
+)  # fmt: skip
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     """Fit a polynomial of degree `deg` to points by least squares, weighted by `w`; returns its coefficients.
+
+    With `cov` also their covariance, "unscaled" by the residuals or not; with `full` what `np.linalg.lstsq` finds of
+    the residuals, the rank and the singular values, and `rcond`.
 
     >>> fad.numpy.polyfit(np.array([0.0, 1.0, 2.0]), np.array([1.0, 3.0, 5.0]), 1).round(6)
     array([2., 1.])
     """
-    if full or cov:
-        raise MissingRuleError(
-            "numpy.polyfit of traced values, or of a device, does not take full=True or cov=True; use np.linalg.lstsq"
-        )
     x, y, w = as_array(x) + 0.0, as_array(y) + 0.0, None if w is None else as_array(w) + 0.0
     _check_points(x, y, w, deg)
     rcond = x.shape[0] * np.finfo(x.dtype).eps.item() if rcond is None else rcond
@@ -356,8 +357,24 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     if w is not None:
         lhs, rhs = lhs * w[:, None], rhs * (w[:, None] if y.ndim == 2 else w)
     scale = np.sqrt(np.sum(lhs * lhs, axis=0))
-    c = np.linalg.lstsq(lhs / scale, rhs, rcond)[0]
-    return c / (scale[:, None] if c.ndim == 2 else scale)
+    lhs = lhs / scale
+    c, residuals, rank, s = np.linalg.lstsq(lhs, rhs, rcond)
+    c = c / (scale[:, None] if c.ndim == 2 else scale)
+    if full:
+        return c, residuals, rank, s, rcond
+    return (c, _covariance(lhs, scale, residuals, y, cov)) if cov else c
+
+
+def _covariance(lhs, scale, residuals, y, cov):
+    """Return the covariance of the coefficients of a fit, for each column of `y`."""
+    base = np.linalg.inv(lhs.T @ lhs) / np.outer(scale, scale)
+    base = base if y.ndim == 1 else base[:, :, None]
+    if isinstance(cov, str) and cov == "unscaled":
+        return base
+    points, order = lhs.shape
+    if points <= order:
+        raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+    return base * (residuals / (points - order))
 
 
 def _check_points(x, y, w, deg):

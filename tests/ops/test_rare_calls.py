@@ -222,7 +222,6 @@ def test_an_empty_operand_of_a_convolution_is_named():
 @pytest.mark.parametrize(
     ("f", "said"),
     [
-        (lambda x: np.polyfit(x[0], x[1], 1, full=True), "lstsq"),
         (lambda x: x.view(int), "astype"),
         (lambda x: np.subtract.reduce(x, initial=1.0), "no initial"),
         (lambda x: np.sin(x, where=x > 1), "np.where"),

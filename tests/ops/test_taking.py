@@ -203,6 +203,33 @@ def test_a_fitted_polynomial_is_linear_in_the_values_fitted():
     np.testing.assert_allclose(slopes @ y, np.polyfit(x, y, 2), rtol=1e-9)
 
 
+@pytest.mark.parametrize("columns", [(), (3,)])
+@pytest.mark.parametrize("options", [{"cov": True}, {"cov": "unscaled"}, {"full": True}], ids=str)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_polyfit_gives_what_numpy_gives_beside_the_coefficients(columns, options, weighted):
+    rng = np.random.default_rng(0)
+    x, y, along = np.sort(rng.normal(size=8)), rng.normal(size=(8, *columns)), rng.normal(size=(8, *columns))
+    w = 1 + rng.random(8) if weighted else None
+    fit = lambda x, y: np.polyfit(x, y, 2, w=w, **options)
+    found, wanted = fad.vjp(fit, x, y)[0], fit(x, y)
+    assert len(found) == len(wanted)
+    for a, b in zip(found, wanted, strict=True):
+        assert np.shape(a) == np.shape(b)
+        np.testing.assert_allclose(a, b, rtol=1e-10)
+    total = lambda x, y: sum(np.sum(np.cos(part)) for part in fit(x, y)[:2])
+    step = 1e-5
+    for f in (fad.grad(total, (0, 1)), fad.jit(fad.grad(total, (0, 1)))):
+        slopes = f(x, y)
+        found = np.sum(slopes[0] * np.cos(x)) + np.sum(slopes[1] * along)
+        there = [total(x + h * np.cos(x), y + h * along) for h in (step, -step)]
+        np.testing.assert_allclose(found, (there[0] - there[1]) / (2 * step), rtol=1e-6)
+
+
+def test_polyfit_refuses_a_covariance_without_more_points_than_coefficients():
+    with pytest.raises(ValueError, match="number of data points"):
+        fad.grad(lambda x: np.polyfit(x, x, 2, cov=True)[1].sum())(np.arange(3.0))
+
+
 def test_sliding_windows_average_with_the_derivative_of_the_average():
     x = np.arange(6.0)
     found = fad.grad(lambda x: np.mean(np.lib.stride_tricks.sliding_window_view(x, 3), axis=-1)[0])(x)
