@@ -126,8 +126,8 @@ class KDTree:
         if box is not None:
             period = np.where(box > 0, box, 1.0)
             apart = np.where(box > 0, apart - period * np.round(stop_gradient(apart) / period), apart)
-        distances = _measure(apart, p)
-        return np.where(there, distances, np.inf), found
+        distances = np.where(there, _measure(apart, p), np.inf)
+        return (distances, found) if found.ndim else (distances[()], found[()])  # numbers, as SciPy gives them
 
 
 class cKDTree(KDTree):
@@ -203,7 +203,7 @@ class ConvexHull:
     Examples
     --------
     >>> corners = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 3.0]])
-    >>> fad.grad(lambda p: fad.scipy.spatial.ConvexHull(p).volume)(corners)
+    >>> fad.grad(lambda p: fad.scipy.spatial.ConvexHull(p).volume)(corners).round(9)
     array([[-1.5, -1. ],
            [ 1.5,  0. ],
            [ 0. ,  1. ]])
