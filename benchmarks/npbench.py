@@ -405,8 +405,10 @@ def main() -> None:
     if options.write:
         import npbench_picture
 
-        before = PAGE.read_text(encoding="utf-8").partition(HEADING)[0].rstrip()
-        PAGE.write_text(f"{before}\n\n{page(rows, options.preset)}", encoding="utf-8")
+        before, _, after = PAGE.read_text(encoding="utf-8").partition(f"\n{HEADING}\n")
+        _, following, rest = after.partition("\n## ")
+        text = f"{before.rstrip()}\n\n{page(rows, options.preset).rstrip()}\n{following}{rest}"
+        PAGE.write_text(text, encoding="utf-8")
         npbench_picture.write()
 
 
