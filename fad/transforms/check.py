@@ -141,8 +141,6 @@ def as_primals(leaves: list, structure: Any, what: str = "the argument to differ
     The error of one that has no derivative says where in its tree it stands: ``at ['layers'][0]['name']``.
     """
     try:
-        if len(leaves) == 1:  # without the frame of a comprehension
-            return [as_primal(leaves[0], what)]
         return [as_primal(x, what) for x in leaves]
     except (IntegerInputError, UnsupportedInputError):
         placed, _ = tree.flatten_with_path(tree.unflatten(structure, leaves))
@@ -336,7 +334,7 @@ def settle(cts: list, primals: list, given: list) -> list:
     for k, x in enumerate(primals):
         ct = cts[k]
         if type(ct) is float64:
-            out.append(ct if type(x) is WeakFloat or not stands_for_array(x) else np.asarray(ct))
+            out.append(np.asarray(ct) if stands_for_array(x) else ct)
             continue
         if taken is None:
             taken = {id(root(g)) for g in given if type(g) is ndarray}

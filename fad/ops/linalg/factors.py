@@ -80,8 +80,8 @@ def find_factors(a: Any) -> tuple:
     return bind(lu_p, a)
 
 
-def _batch_all(prim: Any) -> Any:
-    """Return the batching rule of an operation that, of a stack, takes the matrices and leaves their factors alone."""
+def batch_factors(prim: Any) -> Any:
+    """Return the batching rule of an operation on matrices, and on their factors if they are known."""
     return lambda size, batched, xs, params: bind(prim(), *broadcast_batch(size, batched, xs), **params)
 
 
@@ -150,7 +150,7 @@ invert_factored_p: Primitive = Primitive(
     _invert_factored,
     jvp=lambda tangents, y, xs, params: -(y @ tangents[0] @ y),
     vjp=(lambda ct, y, a, *factors: -(t(y) @ ct @ t(y)), None, None),
-    batch=_batch_all(lambda: invert_factored_p),
+    batch=batch_factors(lambda: invert_factored_p),
     refuses="singular",
     text=lambda a, lu, places: f"np.linalg.inv({a})",
 )

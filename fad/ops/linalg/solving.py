@@ -16,7 +16,6 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 from fad.errors import DerivativeError
 from fad.ops.linalg.common import (
-    broadcast_batch,
     diagonal,
     eps,
     eye_like,
@@ -30,6 +29,7 @@ from fad.ops.linalg.common import (
     trace,
 )
 from fad.ops.linalg.factors import (
+    batch_factors,
     find_factors,
     invert_factored_p,
     is_one_matrix,
@@ -183,13 +183,8 @@ def _det_vjp(ct, y, a, *factors):
     return (ct * y)[..., None, None] * t(_invert(a, factors))
 
 
-def _batch_factors(prim: Any) -> Any:
-    """Return the batching rule of an operation on matrices, and on their factors if they are known."""
-    return lambda size, batched, xs, params: bind(prim(), *broadcast_batch(size, batched, xs))
-
-
 _det_rule_p: Primitive = Primitive(
-    "det_rule", _det, jvp=_det_jvp, vjp=(_det_vjp, None, None), batch=_batch_factors(lambda: _det_rule_p), mixes=2,
+    "det_rule", _det, jvp=_det_jvp, vjp=(_det_vjp, None, None), batch=batch_factors(lambda: _det_rule_p), mixes=2,
     text=lambda a, *factors: f"np.linalg.det({a})",
 )  # fmt: skip
 
@@ -296,7 +291,7 @@ def _slogdet_vjp(ct, y, a, *factors):
 
 def _make_slogdet(name: str, **facts: Any) -> Primitive:
     prim: Primitive = Primitive(
-        name, _slogdet, jvp=_slogdet_jvp, vjp=(_slogdet_vjp, None, None), batch=_batch_factors(lambda: prim),
+        name, _slogdet, jvp=_slogdet_jvp, vjp=(_slogdet_vjp, None, None), batch=batch_factors(lambda: prim),
         multi=True, mixes=2, text=lambda a, *factors: f"tuple(np.linalg.slogdet({a}))", **facts,
     )  # fmt: skip
     return prim
