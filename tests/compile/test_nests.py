@@ -411,3 +411,27 @@ def test_the_gradient_of_a_random_nest_is_what_it_is_in_numpy(seed):
         wanted = slow(*args)
     for got, a in zip(nest(g, *args)(*args), wanted, strict=True):
         np.testing.assert_allclose(got, a, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [28, 30, 31])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_loops_that_run_backward_along_arrays_are_compiled(n, dtype):
+    x = np.linspace(0.1, 1.0, n).astype(dtype)
+
+    def turn(x):
+        for _ in range(200):
+            x = 0.5 * x + 0.1 * x[::-1] + 0.01 * (2 * x[::-1]).sum()
+        return x
+
+    np.testing.assert_allclose(nest(turn, x)(x), turn(x), rtol=1e-12 if dtype is np.float64 else 2e-5)
+
+
+def test_loops_with_different_hints_are_compiled_together():
+    x = np.linspace(0.1, 1.0, 600)
+
+    def sums(x):
+        for _ in range(200):
+            x = 0.5 * x + 1e-4 * ((2 * x).sum() + (x[:100] ** 2).sum()) + 1e-4 * (x[::-1] * x).sum()
+        return x
+
+    np.testing.assert_allclose(nest(sums, x)(x), sums(x), rtol=1e-12)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from fad.compile.codegen.llvm.builder import Emitter
 from fad.compile.codegen.llvm.interrupt_check import STOPPED
 from fad.compile.ir.types import BOOL, I64
+from fad.compile.machine.cpu import register_bytes
 
 MOST_LINES = 12_000  # of a function: LLVM takes some 20 microseconds for each
 _FEW = 64  # steps between two looks at the clock below which it is measured how long they take
@@ -53,7 +54,7 @@ class Writer(Emitter):
         self.assumed: dict = {}  # what masks are known to be at an index: in a stretch of a loop that they split
         self.forms: dict[str, tuple] = {}  # positions that are sums, see `_form`
         self.ranges: dict[str, tuple[float, float]] = {}  # the bounds of positions
-        self.metadata: list[str] = []
+        self.backward = False  # whether what is being written reads or writes from the end of an axis on
         self.fails = False  # whether an index or a number may have no answer
 
     # --- names and blocks ---------------------------------------------------------------------------------------------
@@ -115,6 +116,7 @@ class Writer(Emitter):
             return i * factor
         if factor in (0, 1):
             return i if factor else 0
+        self.backward = self.backward or factor < 0
         found = self.new(f"mul i64 {i}, {factor}")
         terms, more = self._form(i)
         self.forms[found] = {name: count * factor for name, count in terms.items()}, more * factor
@@ -232,10 +234,12 @@ class Writer(Emitter):
             on = self.fresh(f"and i1 {on}, {flag}")
         self.do(f"br i1 {on}, label %{body}, label %{done}")
         self.begin(body)
+        outside, self.backward = self.backward, False
         with self.block():
             yield t
         self.do(f"store i64 {self.fresh(f'add nuw nsw i64 {t}, 1')}, ptr {counter}")
-        self.do(f"br label %{test}{self._interleave(chains)}")
+        self.do(f"br label %{test}{self._hint(chains)}")
+        self.backward = self.backward or outside
         self.begin(done)
         self.counted = t
         if stretch:
@@ -251,13 +255,21 @@ class Writer(Emitter):
             self.do(f"br i1 {quiet}, label %{far}, label %halt")
             self.begin(out)
 
-    def _interleave(self, chains: int) -> str:
-        """Return what tells LLVM to let several steps of a loop run beside each other."""
-        if chains == 1:
+    def _hint(self, chains: int) -> str:
+        """Return what tells LLVM to let several steps of a loop run beside each other, and how wide its vectors are.
+
+        Left to find the width of a loop that runs backward along an array, LLVM 22 may end the process.
+        """
+        width = max(register_bytes(), 16) // 8 if self.backward else 1
+        hints = {"interleave.count": chains, "vectorize.width": width}
+        hints = {name: value for name, value in hints.items() if value > 1}
+        if not hints:
             return ""
-        count, loop = _METADATA + chains, _METADATA + 10 + len(self.metadata)
-        self.metadata.append(f"!{loop} = distinct !{{!{loop}, !{count}}}")
-        self.needs.add(f'!{count} = !{{!"llvm.loop.interleave.count", i32 {chains}}}')
+        # Loops with the same hints share them, and so do modules that are compiled together.
+        loop, parts = _METADATA + 100 * chains + width, []
+        for name, value in hints.items():
+            parts.append(f'!{{!"llvm.loop.{name}", i32 {value}}}')
+        self.needs.add(f"!{loop} = distinct !{{!{loop}, {', '.join(parts)}}}")
         return f", !llvm.loop !{loop}"
 
     def _pace(self, steps: int) -> str:
@@ -280,7 +292,7 @@ class Writer(Emitter):
             given.append(f"ptr %p{k}")
         params = ", ".join(["ptr %watch", *[f"ptr noalias {p}" for p in pointers]])
         return "\n".join([
-            *sorted(self.needs), *self.metadata,
+            *sorted(self.needs),
             "define i32 @NAME(ptr noalias %W) {", "entry:", *take,
             f"  %code = call i32 @NAME_inner({', '.join(given)})", "  ret i32 %code", "}",
             f"define internal i32 @NAME_inner({params}) noinline {{", "entry:", *self.slots, "  br label %start",
