@@ -43,6 +43,61 @@ POINTS = {
     "a Gaussian kernel": lambda xp, x: xp.exp(-0.5 * ((x[:, None] - x[None]) ** 2).sum(-1)).sum(),
     "forces": _forces,
 }
+STACKS = {
+    "solve": lambda xp, a: (xp.linalg.solve(a, a[..., :1] + 1.0) ** 2).sum(),
+    "inv": lambda xp, a: (xp.linalg.inv(a) ** 2).sum(),
+    "slogdet": lambda xp, a: xp.linalg.slogdet(a)[1].sum(),
+    "cholesky": lambda xp, a: (xp.linalg.cholesky(a @ a.swapaxes(1, 2)) ** 3).sum(),
+}
+
+
+def _filter(how: Callable) -> Callable:
+    """Return the likelihood of a Kalman filter with n states, a function of the n x n factor of the noise."""
+
+    def likelihood(xp, factor):
+        n = len(factor)
+        m = n // 2
+        move, see = 0.9 * np.eye(n) + 0.1 * np.eye(n, k=1), np.eye(m, n)
+        observed = np.random.default_rng(0).normal(size=(200, m)).cumsum(0)
+
+        def step(state, y):
+            x, p, total = state
+            x, p = move @ x, move @ p @ move.T + factor @ factor.T
+            error, seen = y - see @ x, see @ p
+            found, gain = how(xp, error, seen @ see.T + xp.eye(m), seen)
+            return x + gain @ error, p - gain @ seen, total + found
+
+        state = xp.zeros(n), xp.eye(n), 0.0
+        if xp is np:
+            for y in observed:
+                state = step(state, y)
+            return state[2]
+        return jax.lax.scan(lambda state, y: (step(state, y), None), state, observed)[0][2]
+
+    return likelihood
+
+
+def _by_inverse(xp, error, s, seen):
+    inverse = xp.linalg.inv(s)
+    return error @ inverse @ error + xp.log(xp.linalg.det(s)), (inverse @ seen).T
+
+
+def _by_solving(xp, error, s, seen):
+    return error @ xp.linalg.solve(s, error) + xp.linalg.slogdet(s)[1], xp.linalg.solve(s, seen).T
+
+
+def _by_factor(xp, error, s, seen):
+    factor = xp.linalg.cholesky(s)
+    white = xp.linalg.solve(factor, error)
+    gain = xp.linalg.solve(factor.T, xp.linalg.solve(factor, seen)).T
+    return white @ white + 2 * xp.log(xp.diagonal(factor)).sum(), gain
+
+
+FILTERS = {
+    "with inv and det": _filter(_by_inverse),
+    "with solve and slogdet": _filter(_by_solving),
+    "with cholesky": _filter(_by_factor),
+}
 VECTORS = {
     "convolve, 5": lambda xp, x: (xp.convolve(x, xp.arange(5.0)) ** 2).sum(),
     "convolve, 32": lambda xp, x: (xp.convolve(x, xp.arange(32.0), "same") ** 2).sum(),
@@ -58,6 +113,14 @@ def _matrix(n):
     return np.random.default_rng(0).normal(size=(n, n)) + n * np.eye(n)
 
 
+def _matrices(shape):
+    return np.random.default_rng(0).normal(size=shape) + shape[-1] * np.eye(shape[-1])
+
+
+def _noise(n):
+    return 0.3 * np.eye(n)
+
+
 def _points(shape):
     return np.random.default_rng(0).normal(size=shape)
 
@@ -67,6 +130,16 @@ GROUPS: dict[str, tuple] = {
         ALGEBRA, (10, 50, 200, 500), _matrix,
         "Functions of one matrix of n rows and columns. With SciPy installed the factors of a matrix are found once\n"
         "and serve its gradient, too ([how](design/linalg.md#factors-that-are-kept)).",
+    ),
+    "Stacks of small matrices": (
+        STACKS, ((10_000, 2, 2), (5_000, 3, 3), (2_000, 5, 5), (500, 8, 8), (200, 16, 16), (50, 32, 32)), _matrices,
+        "Functions of each matrix of a stack. Native code computes them by vectors that are a matrix's rows\n"
+        "([how](design/linalg.md#small-matrices)).",
+    ),
+    "Kalman filters": (
+        FILTERS, (4, 6, 8, 12, 20), _noise,
+        "Filters of n states and n / 2 observations, 200 steps: a `for` loop as anyone writes it, and for JAX a\n"
+        "`lax.scan`. The loop and its gradient are one native function each.",
     ),
     "Points in space": (
         POINTS, ((50, 3), (200, 2), (200, 3), (200, 8), (500, 3)), _points,

@@ -54,6 +54,7 @@ class BodyTrace(RecordTrace):
     """The trace of recording a body; values of older traces are its captured inputs."""
 
     __slots__ = ("captured", "_numbers", "_examples")
+    answers = False
     kind = "the body of a loop or branch"
     of_examples = True
 

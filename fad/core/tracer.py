@@ -263,6 +263,7 @@ class Trace:
     kind = "trace"  # the transform's name, for messages
     order = 1  # how many derivatives a differentiating trace takes
     batched = False  # whether values carry a batch axis in front
+    answers = True  # whether a value of it may be asked for, as `if` does
     compiled = False  # whether its operations become a program, whose elementwise operations are fused
     physical = False  # whether its arrays are written where they lie in memory, with all that shares it
     of_plain: Any = None  # the trace of plain arrays behind handles; set by `fad.core.buffers`

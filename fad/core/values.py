@@ -31,6 +31,11 @@ def depth(x: Any) -> int:
     return sum(trace.order for trace in traces_of(x) if type(trace).stop is Trace.stop)
 
 
+def may_ask(x: Any) -> bool:
+    """Return whether a program may ask for a value, as `if` does: that of a loop's body differs from step to step."""
+    return all(trace.answers for trace in traces_of(x))
+
+
 def stop_gradient(value: PyTree) -> PyTree:
     """Return the same tree with every differentiating tracer replaced by the value it stands for.
 

@@ -19,6 +19,8 @@ from fad.compile.codegen.fused_loops import add_loop, add_sum
 from fad.compile.codegen.gather_scatter import add_lookup, is_lookup
 from fad.compile.codegen.guards import add_guard
 from fad.compile.codegen.matmul import add_product
+from fad.compile.codegen.nests.linear_algebra import is_small
+from fad.compile.codegen.nests.row import native_nest
 from fad.compile.codegen.numpy_calls import as_one_call, numpy_call
 from fad.compile.codegen.program import Program
 from fad.compile.codegen.slices import add_slices
@@ -146,6 +148,7 @@ RULES = (
     Rule("sum", _is_sum, add_sum),
     Rule("matmul", _is_matmul, _or_in_numpy(add_product)),
     Rule("row", _is_along_axis, _or_in_numpy(_add_along_axis)),
+    Rule("linalg", is_small, _or_in_numpy(native_nest)),
     Rule("control", _is_control_flow, _add_control_flow),
     Rule("push", lambda graph, eq: eq.prim is NATIVE_PUSH, add_push),
     Rule("pop", lambda graph, eq: eq.prim is NATIVE_POP, add_pop),

@@ -83,6 +83,8 @@ class Builder(Rewriting):
     equal = _comparison(numeric.equal)
     not_equal = _comparison(numeric.not_equal)
     greater = _comparison(numeric.greater)
+    less_equal = _comparison(numeric.less_equal)
+    logical_not = _unary(numeric.logical_not)
     negative = _unary(numeric.negative)
     positive = _unary(numeric.positive)
     absolute = _unary(complexes.absolute)

@@ -9,6 +9,7 @@ import numpy as np
 from fad.core.primitive import Primitive
 from fad.ops.conv import conv_input_p, conv_kernel_p, conv_p
 from fad.ops.indexing import index_add_p, index_set_p, scatter_p
+from fad.ops.linalg.factors import triangular_p
 from fad.ops.reduction import max_p, min_p, sum_p
 from fad.ops.structural import concatenate_p
 
@@ -50,6 +51,9 @@ def _multiply_chosen(x: np.ndarray, mask: np.ndarray, y: np.ndarray, blocks: tup
 # ``where(mask, x, 0) @ y``, but that nothing of y is read that the mask does not choose: it may be infinite. Blocks say
 # where the mask is true at all.
 CHOSEN_PRODUCT = Primitive("chosen_product", _multiply_chosen, flat=True, archetype="product")
+
+# The solution of a system of a factor, whose diagonal has no zeros.
+FACTOR_SYSTEM = Primitive("factor_system", lambda a, b, *, lower: triangular_p.forward(a, b, lower=lower, unit=False))
 
 # Slices that are written into an array, or added to it, one after the other: in one pass where they overlap.
 WRITE_PIECES = Primitive("write_pieces", lambda x, *pieces, **params: _write_pieces(x, pieces, **params))

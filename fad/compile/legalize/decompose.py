@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fad.compile.ir.builder import Builder
-from fad.compile.ir.lowered_ops import NOT_NEGATIVE, PLACE
+from fad.compile.ir.lowered_ops import FACTOR_SYSTEM, NOT_NEGATIVE, PLACE
 from fad.compile.legalize.pairwise_distances import sum_over_pairs
 from fad.core.graph import SCALAR, Equation, Graph, Type
 from fad.core.primitive import Primitive
@@ -24,6 +24,9 @@ from fad.ops.elementwise import (
     power,
 )
 from fad.ops.flat_reductions import all_p, any_p, argmax_p, argmin_p, count_p
+from fad.ops.linalg.common import ROUNDING, hermitian_p
+from fad.ops.linalg.decompositions import cholesky_pullback_p
+from fad.ops.linalg.solving import REGULAR, det_rule_p, maybe_singular_p
 from fad.ops.norms import norm_p
 from fad.ops.padding import pad_p
 from fad.ops.reduction import fmax_p, fmin_p, logsumexp_p, max_p, min_p, prod_p
@@ -34,6 +37,7 @@ _REAL = (np.dtype(float), np.dtype(np.float32))
 _COUNTED = (*_REAL, np.dtype(bool), np.dtype(np.int64), np.dtype(np.int32))
 _MOST_DECIMALS = 300  # units from there on are infinite
 _LONG = 64  # elements of a row that is searched twice
+_MOST_ROWS = 32  # of matrices whose factors are computed in loop nests
 _MOST_TAPS = 32  # numbers that a vector is convolved with in one loop
 _INTEGERS = (np.dtype(np.int64), np.dtype(np.int32))
 _TRUTH, _NUMBER = np.dtype(bool), np.dtype(np.int64)
@@ -311,12 +315,60 @@ def _add_slices(work: Builder, a: int, v: int) -> int:
     return total  # type: ignore[return-value]  # there is a number
 
 
+# --- matrices -------------------------------------------------------------------------------------------------------
+
+
+def _is_hermitian(work: Builder, eq: Equation) -> int | None:
+    """Write the question whether real matrices are symmetric but for rounding as two maxima."""
+    (x,) = eq.ins
+    t = work.types[x]
+    if t.dtype not in _REAL or not t.size:
+        return None
+    other, axes = work.matrix_transpose(x), tuple(range(len(t.shape)))
+    apart = work.where(work.equal(x, other), work.number(0.0, t.dtype), work.absolute(work.subtract(x, other)))
+    size = work.max(work.absolute(x), axes)
+    apart = work.max(apart, axes)
+    return work.less_equal(apart, work.multiply(size, work.number(ROUNDING, t.dtype)))
+
+
+def _maybe_singular(work: Builder, eq: Equation) -> int | None:
+    """Write the question whether any determinant is small beside the lengths of its matrix's rows."""
+    x, t = eq.ins[0], work.types[eq.ins[0]]
+    if t.dtype not in _REAL or not t.size or t.shape[-1] > _MOST_ROWS:
+        return None
+    last, lead = len(t.shape) - 2, t.shape[:-2]
+    size = work.reduce(prod_p, work.sqrt(work.sum(work.multiply(x, x), (last + 1,))), (last,))
+    det = work.absolute(work.new(det_rule_p, eq.ins, {}, lead, t.dtype))
+    regular = work.greater(det, work.multiply(size, work.number(float(np.finfo(t.dtype).eps) ** REGULAR, t.dtype)))
+    if not lead:
+        return work.logical_not(regular)
+    return work.not_equal(work.sum(regular, tuple(range(last))), work.number(math.prod(lead), _NUMBER))
+
+
+def _pull_back_cholesky(work: Builder, eq: Equation) -> int | None:
+    """Write what the factor of a small matrix makes of a cotangent as products and triangular systems."""
+    ct, factor = eq.ins
+    out = work.types[eq.outs[0]]
+    n = out.shape[-1]
+    if out.dtype not in _REAL or not out.size or n > _MOST_ROWS:
+        return None
+    ct, factor = [i if work.types[i].shape == out.shape else work.broadcast_to(i, out.shape) for i in (ct, factor)]
+    upper = work.matrix_transpose(factor)
+    scale = np.tril(np.ones((n, n), out.dtype)) - 0.5 * np.eye(n, dtype=out.dtype)
+    product = work.multiply(work.matmul(upper, ct), work.constant(scale))
+    half = work.where(work.constant(scale > 0), product, work.number(0.0, out.dtype))
+    for _ in range(2):
+        half = work.matrix_transpose(work.new(FACTOR_SYSTEM, (upper, half), {"lower": False}, out.shape, out.dtype))
+    return work.multiply(work.add(work.matrix_transpose(half), half), work.number(0.5, out.dtype))
+
+
 _RULES: dict[Primitive, Callable] = {
     norm_p: _norm, variance_p: _variance, logsumexp_p: _logsumexp, any_p: _any, all_p: _all, count_p: _count,
     prod_p: _product, max_p: _extreme(_any), min_p: _extreme(_all),
     fmax_p: _extreme_of_numbers(max_p, -math.inf), fmin_p: _extreme_of_numbers(min_p, math.inf),
     argmax_p: _position(max_p), argmin_p: _position(min_p), contract_p: _contract, pad_p: _pad, round_p: _round,
-    power: _power, convolve_p: _convolve,
+    power: _power, convolve_p: _convolve, cholesky_pullback_p: _pull_back_cholesky,
+    hermitian_p: _is_hermitian, maybe_singular_p: _maybe_singular,
 }  # fmt: skip
 _OF_SCIPY: dict[str, Callable] = {"scipy.sum_over_pairs": sum_over_pairs}  # by name: its module is imported on demand
 

@@ -105,25 +105,25 @@ def _pull_back_jvp(tangents, z, xs, params):
     return 0.5 * (d + h(d))
 
 
-_pull_back_p: Primitive = Primitive(
+cholesky_pullback_p: Primitive = Primitive(
     "cholesky_pullback",
     _pull_back,
     jvp=_pull_back_jvp,
-    batch=lambda size, batched, xs, params: bind(_pull_back_p, *align(batched, xs)),
+    batch=lambda size, batched, xs, params: bind(cholesky_pullback_p, *align(batched, xs)),
     mixes=2,
 )
 
 
 def _cholesky_vjp(ct, y, a):
-    return bind(_pull_back_p, ct, y)
+    return bind(cholesky_pullback_p, ct, y)
 
 
-_cholesky_rule_p: Primitive = Primitive(
+cholesky_rule_p: Primitive = Primitive(
     "cholesky_rule",
     _factor,
     jvp=_cholesky_jvp,
     vjp=(_cholesky_vjp,),
-    batch=lambda size, batched, xs, params: bind(_cholesky_rule_p, xs[0]),
+    batch=lambda size, batched, xs, params: bind(cholesky_rule_p, xs[0]),
     refuses="indefinite", mixes=2,
 )
 # The rule is for the eager tape, which records operations one by one.
@@ -132,7 +132,7 @@ cholesky_p: Primitive = Primitive(
     _factor,
     jvp=lambda tangents, y, xs, params: _cholesky_jvp([0.5 * (tangents[0] + h(tangents[0]))], y, xs, params),
     batch=lambda size, batched, xs, params: bind(cholesky_p, xs[0]),
-    differentiated=lambda a: bind(_cholesky_rule_p, hermitian_part(a)), refuses="indefinite",
+    differentiated=lambda a: bind(cholesky_rule_p, hermitian_part(a)), refuses="indefinite",
 )
 
 

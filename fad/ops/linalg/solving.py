@@ -14,8 +14,10 @@ from fad.core.limits import line
 from fad.core.primitive import Primitive, public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
+from fad.core.values import may_ask
 from fad.errors import DerivativeError
 from fad.ops.linalg.common import (
+    conj,
     diagonal,
     eps,
     eye_like,
@@ -83,13 +85,13 @@ def _make_solve(name: str, **facts: Any) -> Primitive:
     return prim
 
 
-_solve_rule_p = _make_solve("solve_rule")
+solve_rule_p = _make_solve("solve_rule")
 
 
 def _solve_differentiated(a, b):
     if is_one_matrix(a, b):
         return bind(solve_factored_p, a, b, *find_factors(a), transposed=False)
-    return bind(_solve_rule_p, a, b)
+    return bind(solve_rule_p, a, b)
 
 
 solve_p = _make_solve("solve_matrix", differentiated=_solve_differentiated)
@@ -183,16 +185,97 @@ def _det_vjp(ct, y, a, *factors):
     return (ct * y)[..., None, None] * t(_invert(a, factors))
 
 
-_det_rule_p: Primitive = Primitive(
-    "det_rule", _det, jvp=_det_jvp, vjp=(_det_vjp, None, None), batch=batch_factors(lambda: _det_rule_p), mixes=2,
+det_rule_p: Primitive = Primitive(
+    "det_rule", _det, jvp=_det_jvp, vjp=(_det_vjp, None, None), batch=batch_factors(lambda: det_rule_p), mixes=2,
     text=lambda a, *factors: f"np.linalg.det({a})",
 )  # fmt: skip
+
+
+REGULAR = 0.4  # a determinant beyond this power of the rounding error, times the lengths of the rows, is not near zero
+_BY_COFACTORS = 4  # rows of matrices whose determinants are differentiated by cofactors;
+_UNASKED = 32  # and of those of a loop's body, where it cannot be asked whether they are singular
+
+
+def _alternate(a):
+    """Return the signs of cofactors, like the squares of a chessboard."""
+    n = a.shape[-1]
+    return like(a, np.array([[(-1) ** (i + j) for j in range(n)] for i in range(n)], a.dtype))
+
+
+def _expand(a):
+    """Return the cofactors of matrices of up to four rows, as products of their elements."""
+    n = a.shape[-1]
+    around = {(i, j): np.roll(a, (-i, -j), (-2, -1)) for i in range(1, n) for j in range(1, n)}
+
+    def minor(rows, columns):  # of the rows and columns that follow upon each element, cyclically
+        i, *rest = rows
+        if not rest:
+            return around[i, columns[0]]
+        terms = [around[i, j] * minor(rest, [c for c in columns if c != j]) for j in columns]
+        total = terms[0]
+        for k, term in enumerate(terms[1:], 1):
+            total = total - term if k % 2 else total + term
+        return total
+
+    if n == 1:
+        return np.ones_like(a)
+    found = minor(range(1, n), range(1, n))
+    return found if n % 2 else found * _alternate(a)
+
+
+def _maybe_singular(a, *factors):
+    """Whether a determinant is so small beside the lengths of the rows that singular values must be looked at."""
+    size = np.sqrt((np.abs(a) ** 2).sum(-1)).prod(-1)
+    det = np.abs(_det(a, *factors))
+    return np.bool_(a.size and bool((~(det > eps(a) ** REGULAR * size)).any()))
+
+
+def _invert_for_cofactors(a):
+    if not _maybe_singular(a):
+        return np.linalg.det(a)[..., None, None] * t(np.linalg.inv(a))
+    u, s, vh = np.linalg.svd(a)
+    sign = np.linalg.det(u) * np.linalg.det(vh)
+    return sign[..., None, None] * ((conj(u) * row(_others(s))) @ conj(vh)).astype(a.dtype)
+
+
+def _others(s):
+    """Return, for each singular value, the product of the others."""
+    return np.prod(np.where(like(s, np.eye(s.shape[-1], dtype=bool)), 1.0, row(s)), -1)
+
+
+def _cofactors_jvp(tangents, y, xs, params):
+    n = xs[0].shape[-1]
+    kept = np.array([[k for k in range(n) if k != i] for i in range(n)])
+    minors, moved = (x[..., kept[:, None, :, None], kept[None, :, None, :]] for x in (xs[0], tangents[0]))
+    return _alternate(y) * np.sum(_cofactors(minors) * moved, (-2, -1))
+
+
+cofactors_p: Primitive = Primitive(
+    "cofactors", _invert_for_cofactors, jvp=_cofactors_jvp, mixes=2,
+    batch=lambda size, batched, xs, params: bind(cofactors_p, xs[0]),
+    text=lambda a: f"np.linalg.det({a})[..., None, None] * np.linalg.inv({a}).swapaxes(-1, -2)",
+)  # fmt: skip
+
+
+def _cofactors(a):
+    """Return the derivatives of determinants by the elements, which exist for singular matrices as well."""
+    return _expand(a) if a.shape[-1] <= _BY_COFACTORS else bind(cofactors_p, a)
+
+
+det_by_cofactors_p: Primitive = Primitive(
+    "det_by_cofactors",
+    np.linalg.det,
+    jvp=lambda tangents, y, xs, params: cast(np.sum(_cofactors(xs[0]) * tangents[0], (-2, -1)), y.dtype),
+    vjp=(lambda ct, y, a: ct[..., None, None] * _cofactors(a),),
+    batch=lambda size, batched, xs, params: bind(det_by_cofactors_p, xs[0]),
+    mixes=2,
+)
 
 
 def _nearly_singular(a):
     """Return by which matrices to go away from singular ones, or zeros where there is no need."""
     u, s, vh = np.linalg.svd(a)
-    small = s <= eps(a) ** 0.4 * scale_of(s)
+    small = s <= eps(a) ** REGULAR * scale_of(s)
     n = s.shape[-1]
     step = np.where(small, 0.05 * scale_of(s) * like(s, np.linspace(1.0, 0.5, n)), 0.0)
     return ((u * row(step)) @ vh).astype(a.dtype)
@@ -203,31 +286,24 @@ _away_p: Primitive = Primitive(
 )
 
 
-def _maybe_singular(a, *factors):
-    """Whether a determinant is so small beside the lengths of the rows that singular values must be looked at."""
-    size = np.sqrt((np.abs(a) ** 2).sum(-1)).prod(-1)
-    det = np.abs(_det(a, *factors))
-    return np.bool_(a.size and bool((~(det > eps(a) ** 0.4 * size)).any()))
-
-
-_maybe_singular_p = flag("may_be_singular", _maybe_singular)
+maybe_singular_p = flag("may_be_singular", _maybe_singular)
 
 
 def _det_differentiated(a):
+    if a.shape[-1] <= _BY_COFACTORS or (a.shape[-1] <= _UNASKED and not may_ask(a)):
+        return bind(det_by_cofactors_p, a)
     # det * inv is the adjugate, and has a limit where the matrix is singular.
     factors = find_factors(a) if is_one_matrix(a) else ()
-    if bool(bind(_maybe_singular_p, a, *factors)):
-        return bind(_det_rule_p, a + line(a) * bind(_away_p, a))
-    return bind(_det_rule_p, a, *factors)
+    if bool(bind(maybe_singular_p, a, *factors)):
+        return bind(det_rule_p, a + line(a) * bind(_away_p, a))
+    return bind(det_rule_p, a, *factors)
 
 
 def _det_direct_jvp(tangents, y, xs, params):
     # The adjugate by singular values: for the eager tape, which records operations one by one.
     u, s, vh = np.linalg.svd(xs[0])
-    n = s.shape[-1]
-    others = np.prod(np.where(like(s, np.eye(n, dtype=bool)), 1.0, row(s)), -1)
     inner = h(u) @ tangents[0] @ h(vh)
-    return cast(np.linalg.det(u) * np.linalg.det(vh) * np.sum(others * diagonal(inner), -1), y.dtype)
+    return cast(np.linalg.det(u) * np.linalg.det(vh) * np.sum(_others(s) * diagonal(inner), -1), y.dtype)
 
 
 det_p: Primitive = Primitive(
@@ -297,10 +373,10 @@ def _make_slogdet(name: str, **facts: Any) -> Primitive:
     return prim
 
 
-_slogdet_rule_p = _make_slogdet("slogdet_rule")
+slogdet_rule_p = _make_slogdet("slogdet_rule")
 slogdet_p = _make_slogdet(
     "sign_and_log_of_determinant",
-    differentiated=lambda a: bind(_slogdet_rule_p, a, *(find_factors(a) if is_one_matrix(a) else ())),
+    differentiated=lambda a: bind(slogdet_rule_p, a, *(find_factors(a) if is_one_matrix(a) else ())),
 )
 
 

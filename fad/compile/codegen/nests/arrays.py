@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from fad.compile.codegen.llvm.builder import constant
+from fad.compile.codegen.llvm.builder import constant, vector
 from fad.compile.codegen.llvm.expressions import emit
 from fad.compile.codegen.nests.masks import Stretch, along, stretches, whole
 from fad.compile.codegen.nests.values import Computed, Stored, Value, element, make_view, shape_of, stored_view
@@ -18,6 +18,7 @@ from fad.ops.elementwise import add, maximum, minimum
 
 UNROLLED = 16  # elements up to which there is no loop: LLVM keeps them in registers
 TOGETHER = 4  # rows that are added to a place at once: it is read and written as often less
+_FEW_ROWS = 8  # elements of a matrix up to which its product is written out, number by number
 CHUNK = 1024  # elements that a sum adds up before the partial sums are added with compensation
 # An addition takes as long as four: partial sums wait for each other less. What is left over is added one by one.
 _CHAINS = ((512, 4), (64, 2))
@@ -338,6 +339,9 @@ def product_into(w: Writer, t: str, x: Value, y: Value, place: Stored | None) ->
 
     if place is None:
         return dot((), ())
+    if rows and columns and n * rows[0] > _FEW_ROWS and 2 < columns[0] <= UNROLLED and n <= UNROLLED:
+        _product_by_rows(w, t, x, y, place)
+        return None
     if math.prod(place.shape) * n <= 4 * UNROLLED:
         every = list(itertools.product(*map(range, place.shape)))
         found = [dot(index[: len(rows)], index[len(rows) :]) for index in every]
@@ -353,6 +357,51 @@ def product_into(w: Writer, t: str, x: Value, y: Value, place: Stored | None) ->
             number = dot(index[: len(rows)], index[len(rows) :])
             w.write(t, number.name, place.address(w, index))
     return None
+
+
+def _product_by_rows(w: Writer, t: str, x: Value, y: Value, place: Stored) -> None:
+    """Write a product of matrices, of which the second one has short rows: vectors that stay in registers."""
+    (m, n), (_, columns) = shape_of(x), shape_of(y)
+    wide = vector(t, columns)
+    name = f"@llvm.fma.v{columns}{'f64' if t == F64 else 'f32'}"
+    w.needs.add(f"declare {wide} {name}({wide}, {wide}, {wide})")
+    factors = [_read_row(w, t, y, k) for k in range(n)]
+    with ExitStack() as stack:
+        few = m * n <= 4 * UNROLLED
+        for i in range(m) if few else [stack.enter_context(w.loop(m))]:
+            row = "zeroinitializer"
+            for k, factor in enumerate(factors):
+                operands = (spread_lanes(w, t, element(w, x, (i, k)).name, columns), factor, row)
+                row = w.new(f"call {wide} {name}({', '.join(f'{wide} {v}' for v in operands)})")
+            _write_row(w, t, place, i, row)
+
+
+def spread_lanes(w: Writer, t: str, number: str, lanes: int) -> str:
+    """Return a vector of equal elements."""
+    wide = vector(t, lanes)
+    one = w.new(f"insertelement {wide} poison, {t} {number}, i64 0")
+    return w.new(f"shufflevector {wide} {one}, {wide} poison, {vector('i32', lanes)} zeroinitializer")
+
+
+def _read_row(w: Writer, t: str, x: Value, i: Index) -> str:
+    columns = shape_of(x)[1]
+    wide = vector(t, columns)
+    if isinstance(x, Stored) and x.strides[1] == BYTES[t]:
+        return w.fresh(f"load {wide}, ptr {x.address(w, (i, 0))}, align {BYTES[t]}")
+    row = "poison"
+    for j in range(columns):
+        row = w.new(f"insertelement {wide} {row}, {t} {element(w, x, (i, j)).name}, i64 {j}")
+    return row
+
+
+def _write_row(w: Writer, t: str, place: Stored, i: Index, row: str) -> None:
+    columns = place.shape[1]
+    if place.strides[1] == BYTES[t]:
+        w.do(f"store {vector(t, columns)} {row}, ptr {place.address(w, (i, 0))}, align {BYTES[t]}")
+        w.loaded = {}
+        return
+    for j in range(columns):
+        w.write(t, w.new(f"extractelement {vector(t, columns)} {row}, i64 {j}"), place.address(w, (i, j)))
 
 
 def _times(w: Writer, t: str, a: Number, b: Number, acc: Number | None) -> Number:

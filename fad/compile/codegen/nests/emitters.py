@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from fad.compile.codegen.llvm.builder import constant
 from fad.compile.codegen.llvm.expressions import emit
-from fad.compile.codegen.nests.arrays import product_into, put, reduce_axes, reduce_into
+from fad.compile.codegen.nests.arrays import UNROLLED, product_into, put, reduce_axes, reduce_into
 from fad.compile.codegen.nests.body import Body
+from fad.compile.codegen.nests.linear_algebra import LINEAR_ALGEBRA, emit_linear_algebra
 from fad.compile.codegen.nests.lookups import lookup_of, take_many, update_many
 from fad.compile.codegen.nests.masks import choose_by_masks, combine_masks, decide, mask_of
 from fad.compile.codegen.nests.pieces import Piece, write_pieces
@@ -49,12 +50,16 @@ from fad.ops.structural import broadcast_p, concatenate_p, reshape_p, transpose_
 
 MOST_HEAVY = 9  # elements of functions that kernels compute in vectors
 MOST_TOUCHED = 1 << 18  # elements of one operation: threads share larger ones
-MOST_PRODUCT = 1 << 9  # multiplications of one product of matrices; kernels are faster for larger ones
+MOST_PRODUCT = 1 << 9  # multiplications of one product of matrices; kernels are faster for larger ones,
+MOST_BY_ROWS = 1 << 10  # and than those by rows in registers for more than these
 MOST_DOTS = 1 << 18  # those of a product of a matrix with a vector
 
 
 def emit_operation(body: Body, eq: Equation) -> None:
     """Write an operation that is neither a loop nor a branch."""
+    if eq.prim in LINEAR_ALGEBRA:
+        emit_linear_algebra(body, eq)
+        return
     if len(eq.outs) != 1:
         raise TooMuch(f"{eq.prim.name} has no loop of its own")
     rule = _update if eq.prim.updates else _RULES.get(eq.prim)
@@ -394,7 +399,9 @@ def _product(body: Body, eq: Equation) -> None:
     if t not in (F64, F32) or any(body.type(i) != t for i in eq.ins) or not all(r in (1, 2) for r in ranks):
         raise TooMuch("matmul of these operands has no machine code of its own")
     rows, columns = math.prod(body.shape(x)[:-1]), math.prod(body.shape(y)[1:])
-    most = MOST_TOUCHED if ranks == (1, 1) else MOST_DOTS if min(rows, columns) == 1 else MOST_PRODUCT
+    by_rows = 2 < columns <= UNROLLED and body.shape(x)[-1] <= UNROLLED
+    large = MOST_BY_ROWS if by_rows else MOST_PRODUCT
+    most = MOST_TOUCHED if ranks == (1, 1) else MOST_DOTS if min(rows, columns) == 1 else large
     if rows * body.shape(x)[-1] * columns > most:
         raise TooMuch("a product of matrices is large enough for kernels of its own")
     once = [ranks == (1, 1), ranks[1] == 1, ranks[0] == 1]  # whose every element is read once need not be in memory
