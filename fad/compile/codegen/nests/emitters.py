@@ -9,6 +9,7 @@ from fad.compile.codegen.llvm.builder import constant
 from fad.compile.codegen.llvm.expressions import emit
 from fad.compile.codegen.nests.arrays import UNROLLED, product_into, put, reduce_axes, reduce_into
 from fad.compile.codegen.nests.body import Body
+from fad.compile.codegen.nests.heavy import Function, is_masked
 from fad.compile.codegen.nests.linear_algebra import LINEAR_ALGEBRA, emit_linear_algebra
 from fad.compile.codegen.nests.lookups import lookup_of, take_many, update_many
 from fad.compile.codegen.nests.masks import choose_by_masks, combine_masks, decide, mask_of
@@ -48,7 +49,7 @@ from fad.ops.indexing import getitem_p, scatter_p
 from fad.ops.selection import where_p
 from fad.ops.structural import broadcast_p, concatenate_p, reshape_p, transpose_p
 
-MOST_HEAVY = 9  # elements of functions that kernels compute in vectors
+MOST_HEAVY = 1 << 10  # elements of functions that polynomials compute; kernels are as fast for more
 MOST_TOUCHED = 1 << 18  # elements of one operation: threads share larger ones
 MOST_PRODUCT = 1 << 9  # multiplications of one product of matrices; kernels are faster for larger ones,
 MOST_BY_ROWS = 1 << 10  # and than those by rows in registers for more than these
@@ -87,7 +88,8 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
     for new, old in enumerate(read):
         text = text.replace(f"{{{old}}}", f"{{{new}}}")
     text = "{0}" if text == "({0})" else text
-    if is_heavy(text) and math.prod(shape) > MOST_HEAVY:
+    heavy = is_heavy(text)
+    if heavy and math.prod(shape) > MOST_HEAVY:
         raise TooMuch("it computes functions of arrays, which kernels do in vectors")
     _touch(body, shape)
     operands = [body.operand(eq.ins[k], shape) for k in read]
@@ -108,7 +110,7 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
     if ramp is not None:
         body.give(o, as_computed(ramp, shape, bounds))
         return
-    weight = 0 if text == "{0}" and work == t else 12 if is_heavy(text) else 1
+    weight = 0 if text == "{0}" and work == t else 12 if heavy else 1
 
     def make(operands: list[Value], shape: tuple) -> Computed:
         found = Computed(shape, t, lambda w, index: compute(w, operands, index), operands, weight, bounds, operands)
@@ -123,6 +125,16 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
         _choose_in_place(body, eq, make)
         return
     value = make(operands, shape)
+    if heavy and not any(map(is_masked, operands)):
+        place = body.place(o)
+        target = body.memory.new(shape, t) if reads_elsewhere(value, place) else place
+        Function(body.w, text, operands, work, selects, t).write(
+            target, lambda index: compute(body.w, operands, index)
+        )
+        if target is not place:
+            body.put(target, place)
+        body.values[o] = place
+        return
     if t == BOOL and len(shape) == 1 and value.mask is None:
         value.mask = mask_of(body.w, eq, operands, [body.values[i] for i in eq.ins])
         value.weight = 0 if value.mask is not None else value.weight
