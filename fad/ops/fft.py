@@ -58,7 +58,7 @@ fft_p: Any = linear(
 )
 
 
-def _scale(n: int, norm: str | None, inverse: bool) -> float:
+def scale_of(n: int, norm: str | None, inverse: bool) -> float:
     """Return the factor that a transform of length n is multiplied by."""
     if norm == "ortho":
         return 1.0 / math.sqrt(n)
@@ -76,13 +76,13 @@ def _weights_like(x: Any, n: int, axis: int, ends: float, inner: float) -> Any:
 def _rfft_transpose(ct, x, *, axis, n, norm):
     # Re sum ct_k w^(jk) over the half spectrum is an inverse real transform of conj(ct), where inner frequencies
     # count half, without its factor 1/n.
-    scale = _scale(n, norm, False)
+    scale = scale_of(n, norm, False)
     weighted = np.conjugate(ct) * _weights_like(ct, n, axis, scale, 0.5 * scale)
     return bind(irfft_p, weighted, axis=axis, n=n, norm="forward")
 
 
 def _irfft_transpose(ct, x, *, axis, n, norm):
-    scale = _scale(n, norm, True)
+    scale = scale_of(n, norm, True)
     spectrum = np.conjugate(bind(rfft_p, ct, axis=axis, n=n, norm=None))
     return spectrum * _weights_like(spectrum, n, axis, scale, 2.0 * scale)
 

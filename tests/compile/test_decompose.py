@@ -172,3 +172,21 @@ def test_infinite_numbers_of_a_convolution_stay_at_their_places(mode, closed_ove
     args = (x,) if closed_over else (x, v)
     with np.errstate(invalid="ignore"):
         np.testing.assert_allclose(fad.jit(f)(*args), f(*args), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("sizes", [(6, 3), (3, 6), (5, 5), (32, 32), (1, 2)])
+def test_convolutions_of_short_vectors_in_loops_are_native(mode, sizes):
+    x, v = RNG.normal(size=sizes[0]), RNG.normal(size=sizes[1])
+    n = len(np.convolve(x, v, mode))
+
+    def repeat(x, v):
+        total = np.zeros(n)
+        for k in range(150):
+            total = 0.5 * total + np.convolve(x + 0.01 * k, np.tanh(v), mode)
+        return total
+
+    g = fad.grad(lambda x, v: (repeat(x, v) ** 2).sum(), argnums=(0, 1))
+    np.testing.assert_allclose(native(repeat, x, v), repeat(x, v), rtol=1e-11, atol=1e-12)
+    for got, wanted in zip(native(g, x, v), g(x, v), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-10)

@@ -27,7 +27,7 @@ from fad.compile.codegen.slices import add_slices
 from fad.compile.codegen.special_functions import add_special, is_special
 from fad.compile.codegen.stacks import add_pop, add_push
 from fad.compile.ir.expressions import template
-from fad.compile.ir.lowered_ops import ADDED_PRODUCT, BLOCK_PRODUCT, COMPLEX, PIECES, REDUCTIONS
+from fad.compile.ir.lowered_ops import ADDED_PRODUCT, BLOCK_PRODUCT, COMPLEX, FOURIER, PIECES, REDUCTIONS
 from fad.compile.ir.slice_writes import left_out
 from fad.compile.ir.types import LLVM_TYPE
 from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
@@ -115,6 +115,11 @@ def _add_along_axis(program: Program, eq: Equation) -> bool:
     return add_row(program, eq) or add_special(program, eq)
 
 
+def _is_nest(graph: Graph, eq: Equation) -> bool:
+    """Whether a loop nest does the operation: linear algebra of small matrices, Fourier transforms."""
+    return eq.prim is FOURIER or is_small(graph, eq)
+
+
 def _is_control_flow(graph: Graph, eq: Equation) -> bool:
     return eq.prim.archetype in ("loop", "branch")
 
@@ -148,7 +153,7 @@ RULES = (
     Rule("sum", _is_sum, add_sum),
     Rule("matmul", _is_matmul, _or_in_numpy(add_product)),
     Rule("row", _is_along_axis, _or_in_numpy(_add_along_axis)),
-    Rule("linalg", is_small, _or_in_numpy(native_nest)),
+    Rule("nest", _is_nest, _or_in_numpy(native_nest)),
     Rule("control", _is_control_flow, _add_control_flow),
     Rule("push", lambda graph, eq: eq.prim is NATIVE_PUSH, add_push),
     Rule("pop", lambda graph, eq: eq.prim is NATIVE_POP, add_pop),

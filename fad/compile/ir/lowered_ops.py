@@ -55,6 +55,27 @@ CHOSEN_PRODUCT = Primitive("chosen_product", _multiply_chosen, flat=True, archet
 # The solution of a system of a factor, whose diagonal has no zeros.
 FACTOR_SYSTEM = Primitive("factor_system", lambda a, b, *, lower: triangular_p.forward(a, b, lower=lower, unit=False))
 
+_PRIMES = (2, 3, 5, 7, 11, 13)
+
+
+def find_radices(n: int) -> list[int] | None:
+    """Return the radices of a Fourier transform's passes; None if its length has a prime factor that is too large."""
+    found = []
+    for r in (4, *_PRIMES):
+        while n % r == 0:
+            found.append(r)
+            n //= r
+    return (found or [1]) if n == 1 else None
+
+
+def _transform(re: np.ndarray, im: np.ndarray, *, inverse: bool, scale: float) -> tuple:
+    z = (np.fft.ifft if inverse else np.fft.fft)(re + 1j * im, norm="forward" if inverse else "backward")
+    return (z.real * scale).astype(re.dtype), (z.imag * scale).astype(re.dtype)
+
+
+# The Fourier transform along the last axis of a complex array, of which the parts are given; its length has radices.
+FOURIER = Primitive("fourier_of_parts", _transform, flat=True, multi=True)
+
 # Slices that are written into an array, or added to it, one after the other: in one pass where they overlap.
 WRITE_PIECES = Primitive("write_pieces", lambda x, *pieces, **params: _write_pieces(x, pieces, **params))
 

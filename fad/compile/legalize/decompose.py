@@ -38,6 +38,7 @@ _COUNTED = (*_REAL, np.dtype(bool), np.dtype(np.int64), np.dtype(np.int32))
 _MOST_DECIMALS = 300  # units from there on are infinite
 _LONG = 64  # elements of a row that is searched twice
 _MOST_ROWS = 32  # of matrices whose factors are computed in loop nests
+_FEW_PRODUCTS = 2048  # of two vectors' elements, which are written as one sum of pieces
 _MOST_TAPS = 32  # numbers that a vector is convolved with in one loop
 _INTEGERS = (np.dtype(np.int64), np.dtype(np.int32))
 _TRUTH, _NUMBER = np.dtype(bool), np.dtype(np.int64)
@@ -290,7 +291,13 @@ def _convolve(work: Builder, eq: Equation) -> int | None:
     a, v = sorted(eq.ins, key=lambda i: -work.types[i].size)
     (n,), (m,), dtype = work.types[a].shape, work.types[v].shape, work.types[a].dtype
     full, known = eq.params["mode"] == "full", work.constants.get(v)
-    if work.types[v].dtype != dtype or dtype not in _REAL or not 1 < m <= _MOST_TAPS or n < _LONG * m:
+    few = n * m <= _FEW_PRODUCTS
+    if work.types[v].dtype != dtype or dtype not in _REAL or m > _MOST_TAPS or (m == 1 and not few):
+        return None
+    if full and few:  # no zeros are multiplied
+        rows = [work.multiply(a, _number_at(work, v, k)) for k in range(m)]
+        return work.scatter(rows, [(slice(k, k + n),) for k in range(m)], (n + m - 1,))
+    if n < _LONG * m and not few:
         return None
     if full and known is not None and np.isfinite(known).all():
         return _add_slices(work, work.scatter([a], [(slice(m - 1, m - 1 + n),)], (n + 2 * m - 2,)), v)
@@ -306,11 +313,9 @@ def _convolve(work: Builder, eq: Equation) -> int | None:
 
 def _add_slices(work: Builder, a: int, v: int) -> int:
     """Return the valid part of a convolution of vectors."""
-    (n,), (m,), dtype = work.types[a].shape, work.types[v].shape, work.types[a].dtype
-    known, total = work.constants.get(v), None
+    (n,), (m,), total = work.types[a].shape, work.types[v].shape, None
     for k in range(m):
-        number = work.number(known[k], dtype) if known is not None else work.getitem(v, (k,))
-        term = work.multiply(work.take_along(a, 0, m - 1 - k, n - k), number)
+        term = work.multiply(work.take_along(a, 0, m - 1 - k, n - k), _number_at(work, v, k))
         total = term if total is None else work.add(total, term)
     return total  # type: ignore[return-value]  # there is a number
 
@@ -360,6 +365,12 @@ def _pull_back_cholesky(work: Builder, eq: Equation) -> int | None:
     for _ in range(2):
         half = work.matrix_transpose(work.new(FACTOR_SYSTEM, (upper, half), {"lower": False}, out.shape, out.dtype))
     return work.multiply(work.add(work.matrix_transpose(half), half), work.number(0.5, out.dtype))
+
+
+def _number_at(work: Builder, v: int, k: int) -> int:
+    """Return an element of a vector, as a number if it is known."""
+    known = work.constants.get(v)
+    return work.getitem(v, (k,)) if known is None else work.number(known[k], work.types[v].dtype)
 
 
 _RULES: dict[Primitive, Callable] = {

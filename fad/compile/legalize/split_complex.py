@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.ir.lowered_ops import COMPLEX
+from fad.compile.ir.lowered_ops import COMPLEX, PIECES
+from fad.compile.legalize.split_fourier import FOURIER_RULES
 from fad.compile.passes.dce import drop_dead
-from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type
+from fad.core.cotangent import is_basic
+from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
 from fad.ops.complexes import absolute, conj_p, imag_p, parts_p, real_p
@@ -65,6 +67,8 @@ def split_complex(graph: Graph) -> Graph:
 
 
 class Splitter(Rewriting):
+    most_transformed = 1 << 16  # elements of rows or columns up to which native transforms are faster than NumPy's
+
     def __init__(self, graph: Graph):
         super().__init__(graph)
         self.pairs: dict[int, Pair] = {}  # complex value -> its parts
@@ -263,10 +267,50 @@ def _sum(work: Splitter, eq: Equation) -> bool:
     return work.keep(eq, re, im)
 
 
+# Of operations that only move elements: how many of their operands these are; the others say where. None: all are.
+MOVED: dict[Primitive, int | None] = {
+    **dict.fromkeys(_VIEWS, 1), **{prim: 2 if prim.updates else None for prim in PIECES},
+}  # fmt: skip
+
+
+def move_parts(work: Splitter, eq: Equation) -> bool:
+    """Move the parts of what is moved, one after the other; return false if they are not as the whole is."""
+    out, moved = work.types[eq.outs[0]], MOVED[eq.prim]
+    real = REAL_OF[out.dtype]
+    values, where = eq.ins[:moved], eq.ins[len(eq.ins) if moved is None else moved :]
+    pairs = []
+    for i in values:
+        t = work.types[i]
+        if t.dtype.kind == "c":
+            pairs.append(work.parts(i))
+        else:
+            pairs.append((i, work.constant(np.zeros(t.shape, real)[()], t.kind if t.shape else SCALAR)))
+        if any(work.types[p].dtype != real or work.types[p].shape != t.shape for p in pairs[-1]):
+            return False
+    re, im = [
+        work.do(eq.prim, (*side, *where), out.shape, real, _of_parts(eq.params, real))
+        for side in zip(*pairs, strict=True)
+    ]
+    return work.keep(eq, re, im)
+
+
+def _of_parts(params: dict, real: np.dtype) -> dict:
+    return {**params, "dtype": real} if "dtype" in params else params
+
+
+def _move_what_is_in_parts(work: Splitter, eq: Equation) -> bool:
+    """Move parts where these are what there is of all that is moved, and no operand says where."""
+    moved = eq.ins[: MOVED[eq.prim]]
+    there = all(i in work.missing or i in work.constants for i in moved if work.types[i].dtype.kind == "c")
+    there = there and len(moved) == len(eq.ins) and all(map(is_basic, eq.params.get("indices", ())))
+    return there and work.types[eq.outs[0]].dtype in REAL_OF and move_parts(work, eq)
+
+
 RULES: dict[Primitive, Callable] = {
     add: _each(add), subtract: _each(subtract), negative: _each(negative), positive: _each(positive),
     multiply: _multiply, square: _multiply, divide: _divide, conj_p: _conjugate, exp: _exp,
     real_p: _part(0), imag_p: _part(1), parts_p: _join,
     absolute: _absolute, where_p: _where, astype_p: _convert,
-    **dict.fromkeys((sum_p, *_VIEWS), _along),
+    **dict.fromkeys(PIECES, _move_what_is_in_parts),
+    **dict.fromkeys((sum_p, *_VIEWS), _along), **FOURIER_RULES,
 }  # fmt: skip

@@ -9,30 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from fad.compile.ir.expressions import template
-from fad.compile.ir.lowered_ops import PIECES, REDUCTIONS
+from fad.compile.ir.lowered_ops import FOURIER, PIECES, REDUCTIONS
 from fad.compile.legalize.integer_overflow import CHECK
-from fad.compile.legalize.split_complex import REAL_OF, RULES, Splitter
+from fad.compile.legalize.split_complex import MOVED, REAL_OF, RULES, Splitter, move_parts
 from fad.compile.passes.dce import drop_dead
 from fad.compile.passes.loop_bodies import is_control
 from fad.control_flow.loop_layout import Loop
-from fad.core.graph import SCALAR, Equation, Graph, Type
+from fad.core.graph import Equation, Graph, Type
 from fad.core.primitive import Primitive
 from fad.core.rewriter import rename
 from fad.ops.complexes import parts_p
 from fad.ops.contraction import matmul
 from fad.ops.elementwise import add, subtract
-from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
-from fad.ops.structural import broadcast_p, concatenate_p, reshape_p, transpose_p
 
-# Of operations that only move elements: how many of their operands these are; the others say where. None: all are.
-_MOVED: dict[Primitive, int | None] = {
-    getitem_p: 1, reshape_p: 1, transpose_p: 1, broadcast_p: 1, index_set_p: 2, index_add_p: 2, scatter_p: None,
-    concatenate_p: None,
-}  # fmt: skip
-_NATIVE = frozenset({matmul, CHECK, *PIECES, *REDUCTIONS})
+_NATIVE = frozenset({matmul, CHECK, FOURIER, *PIECES, *REDUCTIONS})
 
 
 def split_complex_loops(graph: Graph) -> Graph:
@@ -124,6 +115,8 @@ def _new_pair(work: Splitter, t: Type) -> tuple[int, int]:
 class _Body(Splitter):
     """The body of a loop or branch, whose inputs and outputs are real as well."""
 
+    most_transformed = 1 << 20
+
     def split(self) -> Graph:
         inputs = _flat(self._input(i) for i in self.graph.inputs)
         for eq in self.graph.equations:
@@ -149,8 +142,8 @@ class _Body(Splitter):
             done = False
         elif eq.prim is matmul:
             done = self._multiply_matrices(eq)
-        elif eq.prim in _MOVED:
-            done = self._move(eq, _MOVED[eq.prim])
+        elif eq.prim in MOVED:
+            done = move_parts(self, eq)
         else:
             done = eq.prim in RULES and self._by_rule(eq)
         if not done:
@@ -160,27 +153,6 @@ class _Body(Splitter):
         for i in eq.ins:
             self.operand(i)
         return RULES[eq.prim](self, eq)
-
-    def _move(self, eq: Equation, moved: int | None) -> bool:
-        """Move the parts of what is moved, one after the other."""
-        out = self.types[eq.outs[0]]
-        real = REAL_OF[out.dtype]
-        values, where = eq.ins[:moved], eq.ins[len(eq.ins) if moved is None else moved :]
-        pairs = [self._pair(i, real) for i in values]
-        sides = zip(*pairs, strict=True)
-        re, im = [self.do(eq.prim, (*side, *where), out.shape, real, eq.params) for side in sides]
-        return self.keep(eq, re, im)
-
-    def _pair(self, i: int, real: np.dtype) -> tuple[int, int]:
-        """Return the parts of an array of complex or of real numbers, in the shape that it has."""
-        t = self.types[i]
-        if t.dtype.kind == "c":
-            re, im = self.parts(i)
-        else:
-            re, im = i, self.constant(np.zeros(t.shape, real)[()], t.kind if t.shape else SCALAR)
-        if any(self.types[p].dtype != real or self.types[p].shape != t.shape for p in (re, im)):
-            raise _NotReal
-        return re, im
 
     def _multiply_matrices(self, eq: Equation) -> bool:
         out = self.types[eq.outs[0]]

@@ -217,7 +217,7 @@ def _expand(a):
             total = total - term if k % 2 else total + term
         return total
 
-    if n == 1:
+    if n < 2:
         return np.ones_like(a)
     found = minor(range(1, n), range(1, n))
     return found if n % 2 else found * _alternate(a)

@@ -42,9 +42,9 @@ def det(a, overwrite_a=False, check_finite=True):
 
     >>> fad.scipy.linalg.det(2 * np.eye(2))
     np.float64(4.0)
-    >>> fad.grad(fad.scipy.linalg.det)(2 * np.eye(2))
-    array([[2., 0.],
-           [0., 2.]])
+    >>> fad.grad(fad.scipy.linalg.det)(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[ 4., -3.],
+           [-2.,  1.]])
     """
     return np.linalg.det(double(as_array(a)))  # SciPy's result is double, always
 

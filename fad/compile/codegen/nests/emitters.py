@@ -9,6 +9,7 @@ from fad.compile.codegen.llvm.builder import constant
 from fad.compile.codegen.llvm.expressions import emit
 from fad.compile.codegen.nests.arrays import UNROLLED, product_into, put, reduce_axes, reduce_into
 from fad.compile.codegen.nests.body import Body
+from fad.compile.codegen.nests.fourier import emit_fourier
 from fad.compile.codegen.nests.heavy import Function, is_masked
 from fad.compile.codegen.nests.linear_algebra import LINEAR_ALGEBRA, emit_linear_algebra
 from fad.compile.codegen.nests.lookups import lookup_of, take_many, update_many
@@ -35,7 +36,7 @@ from fad.compile.codegen.nests.values import (
 from fad.compile.codegen.nests.windows import window_of
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.expressions import is_heavy, template
-from fad.compile.ir.lowered_ops import REDUCTIONS, WRITE_PIECES
+from fad.compile.ir.lowered_ops import FOURIER, REDUCTIONS, WRITE_PIECES
 from fad.compile.ir.types import BOOL, EXACT, F32, F64, I64, INTEGERS
 from fad.compile.legalize.integer_overflow import CHECK
 from fad.compile.schedule.steps import node_facts
@@ -60,6 +61,9 @@ def emit_operation(body: Body, eq: Equation) -> None:
     """Write an operation that is neither a loop nor a branch."""
     if eq.prim in LINEAR_ALGEBRA:
         emit_linear_algebra(body, eq)
+        return
+    if eq.prim is FOURIER:
+        emit_fourier(body, eq)
         return
     if len(eq.outs) != 1:
         raise TooMuch(f"{eq.prim.name} has no loop of its own")
