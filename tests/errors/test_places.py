@@ -89,8 +89,8 @@ def test_numpys_vectorize_is_answered_with_fads():
 
 def test_a_function_of_a_library_is_named():
     signal = pytest.importorskip("scipy.signal")
-    text = said(lambda x: signal.place_poles(np.eye(2), x[:2, None], [1.0, 2.0]))
-    assert "scipy.signal.place_poles makes plain arrays" in text
+    text = said(lambda x: signal.remez(5, x[:4], [1.0, 0.0], fs=10.0))
+    assert "scipy.signal.remez makes plain arrays" in text
     assert "fad has no" in text
 
 
