@@ -56,6 +56,9 @@ def _roots() -> dict[str, Program]:
             lambda a: optimize.fixed_point(lambda x, a: np.cos(a * x), np.ones(2), (a,), 1e-13),
             {"autograd": _autograd_fixed_point},
         ),
+        "scipy.optimize.linprog": Program(
+            (A,), lambda a: optimize.linprog([-1.0, -2.0], np.array([[1.0, 1.0], [1.0, 3.0]]), a).x
+        ),
         "scipy.optimize.minimize": Program(
             (A,),
             lambda a: optimize.minimize(_bowl(np), 0.5 * np.ones(2), (a,), tol=1e-10).x,

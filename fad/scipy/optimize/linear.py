@@ -98,8 +98,8 @@ def linprog(
     if order and not np.all(number(proper) == 1.0):
         raise DerivativeError(
             "the solution of this linear program has no derivative: several points are as good, or more constraints "
-            "meet in it than hold it, so that it moves differently to each side. Remove redundant constraints, or add a "
-            "small convex term and use fad.scipy.optimize.minimize"
+            "meet in it than hold it, so that it moves differently to each side. Remove redundant constraints, or add "
+            "a small convex term and use fad.scipy.optimize.minimize"
         )
     x, *marginals = np.split(implicit_root(equation, z, solve_dense), cuts)
     result = OptimizeResult(report)
@@ -116,15 +116,16 @@ def _rows(a: Any, b: Any, n: int) -> tuple:
     a = np.zeros((0, n)) if a is None else as_float(as_array(a.toarray() if hasattr(a, "toarray") else a))
     b = np.zeros(0) if b is None else as_float(as_array(b)).reshape(-1)
     if a.ndim != 2 or a.shape != (b.shape[0], n):
-        raise ValueError(f"constraints must have a row of {n} coefficients and an end each, not {a.shape} and {b.shape}")
+        raise ValueError(f"constraints of {n} unknowns must have rows and ends that fit, not {a.shape} and {b.shape}")
     return a, b
 
 
 def _ends(bounds: Any, n: int) -> tuple:
     """Return the least and the greatest values of the unknowns, infinite where there is none."""
+    pairs: Any
     if bounds is None:
-        bounds = (0, None)
-    if hasattr(bounds, "shape"):
+        pairs = [(0, None)] * n
+    elif hasattr(bounds, "shape"):
         pairs = [[row[0], row[1]] for row in np.broadcast_to(bounds, (n, 2))]
     elif len(bounds) == 2 and not any(hasattr(end, "__len__") and np.ndim(end) for end in bounds):
         pairs = [bounds] * n
