@@ -101,6 +101,7 @@ NO_MEANING = {
             "chebwin", "exponential", "gaussian", "general_gaussian")]],
         "the width of a window is a length",
     ),
+    "scipy.gap": "an order of numbers", "scipy.kendall": "an order of numbers",
     "scipy.signal.gausspulse": "times are real", "scipy.signal.wiener": "the noise has a real power",
 }  # fmt: skip
 
