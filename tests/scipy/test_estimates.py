@@ -15,7 +15,8 @@ from fad.scipy.stats.estimates import ENTROPIES  # noqa: E402
 X = np.array([1.1, 0.7, 1.3])
 SAMPLE = np.random.default_rng(1).gamma(2.0, size=9)
 SHAPES = {
-    "erlang": [3.0], "f": [2.3, 5.1], "beta": [1.7, 2.9], "loguniform": [1.3, 4.0], "reciprocal": [1.3, 4.0], "triang": [0.4],
+    "erlang": [3.0], "f": [2.3, 5.1], "beta": [1.7, 2.9], "loguniform": [1.3, 4.0], "reciprocal": [1.3, 4.0],
+    "triang": [0.4],
 }  # fmt: skip
 PROGRAMS = {
     "norm.fit": lambda x: np.stack(stats.norm.fit(SAMPLE * x[0] + x[1])),
