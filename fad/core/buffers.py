@@ -68,7 +68,8 @@ class PlainTrace(Trace):
         if type(x.memory) is tuple:
             refresh(x)
         if x.owner is not self or type(y) not in _PLAIN:
-            return super().left(prim, x, y)
+            # an operand that NumPy's operators leave to its own class, such as a sparse matrix
+            return NotImplemented if getattr(type(y), "__array_ufunc__", x) is None else super().left(prim, x, y)
         return self._own(prim.forward(x.wrapped, y), (x.wrapped, y))
 
     def right(self, prim: Any, x: Any, y: Tracer) -> Any:

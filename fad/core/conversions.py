@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fad.errors import FadError, TracerConversionError
-from fad.introspect.frames import Step, is_machinery, library_function, step
+from fad.introspect.frames import Step, is_machinery, is_own, library_function, step
 
 # Given the name of a library's function, whether fad has one of the same name, for advice.
 OFFERED: list[Callable[[str], bool]] = []
@@ -96,8 +96,8 @@ def own_error(error: Exception, refused: BaseException | None) -> BaseException 
         own = own.__cause__
     frames = _frames(error)
     caller = getattr(refused, "caller", "")
-    if own is None and caller and caller.rpartition(".")[2] in [f.co_name for f in frames]:
-        own = refused  # the call that it was refused to is the one that failed
+    if own is None and caller and caller.rpartition(".")[2] in [f.co_name for f in frames if not is_own(f.co_filename)]:
+        own = refused  # the call that it was refused to is the one that failed, and not fad's of that name
     if own is None and str(error) in (_OF_FLAT, _OF_NDITER):
         own = refused
     return own if own is not None and _by_library(error, frames) else None

@@ -68,7 +68,7 @@ diff.n : ValueError
     It is negative.
 decimate.n : ValueError
     The order of the filter is less than 1.
-signal.k, logn.n, matrix_power.n : None
+signal.k, logn.n, matrix_power.n, freqresp.n, bode.n, tf2ss.num, taylor.norm : None
 num : ValueError
     It is negative.
 shape : ValueError

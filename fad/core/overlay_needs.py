@@ -33,6 +33,8 @@ from fad.core.overlay import REPLACED, build
 from fad.core.stand_ins import LIBRARIES, find_all, names_harmful
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed, Wrapping
+from fad.errors import MissingRuleError
+from fad.introspect.frames import is_machinery, is_own
 
 _MOST_KNOWN = 4096
 _known: dict[Any, tuple] = {}  # by the ids of a function's parts: what it needs, and the parts
@@ -54,6 +56,18 @@ def is_refused_by_c(error: Exception) -> bool:
         return text.startswith("_dfitpack.") and text.endswith(" can't be converted to double")
     refused = text.startswith("Cannot convert Tracer to ") or text.endswith("must be numpy.ndarray, not Tracer")
     return type(error) is TypeError and refused
+
+
+def is_met_in_library(error: BaseException) -> bool:
+    """Return whether a library's own function met what traced arrays have not, such as ``x.setflags()``."""
+    if not isinstance(error, MissingRuleError):
+        return False
+    files, at = [], error.__traceback__
+    while at is not None:
+        files.append(at.tb_frame.f_code.co_filename)
+        at = at.tb_next
+    outside = [file for file in files if not is_own(file)]
+    return bool(outside) and is_machinery(outside[-1])
 
 
 def find_frames(error: BaseException) -> list[types.FrameType]:

@@ -20,6 +20,7 @@ from fad.core.overlay_needs import (
     find_reach,
     is_in_sparse_matrix,
     is_learned,
+    is_met_in_library,
     is_of_array,
     is_refused_by_c,
     learn,
@@ -110,7 +111,8 @@ class Running:
         """
         if not isinstance(own, Exception):
             raise own
-        if not isinstance(own, (TracerConversionError, BatchedValueError)) and not is_refused_by_c(own):
+        refused = isinstance(own, (TracerConversionError, BatchedValueError)) or is_met_in_library(own)
+        if not refused and not is_refused_by_c(own):
             return False
         if reaches_device(self.function):
             return False  # what the run wrote into arrays of a device is not undone

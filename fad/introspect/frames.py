@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 # Frames of these files and packages are machinery between the user and us, never the user's own line. A package is
 # known by the folder it was imported from: the user's own folders may have any name.
+_FAD = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _FILES = (
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, "<__array_function__", "<frozen importlib",
+    _FAD, "<__array_function__", "<frozen importlib",
     "<fad.jit>",  # programs of jit
     contextlib.__file__, functools.__file__,  # decorators of ours and of the user's pass through these
 )  # fmt: skip
@@ -44,6 +45,11 @@ def is_machinery(file: str) -> bool:
         folders = (folder + os.sep for package in packages for folder in getattr(package, "__path__", ()))
         known = _is_machinery[file] = file.startswith((*_FILES, *folders))
     return known
+
+
+def is_own(file: str) -> bool:
+    """Return whether a file is one of fad's."""
+    return file.startswith(_FAD)
 
 
 def user_place() -> tuple[str, int] | None:

@@ -9,7 +9,7 @@ from fad.core.makers import wrap_made
 from fad.core.stand_ins import stand_for
 from fad.core.tracer import Tracer
 from fad.core.views import RUNS
-from fad.errors import MissingRuleError
+from fad.errors import MissingRuleError, TracerConversionError
 from fad.scipy.holders import HOLDERS, take_plain
 from fad.scipy.sparse.array import SparseArray, SparseMatrix
 
@@ -67,5 +67,8 @@ def prefer(own: Callable, original: Callable, *args: Any, **kwargs: Any) -> Any:
     """Call fad's function, or SciPy's where an option is not fad's."""
     try:
         return own(*args, **kwargs)
-    except (MissingRuleError, NotImplementedError):
-        return original(*args, **kwargs)
+    except (MissingRuleError, NotImplementedError) as refused:
+        try:
+            return original(*args, **kwargs)
+        except TracerConversionError:  # traced values are for fad's alone, which has said what to write
+            raise refused from None

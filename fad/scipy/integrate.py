@@ -11,6 +11,7 @@ from __future__ import annotations
 import scipy.integrate
 
 from fad.core.docstring_sections import refer
+from fad.scipy.boundary import solve_bvp
 from fad.scipy.cubature import dblquad, fixed_quad, nquad, tplquad
 from fad.scipy.ode import odeint, solve_ivp
 from fad.scipy.quadrature import quad, quad_vec
@@ -19,7 +20,7 @@ from fad.scipy.sampled import cumulative_simpson, cumulative_trapezoid, romb, si
 
 __all__ = [
     "cumulative_simpson", "cumulative_trapezoid", "dblquad", "fixed_quad", "nquad", "odeint", "quad", "quad_vec",
-    "romb", "simpson", "solve_ivp", "tplquad", "trapezoid",
+    "romb", "simpson", "solve_bvp", "solve_ivp", "tplquad", "trapezoid",
 ]  # fmt: skip
 __getattr__ = missing("integrate")
 refer({name: globals()[name] for name in __all__}, scipy.integrate)

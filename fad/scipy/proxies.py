@@ -103,7 +103,11 @@ def _make_line(f: Any) -> Any:
 def _make_grid(f: Any) -> Any:
     from fad.scipy.interpolate import RegularGridInterpolator
 
-    return RegularGridInterpolator(f.grid, f.values, f.method, f.bounds_error, f.fill_value)
+    own = RegularGridInterpolator(f.grid, f.values, "linear", f.bounds_error, f.fill_value)
+    own.method = f.method
+    spline = getattr(f, "_spline", None)  # as SciPy's solver found it
+    own.spline = own.fit(f.method) if spline is None else (tuple(spline.t), spline.c)
+    return own
 
 
 class Frozen(Standing):
@@ -161,6 +165,17 @@ def _make_fitpack(f: Any) -> Any:
     return _fill(UnivariateSpline, _fill(BSpline, t, c, k, 0, True), f.ext)
 
 
+def _make_like(name: str) -> Callable[[Any], Any]:
+    """Return what makes an interpolant of fad's class of a name, which takes what SciPy's holds."""
+
+    def make(f: Any) -> Any:
+        own = object.__new__(getattr(importlib.import_module("fad.scipy.interpolate"), name))
+        own.copy_from(f)
+        return own
+
+    return make
+
+
 def _make_estimate(k: Any) -> Any:
     from fad.scipy.stats import gaussian_kde
 
@@ -191,11 +206,17 @@ _CURVES = {
     "InterpolatedUnivariateSpline": _make_fitpack, "LSQUnivariateSpline": _make_fitpack,
     "RBFInterpolator": _make_radial, "KroghInterpolator": _make_polynomial_through,
     "BarycentricInterpolator": _make_polynomial_through,
+    **{name: _make_like(name) for name in ("LinearNDInterpolator", "NearestNDInterpolator")},
+    **{f"{kind}BivariateSpline": _make_like("BivariateSpline") for kind in ("Rect", "Smooth", "LSQ")},
 }  # fmt: skip
 
 
 def _enter_curves(theirs: Any) -> dict:
-    return {getattr(theirs, name): functools.partial(Proxy, make=make) for name, make in _CURVES.items()}
+    kinds = {getattr(theirs, name): make for name, make in _CURVES.items()}
+    for kind in theirs.BivariateSpline.__base__.__subclasses__():  # what `partial_derivative` gives has no public name
+        if kind.__name__ == "_DerivedBivariateSpline":
+            kinds[kind] = _make_like("BivariateSpline")
+    return {kind: functools.partial(Proxy, make=make) for kind, make in kinds.items()}
 
 
 def _enter_distributions(theirs: Any) -> dict:

@@ -89,15 +89,15 @@ def test_numpys_vectorize_is_answered_with_fads():
 
 def test_a_function_of_a_library_is_named():
     signal = pytest.importorskip("scipy.signal")
-    text = said(lambda x: signal.place_poles(np.eye(2), x[:2, None], [1.0, 2.0]))
-    assert "scipy.signal.place_poles makes plain arrays" in text
+    text = said(lambda x: signal.remez(5, x[:4], [1.0, 0.0], fs=10.0))
+    assert "scipy.signal.remez makes plain arrays" in text
     assert "fad has no" in text
 
 
 def test_a_class_of_a_library_is_named():
     interpolate = pytest.importorskip("scipy.interpolate")
-    made = said(lambda x: interpolate.RectBivariateSpline(X, X, np.outer(x, x))(0.3, 0.3))
-    assert "scipy.interpolate.RectBivariateSpline makes plain" in made
+    made = said(lambda x: interpolate.RectSphereBivariateSpline(X, X, np.outer(x, x))(0.3, 0.3))
+    assert "scipy.interpolate.RectSphereBivariateSpline makes plain" in made
 
 
 def test_a_plain_list_of_traced_values_is_answered_with_stack():

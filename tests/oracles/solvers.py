@@ -56,6 +56,9 @@ def _roots() -> dict[str, Program]:
             lambda a: optimize.fixed_point(lambda x, a: np.cos(a * x), np.ones(2), (a,), 1e-13),
             {"autograd": _autograd_fixed_point},
         ),
+        "scipy.optimize.linprog": Program(
+            (A,), lambda a: optimize.linprog([-1.0, -2.0], np.array([[1.0, 1.0], [1.0, 3.0]]), a).x
+        ),
         "scipy.optimize.minimize": Program(
             (A,),
             lambda a: optimize.minimize(_bowl(np), 0.5 * np.ones(2), (a,), tol=1e-10).x,
@@ -126,6 +129,7 @@ def _integrals() -> dict[str, Program]:
             (0.2, A),
             lambda low, a: integrate.quad(lambda x, b, c: np.exp(-b * x) * np.sin(c * x), low, 1.5, (a[0], a[1]))[0],
         ),
+        "scipy.integrate.solve_bvp": Program((A,), lambda a: _bend(integrate, a)),
         "scipy.integrate.solve_ivp": Program((A, X0), lambda a, x0: solve(a, x0, TIMES)),
         "scipy.integrate.odeint": Program(
             (A, X0),
@@ -136,6 +140,13 @@ def _integrals() -> dict[str, Program]:
             },
         ),
     }
+
+
+def _bend(integrate: Any, a: Any) -> Any:
+    """Return the slopes at the ends of a rod whose ends are held, and on which a load of two parts lies."""
+    x = np.linspace(0.0, 1.0, 11)
+    fun = lambda x, y: np.stack([y[1], a[0] * y[0] + a[1] * x])
+    return integrate.solve_bvp(fun, lambda s, e: np.stack([s[0] - 0.2, e[0] - a[0]]), x, np.ones((2, 11))).y[1]
 
 
 def _jax_odeint(peer: Any, decay: Callable, tight: dict) -> Callable:

@@ -146,7 +146,7 @@ def test_options_without_a_rule_are_refused():
     with pytest.raises(MissingRuleError, match="subset_by_value"):
         fad.grad(lambda a: np.sum(fsl.eigvalsh(a, subset_by_value=(0, 1))))(s)
     with pytest.raises(MissingRuleError, match="left=True"):
-        fad.grad(lambda a: np.sum(fsl.eig(a, left=True)[0].real))(s)
+        fad.grad(lambda a: np.sum(fsl.eig(a, s, left=True)[0].real))(s)
     with pytest.raises(MissingRuleError, match="raw"):
         fad.grad(lambda a: np.sum(fsl.qr(a, mode="raw")[1]))(s)
 
@@ -339,3 +339,23 @@ def test_a_pencil_has_the_order_and_the_vectors_of_scipys(kind):
         np.testing.assert_allclose(fad.jvp(fsl.eigvals, (a[k], b[k]), (a[k].T, b[k].T))[0], wanted[0], rtol=1e-9)
         ahead, behind = (sl.eig(a[k] + h * a[k].T, b[k] + h * b[k].T)[0] for h in (step, -step))
         np.testing.assert_allclose(tangent, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+def test_left_eigenvectors_are_scipys_and_have_the_derivatives_of_their_differences(kind):
+    rng = np.random.default_rng(3)
+    for shift in (0.0, 9.0):  # with pairs of conjugate values, and without
+        a = (rng.normal(size=(4, 4)) + np.diag(shift * np.arange(4.0))).astype(kind)
+        a = a + 1j * rng.normal(size=(4, 4)) if kind is complex else a
+        moved = lambda x, a=a: a + x * np.cos(np.arange(16.0)).reshape(4, 4)
+        for settings in ({"left": True}, {"left": True, "right": False}):
+            parts = lambda x, k=settings, m=moved: [np.ravel(part) for part in sl.eig(m(x), **k)]
+            found, slopes = fad.jvp(lambda x, p=parts: tuple(p(x)), (0.0,), (1.0,))
+            plain = zip(parts(0.0), parts(1e-6), parts(-1e-6), strict=True)
+            for got, slope, (wanted, more, less) in zip(found, slopes, plain, strict=True):
+                assert got.dtype == wanted.dtype
+                np.testing.assert_allclose(got, wanted, 1e-9, 1e-12)
+                np.testing.assert_allclose(slope, (more - less) / 2e-6, 1e-5, 1e-7)
+        length = lambda x, m=moved: np.abs(sl.eig(m(x), left=True)[1])[0, 1]
+        np.testing.assert_allclose(fad.grad(length)(0.0), (length(1e-6) - length(-1e-6)) / 2e-6, 1e-5, 1e-7)
+        np.testing.assert_allclose(fad.vmap(length)(np.array([0.0, 0.1])), [length(0.0), length(0.1)], 1e-9)

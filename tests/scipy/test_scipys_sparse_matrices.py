@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -277,3 +279,23 @@ def test_a_jitted_function_sees_that_the_entries_of_a_matrix_change(kind):
         if kind.__name__[:3] not in ("lil", "dok"):
             matrix.data = 3.0 * matrix.data
             np.testing.assert_allclose(compiled(X), operation(X), 1e-12)
+
+
+@pytest.mark.parametrize("make", [sp.csr_matrix, sp.csr_array])
+@pytest.mark.parametrize("shape", [(3, 3), (3,)])
+def test_arrays_that_the_program_makes_stand_before_matrices_of_traced_entries(make, shape):
+    rows, columns = np.array([0, 1, 1]), np.array([0, 1, 0])
+
+    def dense(y):
+        return y.toarray() if hasattr(y, "toarray") else np.asarray(y)
+
+    for combine in (operator.add, operator.sub, operator.mul, operator.matmul):
+        f = lambda x, c=combine: c(np.full(shape, 2.0), make((x, (rows, columns)), shape=(3, 3)))
+        x = np.array([1.1, 0.7, 1.3])
+        try:
+            wanted = dense(f(x))
+        except (NotImplementedError, ValueError):
+            continue  # SciPy adds no vectors to some of them
+        value, slope = fad.jvp(lambda x, f=f: dense(f(x)), (x,), (np.ones(3),))
+        np.testing.assert_allclose(value, wanted)
+        np.testing.assert_allclose(slope, dense(f(x + 1.0)) - wanted, 1e-9, 1e-9)  # linear in the entries

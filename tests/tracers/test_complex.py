@@ -91,6 +91,17 @@ NO_MEANING = {
                                              "normalize", "sos2tf", "sosfreqz", "tf2zpk", "zpk2tf")],
         "filters with real coefficients: SciPy takes the real part of some complex ones",
     ),
+    **dict.fromkeys(
+        [f"scipy.signal.{name}" for name in ("cont2discrete", "impulse", "lsim", "residue", "residuez", "ss2tf",
+                                             "ss2zpk", "step", "tf2ss", "zpk2ss")],
+        "systems of real numbers, whose roots come in pairs",
+    ),
+    **dict.fromkeys(
+        ["scipy.signal.get_window", *[f"scipy.signal.windows.{name}" for name in (
+            "chebwin", "exponential", "gaussian", "general_gaussian")]],
+        "the width of a window is a length",
+    ),
+    "scipy.gap": "an order of numbers", "scipy.kendall": "an order of numbers",
     "scipy.signal.gausspulse": "times are real", "scipy.signal.wiener": "the noise has a real power",
 }  # fmt: skip
 

@@ -39,13 +39,23 @@ from fad.scipy.interpolate.polynomials import (
 )
 from fad.scipy.interpolate.scattered import RBFInterpolator
 from fad.scipy.interpolate.splines import BSpline, make_interp_spline, make_lsq_spline
+from fad.scipy.interpolate.surfaces import (
+    BivariateSpline,
+    LSQBivariateSpline,
+    RectBivariateSpline,
+    SmoothBivariateSpline,
+    bisplev,
+)
+from fad.scipy.interpolate.triangulated import LinearNDInterpolator, NearestNDInterpolator, griddata
 from fad.scipy.registration import missing
 
 __all__ = [
-    "Akima1DInterpolator", "BSpline", "BarycentricInterpolator", "CubicHermiteSpline", "CubicSpline",
-    "InterpolatedUnivariateSpline", "KroghInterpolator", "LSQUnivariateSpline", "PPoly", "PchipInterpolator",
-    "RBFInterpolator", "RegularGridInterpolator", "UnivariateSpline", "barycentric_interpolate", "interp1d", "interpn",
-    "krogh_interpolate", "make_interp_spline", "make_lsq_spline", "splev", "splint", "splrep",
+    "Akima1DInterpolator", "BSpline", "BarycentricInterpolator", "BivariateSpline", "CubicHermiteSpline",
+    "CubicSpline", "InterpolatedUnivariateSpline", "KroghInterpolator", "LSQBivariateSpline", "LSQUnivariateSpline",
+    "LinearNDInterpolator", "NearestNDInterpolator", "PPoly", "PchipInterpolator", "RBFInterpolator",
+    "RectBivariateSpline", "RegularGridInterpolator", "SmoothBivariateSpline", "UnivariateSpline",
+    "barycentric_interpolate", "bisplev", "griddata", "interp1d", "interpn", "krogh_interpolate",
+    "make_interp_spline", "make_lsq_spline", "splev", "splint", "splrep",
 ]  # fmt: skip
 __getattr__ = missing("interpolate")
 refer({name: globals()[name] for name in __all__}, scipy.interpolate)

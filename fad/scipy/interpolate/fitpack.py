@@ -47,7 +47,7 @@ def _evaluate(spline: BSpline, x: Any, nu: int, ext: int) -> Any:
     return np.where(outside.reshape(*outside.shape, *[1] * (y.ndim - x.ndim)), 0.0, y) if ext == 1 else y
 
 
-def _integrate(spline: BSpline, a: Any, b: Any) -> Any:
+def integrate_within(spline: BSpline, a: Any, b: Any) -> Any:
     """Return the integral of a spline that is zero beyond its ends, as FITPACK takes it to be."""
     start, end = spline.t[spline.k], spline.t[spline.t.shape[0] - spline.k - 1]
     a, b = (np.clip(double(at), start, end) for at in (a, b))
@@ -204,7 +204,7 @@ def splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
     if hasattr(tck, "extrapolate"):
         return tck.integrate(a, b)
     t, c, k = tck
-    return _integrate(BSpline(t, as_array(c), k), a, b)
+    return integrate_within(BSpline(t, as_array(c), k), a, b)
 
 
 class UnivariateSpline(Curve):
@@ -292,7 +292,7 @@ class UnivariateSpline(Curve):
 
     def integral(self, a: Any, b: Any) -> Any:
         """Return the integral from `a` to `b`, either of which may be traced; the spline is zero beyond its ends."""
-        return _integrate(self._spline(), a, b)
+        return integrate_within(self._spline(), a, b)
 
     def get_knots(self) -> Any:
         """Return the knots, each end once."""

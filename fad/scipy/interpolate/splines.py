@@ -99,7 +99,7 @@ class BSpline(Curve):
         if extrapolate == "periodic":
             points = wrap(points, start, end)
             extrapolate = False
-        places = piece(self.t, points, k, _last(self.t, k, n))
+        places = piece(self.t, points, k, last_piece(self.t, k, n))
         if nu <= k:
             knots, coefficients = self._derive(nu)
             y = _evaluate(knots, coefficients, k - nu, places - nu, points)
@@ -149,7 +149,7 @@ class BSpline(Curve):
         return new
 
 
-def _last(t: Any, k: int, n: int) -> int:
+def last_piece(t: Any, k: int, n: int) -> int:
     """Return the last interval of the base interval that has a width; steps have a value at the end without one."""
     if k == 0:
         return n - 1
@@ -173,7 +173,7 @@ def _evaluate(t: Any, c: Any, k: int, places: Any, x: Any) -> Any:
 # --- interpolation --------------------------------------------------------------------------------------------------
 
 
-def _basis(t: Any, k: int, places: Any, x: Any, nu: int = 0) -> list:
+def basis_at(t: Any, k: int, places: Any, x: Any, nu: int = 0) -> list:
     """Return the k + 1 B-splines that are not zero at points, or their derivatives of an order."""
     found: list = [1.0 + 0.0 * x]
     for degree in range(1, k + 1):
@@ -345,10 +345,10 @@ def make_lsq_spline(
     n = t.shape[0] - k - 1
     if t.ndim != 1 or np.any(t[1:] < t[:-1]) or np.any(x[0] < t[k]) or np.any(x[-1] > t[n]):
         raise ValueError("Expect t to be a 1-D sorted array_like whose base interval holds all points")
-    places = piece(t, x, k, _last(t, k, n))
+    places = piece(t, x, k, last_piece(t, k, n))
     rows = like(x, np.arange(x.shape[0]))
     a = np.zeros_like(t, shape=(x.shape[0], n))
-    for j, values in enumerate(_basis(t, k, places, x)):
+    for j, values in enumerate(basis_at(t, k, places, x)):
         a = at(a)[rows, places - k + j].add(values)
     if w is not None:
         w = like(y, double(w))
@@ -389,9 +389,9 @@ def _collocation(x: Any, t: Any, k: int, n: int, first: list, last: list) -> Any
     orders = [*first, 0, *last]
     ab, row = np.zeros_like(t, shape=(2 * k + 1, n)), 0
     for points, order in zip(where, orders, strict=True):
-        places = piece(t, points, k, _last(t, k, n))
+        places = piece(t, points, k, last_piece(t, k, n))
         rows = like(x, np.arange(row, row + points.shape[0]))
-        for j, values in enumerate(_basis(t, k, places, points, order)):
+        for j, values in enumerate(basis_at(t, k, places, points, order)):
             columns = places - k + j
             near = np.abs(rows - columns) <= k
             diagonal = np.where(near, k + rows - columns, 0)

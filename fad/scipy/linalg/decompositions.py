@@ -207,24 +207,53 @@ def _eig_of(a: Any, b: Any) -> tuple:
     return (w[..., None, :] @ np.abs(turn))[..., 0, :], v @ turn
 
 
-@scipy_function("eig", order="F", samples=_general)
+def _turn_left_to_scipys(a: Any, w: Any, of_left: Any, v: Any) -> Any:
+    """Return the permutation and phases that make vectors of the adjoint SciPy's left ones, beside the values w."""
+    turn = np.zeros_like(v)
+    i = j = k = np.arange(v.shape[-1])
+    values, vectors = sl.eig(a, left=True, right=False) if isinstance(v, np.ndarray) else (w[0], v)
+    if np.all(np.isfinite(values)):
+        i, j = linear_sum_assignment(np.abs(w[0][:, None] - np.conj(of_left[0])))
+        k = linear_sum_assignment(np.abs(w[0][:, None] - values))[1]
+    shared = np.sum(conj(v[:, j]) * vectors[:, k], 0)
+    turn[j, i] = np.where(np.abs(shared) > 0.9, shared / np.abs(np.where(shared == 0, 1.0, shared)), 1.0)
+    return turn
+
+
+_turn_left_p: Primitive = Primitive(
+    "turn_left_to_scipys", over_stacks(_turn_left_to_scipys), flat=True, batch=batch_stacks(lambda: _turn_left_p),
+    archetype="flat", at_limit=True,
+)  # fmt: skip
+
+
+def _left_of(a: Any, w: Any) -> Any:
+    """Return the left eigenvectors beside eigenvalues: the right ones of the adjoint matrix."""
+    values, vectors = _eig_of(np.conj(np.swapaxes(as_array(a), -1, -2)), None)
+    return vectors @ bind(_turn_left_p, matrices(a), w[..., None, :], values[..., None, :], vectors)
+
+
+@scipy_function("eig", order="F", samples=lambda s: [
+    *_general(s), call(_general(s)[0].args[0], left=True), call(_general(s)[0].args[0], left=True, right=False)])
 def eig(
     a, b=None, left=False, right=True, overwrite_a=False, overwrite_b=False, check_finite=True,
     homogeneous_eigvals=False,
 ):  # fmt: skip
     """Return complex eigenvalues and right eigenvectors of length 1, of a matrix or of ``a v = w b v``.
 
-    The vectors are real where the matrices and all eigenvalues are.
+    Left ones, of a matrix alone, stand before the right ones. The vectors are real where the matrices and all
+    eigenvalues are.
 
     >>> fad.scipy.linalg.eig(np.diag(np.array([1.0, 2.0])))[0]
     array([1.+0.j, 2.+0.j])
     """
-    refuse_options(left=left, homogeneous_eigvals=homogeneous_eigvals)
+    refuse_options(left=left and b is not None, homogeneous_eigvals=homogeneous_eigvals)
     w, v = _eig_of(a, b)
-    if not right:
+    vectors = [*([_left_of(a, w)] if left else []), *([v] if right else [])]
+    if not vectors:
         return w
     kinds = as_array(a).dtype.kind + ("" if b is None else as_array(b).dtype.kind)
-    return w, v.real if "c" not in kinds and bool(bind(_all_real_p, stop_gradient(w))) else v
+    real = "c" not in kinds and bool(bind(_all_real_p, stop_gradient(w)))
+    return (w, *[u.real if real else u for u in vectors])
 
 
 def _spread(s):

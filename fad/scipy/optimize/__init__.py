@@ -14,6 +14,7 @@ from fad.scipy.optimize.brackets import bisect, brenth, brentq, ridder, toms748
 from fad.scipy.optimize.common import OptimizeResult
 from fad.scipy.optimize.constraints import LinearConstraint
 from fad.scipy.optimize.equations import fixed_point, fsolve, newton, root, root_scalar
+from fad.scipy.optimize.linear import linprog
 from fad.scipy.optimize.minima import curve_fit, least_squares, minimize, minimize_scalar
 from fad.scipy.optimize.older import (
     brent,
@@ -32,7 +33,7 @@ from fad.scipy.optimize.within import approx_fprime, fmin_l_bfgs_b, fmin_ncg, fm
 __all__ = [
     "LinearConstraint", "OptimizeResult", "approx_fprime", "bisect", "brent", "brenth", "brentq", "curve_fit",
     "fixed_point", "fmin", "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell", "fmin_slsqp",
-    "fmin_tnc", "fminbound", "fsolve", "golden", "least_squares", "leastsq", "lsq_linear", "minimize",
+    "fmin_tnc", "fminbound", "fsolve", "golden", "least_squares", "leastsq", "linprog", "lsq_linear", "minimize",
     "minimize_scalar", "newton", "nnls", "ridder", "root", "root_scalar", "toms748",
 ]  # fmt: skip
 refer({name: globals()[name] for name in __all__}, scipy.optimize)

@@ -61,8 +61,9 @@ def constant_bounds(bounds: Any) -> None:
     ends = (bounds.lb, bounds.ub) if isinstance(bounds, so.Bounds) else bounds
     if any(type(x) is Tracer for x in tree.leaves(ends)):
         raise DerivativeError(
-            "the bounds given to a solver are traced, and fad has no derivative with respect to them, nor can they "
-            "vary under vmap and jit. Scale the unknown, so that its bounds are constants: x = low + (high - low) * u"
+            "the bounds given to a minimiser with constraints are traced, and fad has no derivative with respect to "
+            "them, nor can they vary under vmap and jit. Write them as constraints of the kind "
+            "{'type': 'ineq', 'fun': lambda x: x - low}"
         )
 
 

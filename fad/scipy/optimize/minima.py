@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize as so
 
+from fad.core.primitive import has_tracer
 from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.ops.structural import as_array
@@ -82,7 +83,8 @@ def minimize(
     >>> fad.jacobian(nearest)(a)[0].round(5) + 0.0
     array([0.14286, 0.     ])
     """
-    constant_bounds(bounds)
+    if constraints:
+        constant_bounds(bounds)
     flat, unravel = flatten_start(x0)
     problem = Problem(take_first(fun) if jac is True else fun, as_arguments(args), flat, unravel)
     name = (method or ("slsqp" if constraints else "l-bfgs-b" if bounds is not None else "bfgs")).lower()
@@ -92,11 +94,14 @@ def minimize(
     if limits is not None:
         return _minimize_within(limits, problem, flat, name, given)
 
-    def solver(x, held):
-        found = so.minimize(x0=x, method=name, **_objective(problem.at(held), name), **given)
+    ends = traced_ends(low, high)
+
+    def solver(x, held, ends):
+        within = {"bounds": np.stack(ends, axis=1)} if ends else {}
+        found = so.minimize(x0=x, method=name, **_objective(problem.at(held), name), **(given | within))
         return found.x, found
 
-    x, success, report = run(solver, flat, problem.held)
+    x, success, report = run(solver, flat, problem.held, ends)
     slope = grad(_number(problem.at()))
     equation = make_equation(slope, x, low, high)
     result = finish(x, success, report, equation, problem, "scipy.optimize.minimize")
@@ -161,18 +166,19 @@ def minimize_scalar(
     >>> fad.grad(lambda a: minimize_scalar(lambda x, a: np.cosh(x) - a * x, args=(a,)).x)(0.0).round(6)
     np.float64(1.0)
     """
-    constant_bounds(bounds)
     problem = Problem(fun, as_arguments(args), (), lambda x: x[0])
+    low, high = _box(None if bounds is None else [bounds], (1,))
 
-    def solver(held):
+    def solver(held, ends):
         f = _number(problem.at(held))
+        within = tuple(float(end[0]) for end in ends) if ends else bounds
         found = so.minimize_scalar(
-            lambda x: float(value(f(np.asarray([x])))), bracket, bounds, (), method, tol, options
+            lambda x: float(value(f(np.asarray([x])))), bracket, within, (), method, tol, options
         )
         return np.reshape(found.x, 1), found
 
-    x, success, report = run(solver, problem.held)
-    equation = make_equation(grad(_number(problem.at())), x, *_box(None if bounds is None else [bounds], (1,)))
+    x, success, report = run(solver, problem.held, traced_ends(low, high))
+    equation = make_equation(grad(_number(problem.at())), x, low, high)
     return finish(x, success, report, equation, problem, "scipy.optimize.minimize_scalar")
 
 
@@ -203,19 +209,32 @@ def _box(bounds: Any, shape: tuple) -> tuple:
     else:
         low = [-np.inf if b[0] is None else b[0] for b in bounds]
         high = [np.inf if b[1] is None else b[1] for b in bounds]
-    return np.broadcast_to(np.asarray(low, dtype=float), shape), np.broadcast_to(np.asarray(high, dtype=float), shape)
+    return broadcast_end(low, shape), broadcast_end(high, shape)
+
+
+def broadcast_end(end: Any, shape: tuple) -> Any:
+    """Return bounds on one side, which may be traced, for all unknowns."""
+    return np.broadcast_to(as_array(end).astype(float) if has_tracer((end,)) else np.asarray(end, dtype=float), shape)
+
+
+def traced_ends(low: Any, high: Any) -> tuple:
+    """Return bounds if they are traced, for then a solver must be given their values."""
+    return (low, high) if has_tracer((low, high)) else ()
 
 
 def make_equation(slope: Callable, x: Any, low: Any, high: Any) -> Callable:
     """Return the equation of a minimum: the slope is 0, and unknowns on a bound stay there.
 
     Some methods approach a bound from inside and stop short of it. So an unknown is on it, too, if the step of Newton's
-    method along its axis alone would cross it: off the bounds, the slope of a minimum gives no step.
+    method along its axis alone would cross it: off the bounds, the slope of a minimum gives no step. It follows a bound
+    that is traced.
     """
-    if not (np.isfinite(low).any() or np.isfinite(high).any()):
+    ends = low, high
+    low, high = stop_gradient(low), stop_gradient(high)
+    if not has_tracer(ends) and not (np.isfinite(low).any() or np.isfinite(high).any()):
         return slope
     free = (x > low) & (x < high)
-    if derivatives_of(slope(x)):
+    if derivatives_of((slope(x), ends)):
         at = stop_gradient(x)
         g, curvature = stop_gradient(slope(at)), stop_gradient(np.diagonal(jacobian(slope)(at)))
         convex = curvature > 0
@@ -223,7 +242,10 @@ def make_equation(slope: Callable, x: Any, low: Any, high: Any) -> Callable:
         step = np.where(convex, -g / np.where(convex, curvature, 1.0), downhill)
         free = free & (at + step > low) & (at + step < high)
 
-    return lambda x: np.where(free, slope(x), x - stop_gradient(x))
+    moved = np.where(x - low < high - x, ends[0], ends[1])
+    moved = np.where(np.isfinite(stop_gradient(moved)), moved, 0.0)
+    there = stop_gradient(x) + (moved - stop_gradient(moved))
+    return lambda x: np.where(free, slope(x), x - there)
 
 
 def least_squares(
@@ -274,8 +296,8 @@ def least_squares(
     >>> fad.grad(slope)(np.array([1.0, 2.0, 3.5])).round(9) + 0.0
     array([-0.5,  0. ,  0.5])
     """
-    constant_bounds(bounds)
     flat, unravel = flatten_start(x0)
+    low, high = (broadcast_end(b, flat.shape) for b in _ends(bounds))
     problem = Problem(functools.partial(fun, **kwargs) if kwargs else fun, as_arguments(args), flat, unravel)
     given = {
         "bounds": bounds, "method": method, "ftol": ftol, "xtol": xtol, "gtol": gtol, "x_scale": x_scale,
@@ -284,12 +306,13 @@ def least_squares(
     }  # fmt: skip
     given |= {} if callback is None else {"callback": callback}  # newer than the oldest SciPy
 
-    def solver(x, held):
+    def solver(x, held, ends):
         f = problem.vector(held)
-        found = so.least_squares(lambda x: value(f(x)), x, jac=lambda x: value(jacobian(f)(x)), **given)
+        within = given | {"bounds": ends} if ends else given
+        found = so.least_squares(lambda x: value(f(x)), x, jac=lambda x: value(jacobian(f)(x)), **within)
         return found.x, found
 
-    x, success, report = run(solver, flat, problem.held)
+    x, success, report = run(solver, flat, problem.held, traced_ends(low, high))
     residual = problem.vector()
     if loss not in _LOSSES and derivatives_of(residual(x)):
         raise DerivativeError(
@@ -300,7 +323,6 @@ def least_squares(
     unit = 1.0 if loss == "linear" else f_scale
     cost = lambda x: 0.5 * unit**2 * np.sum(rho((residual(x) / unit) ** 2))
     slope = grad(cost)
-    low, high = (np.broadcast_to(np.asarray(b, dtype=float), flat.shape) for b in _ends(bounds))
     equation = make_equation(slope, x, low, high)
     result = finish(x, success, report, equation, problem, "scipy.optimize.least_squares")
     result.cost = cost(ravel(result.x)) if loss in _LOSSES else report.get("cost")
@@ -386,9 +408,8 @@ def curve_fit(
     if full_output or nan_policy is not None:
         raise NotImplementedError("curve_fit takes full_output=False and nan_policy=None; least_squares reports more")
     ydata = as_float(as_array(ydata))
-    constant_bounds(bounds)
-    low, high = (np.asarray(b, dtype=float) for b in _ends(bounds))
-    bounded = bool(np.isfinite(low).any() or np.isfinite(high).any())
+    low, high = (stop_gradient(broadcast_end(b, np.shape(b))) for b in _ends(bounds))
+    bounded = bool(has_tracer((bounds,)) or np.isfinite(low).any() or np.isfinite(high).any())
     if check_finite is not False and not np.all(np.isfinite(number(ydata))):
         raise ValueError("array must not contain infs or NaNs")
     p0 = _start(f, low, high) if p0 is None else np.atleast_1d(as_float(as_array(p0)))

@@ -11,7 +11,15 @@ import scipy.optimize as so
 from fad.ops.structural import as_array
 from fad.scipy.host import plain as value
 from fad.scipy.optimize.common import Problem, as_float, finish, run
-from fad.scipy.optimize.minima import OptimizeResult, least_squares, make_equation, minimize, minimize_scalar
+from fad.scipy.optimize.minima import (
+    OptimizeResult,
+    broadcast_end,
+    least_squares,
+    make_equation,
+    minimize,
+    minimize_scalar,
+    traced_ends,
+)
 from fad.transforms.grad import grad
 
 _EPSILON = float(np.sqrt(np.finfo(float).eps))
@@ -386,7 +394,7 @@ def lsq_linear(
     b : array (m,)
         The right-hand side, with derivatives.
     bounds : pair of arrays, or Bounds
-        Lower and upper ones; constants.
+        Lower and upper ones, with derivatives.
     method, tol, lsq_solver, lsmr_tol, max_iter, verbose, lsmr_maxiter
         As in SciPy.
 
@@ -411,8 +419,8 @@ def lsq_linear(
     options = {"lsq_solver": lsq_solver, "lsmr_tol": lsmr_tol, "max_iter": max_iter, "verbose": verbose}
     options |= {} if lsmr_maxiter is None else {"lsmr_maxiter": lsmr_maxiter}
 
-    def solver(a: Any, b: Any) -> Any:
-        found = so.lsq_linear(a, b, (low, high), method, tol, **options)
+    def solver(a: Any, b: Any, ends: tuple) -> Any:
+        found = so.lsq_linear(a, b, ends or (low, high), method, tol, **options)
         return found.x, found
 
     result = _solve_linear(A, b, low, high, solver)
@@ -449,15 +457,16 @@ def nnls(A: Any, b: Any, maxiter: int | None = None) -> tuple:
     array([[1., 0.],
            [0., 0.]])
     """
-    result = _solve_linear(A, b, 0.0, np.inf, lambda a, b: (so.nnls(a, b, maxiter=maxiter)[0], {}))
+    result = _solve_linear(A, b, 0.0, np.inf, lambda a, b, _: (so.nnls(a, b, maxiter=maxiter)[0], {}))
     return result.x, np.linalg.norm(result.fun)
 
 
 def _solve_linear(a: Any, b: Any, low: Any, high: Any, solver: Callable) -> OptimizeResult:
     """Return the solution of a linear problem of least squares between bounds, differentiable in both its parts."""
     a, b = as_float(as_array(a)), as_float(as_array(b))
-    x, success, report = run(lambda a, b: solver(value(a), value(b)), a, b)
+    low, high = (broadcast_end(end, a.shape[1:]) for end in (low, high))
+    ends = traced_ends(low, high)
+    x, success, report = run(lambda a, b, ends: solver(value(a), value(b), tuple(map(value, ends))), a, b, ends)
     problem = Problem(lambda x: a @ x - b, (), x)
     slope = grad(lambda x: 0.5 * np.sum((a @ x - b) ** 2))
-    ends = (np.broadcast_to(np.asarray(end, dtype=float), x.shape) for end in (low, high))
-    return finish(x, success, report, make_equation(slope, x, *ends), problem, "scipy.optimize.lsq_linear")
+    return finish(x, success, report, make_equation(slope, x, low, high), problem, "scipy.optimize.lsq_linear")

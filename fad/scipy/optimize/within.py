@@ -35,7 +35,7 @@ def fmin_l_bfgs_b(
     args : tuple
         What the minimum depends on and is differentiable in.
     bounds : list of (low, high)
-        Constants; None is no bound.
+        They may be traced; None is no bound.
     m, factr, pgtol, maxfun, maxiter, maxls
         As in SciPy.
     iprint, disp, callback
@@ -49,7 +49,7 @@ def fmin_l_bfgs_b(
     Raises
     ------
     DerivativeError
-        if a derivative is taken of a minimum that was not found, or is flat; or a bound is traced.
+        if a derivative is taken of a minimum that was not found, or is flat.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def fmin_tnc(
     args : tuple
         What the minimum depends on and is differentiable in.
     bounds : list of (low, high)
-        Constants; None is no bound.
+        They may be traced; None is no bound.
     scale, offset, maxCGit, maxfun, eta, stepmx, accuracy, fmin, ftol, xtol, pgtol, rescale
         As in SciPy.
     messages, disp, callback
@@ -100,7 +100,7 @@ def fmin_tnc(
     Raises
     ------
     DerivativeError
-        if a derivative is taken of a minimum that was not found, or is flat; or a bound is traced.
+        if a derivative is taken of a minimum that was not found, or is flat.
 
     Examples
     --------

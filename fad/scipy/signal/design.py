@@ -27,6 +27,7 @@ from fad.scipy.signal.forms import (
     zpk2sos,
 )
 from fad.scipy.signal.response import check_rate
+from fad.scipy.signal.windows import get_window
 from fad.scipy.special.build import number
 
 register_function = registrar("signal")
@@ -329,7 +330,7 @@ def firwin(numtaps, cutoff, *, width=None, window="hamming", pass_zero=True, sca
     for j in range(ends.shape[0]):
         left, right = ends[j, 0], ends[j, 1]
         h = h + right * np.sinc(right * m) - left * np.sinc(left * m)
-    h = h * scipy.signal.get_window(window, numtaps, fftbins=False)
+    h = h * get_window(window, numtaps, fftbins=False)
     if not scale:
         return h
     where = 0.0 if low else 1.0 if high and ends.shape[0] == 1 else 0.5 * (ends[0, 0] + ends[0, 1])

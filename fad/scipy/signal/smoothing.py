@@ -19,6 +19,7 @@ from fad.scipy.kernels import convolve_p
 from fad.scipy.ndimage.filters import convolve1d
 from fad.scipy.signal.convolution import register_function
 from fad.scipy.signal.filters import sosfilt, sosfiltfilt
+from fad.scipy.signal.windows import get_window
 
 
 def _floating(x: Any) -> Any:
@@ -256,7 +257,7 @@ def _window(window: Any, n: int, real: bool) -> Any:
         if weights.shape != (n,):
             raise ValueError(f"window.shape={weights.shape} != ({n},): one weight is needed for each frequency")
     else:
-        weights = np.fft.fftshift(scipy.signal.get_window(window, n))
+        weights = np.fft.fftshift(get_window(window, n))
     if not real:
         return weights
     half = n // 2 + 1

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.signal
 
 from fad.backends import like
 from fad.core.samples import call
@@ -17,6 +16,7 @@ from fad.ops.structural import as_array, normalize_axis
 from fad.scipy.signal.convolution import register_function
 from fad.scipy.signal.filters import extend
 from fad.scipy.signal.smoothing import detrend as _detrend
+from fad.scipy.signal.windows import get_window
 
 
 def _plan(window: Any, nperseg: Any, noverlap: Any, nfft: Any, n: int) -> tuple:
@@ -28,7 +28,7 @@ def _plan(window: Any, nperseg: Any, noverlap: Any, nfft: Any, n: int) -> tuple:
         if nperseg > n:
             warnings.warn(f"nperseg = {nperseg} is greater than input length = {n}, using nperseg = {n}", stacklevel=4)
             nperseg = n
-        window = scipy.signal.get_window(window, nperseg)
+        window = get_window(window, nperseg)
     else:
         window = as_array(window)
         if window.ndim != 1:

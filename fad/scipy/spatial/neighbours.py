@@ -15,8 +15,10 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 from fad.core.values import stop_gradient
 from fad.ops.structural import as_array
+from fad.scipy.linalg import orthogonal_procrustes
 from fad.scipy.registration import flat_on_host, registrar
 from fad.scipy.spatial.distance import cdist
+from fad.scipy.special.build import number
 
 register_function = registrar("spatial")
 
@@ -179,6 +181,36 @@ def distance_matrix(x, y, p=2.0, threshold=1000000):
     array([[0.6, 0.8]])
     """
     return cdist(x, y, "minkowski", p=p)
+
+
+def _shapes(s):
+    return [call(s.real(4, 2), s.real(4, 2)), call(s.real(5, 3), s.real(5, 3))]
+
+
+@register_function("procrustes", complex=False, samples=_shapes, rounding="single",
+                   raises="ValueError: The shapes differ, or all points of a set are the same.")  # fmt: skip
+def procrustes(data1, data2):
+    """Return two sets of points on a common scale, the second one turned onto the first, and what is left between them.
+
+    >>> square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    >>> fad.scipy.spatial.procrustes(square, 2.0 * square + 1.0)[2].round(9)
+    np.float64(0.0)
+    """
+    first, second = (as_array(x).astype(float) for x in (data1, data2))
+    if first.ndim != 2 or second.ndim != 2:
+        raise ValueError("Input matrices must be two-dimensional")
+    if first.shape != second.shape:
+        raise ValueError("Input matrices must be of same shape")
+    if not first.size:
+        raise ValueError("Input matrices must be >0 rows and >0 cols")
+    first, second = (x - np.mean(x, axis=0) for x in (first, second))
+    lengths = [np.sqrt(np.sum(x * x)) for x in (first, second)]
+    if any(np.any(number(length == 0)) for length in lengths):
+        raise ValueError("Input matrices must contain >1 unique points")
+    first, second = first / lengths[0], second / lengths[1]
+    turn, scale = orthogonal_procrustes(first, second)
+    second = second @ turn.T * scale
+    return first, second, np.sum((first - second) ** 2)
 
 
 class ConvexHull:

@@ -75,17 +75,19 @@ from fad.scipy.stats.families import (
     weibull_max,
 )
 from fad.scipy.stats.multivariate import dirichlet, multivariate_normal, multivariate_t, wishart
+from fad.scipy.stats.ranked import kendalltau, ks_2samp
 from fad.scipy.stats.relations import linregress, pearsonr, rankdata, spearmanr
 from fad.scipy.stats.skewed import exponnorm, invgauss, johnsonsu, skewnorm, truncnorm
 
 __all__ = [
     "bernoulli", "beta", "binom", "boxcox_llf", "burr", "burr12", "cauchy", "chi", "chi2", "chisquare", "describe",
     "dirichlet", "energy_distance", "entropy", "erlang", "expon", "exponnorm", "f", "f_oneway", "fisk", "gamma",
-    "gaussian_kde", "genextreme", "gengamma", "genpareto", "geom", "gmean", "gompertz", "gstd", "gumbel_l", "gumbel_r",
-    "gzscore", "halfcauchy", "halfnorm", "hmean", "invgamma", "invgauss", "invweibull", "iqr", "johnsonsu", "kurtosis",
-    "laplace", "linregress", "logistic", "loglaplace", "lognorm", "loguniform", "lomax", "maxwell",
-    "median_abs_deviation", "moment", "multivariate_normal", "multivariate_t", "nakagami", "nbinom", "norm", "pareto",
-    "pearsonr", "pmean", "poisson", "powerlaw", "rankdata", "rayleigh", "reciprocal", "sem", "skew", "skewnorm",
-    "spearmanr", "t", "triang", "trim_mean", "truncnorm", "ttest_1samp", "ttest_ind", "ttest_rel", "uniform",
-    "variation", "vonmises", "wasserstein_distance", "weibull_max", "weibull_min", "wishart", "zmap", "zscore",
+    "gaussian_kde", "genextreme", "gengamma", "genpareto", "geom", "gmean", "gompertz", "gstd", "gumbel_l",
+    "gumbel_r", "gzscore", "halfcauchy", "halfnorm", "hmean", "invgamma", "invgauss", "invweibull", "iqr",
+    "johnsonsu", "kendalltau", "ks_2samp", "kurtosis", "laplace", "linregress", "logistic", "loglaplace", "lognorm",
+    "loguniform", "lomax", "maxwell", "median_abs_deviation", "moment", "multivariate_normal", "multivariate_t",
+    "nakagami", "nbinom", "norm", "pareto", "pearsonr", "pmean", "poisson", "powerlaw", "rankdata", "rayleigh",
+    "reciprocal", "sem", "skew", "skewnorm", "spearmanr", "t", "triang", "trim_mean", "truncnorm", "ttest_1samp",
+    "ttest_ind", "ttest_rel", "uniform", "variation", "vonmises", "wasserstein_distance", "weibull_max",
+    "weibull_min", "wishart", "zmap", "zscore",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.ops.structural import as_array
 from fad.scipy.special.build import number
+from fad.scipy.stats.estimates import ENTROPIES, Estimates
 from fad.scipy.stats.moments import HEAVY, MOMENTS, Summaries
 from fad.scipy.stats.pages import page
 from fad.transforms.custom import custom_jvp
@@ -52,7 +53,7 @@ class Draws:
         return getattr(scipy.stats, self.name).rvs(*args, **named)
 
 
-class Distribution(Draws, Summaries):
+class Distribution(Draws, Summaries, Estimates):
     """What continuous and discrete distributions share: the names of their parameters, and a place in the registry."""
 
     def __init__(self, name: str, shapes: tuple, domains: tuple, points: tuple):
@@ -100,11 +101,11 @@ class Distribution(Draws, Summaries):
         """Enter the mean, the variance and the standard deviation into the registry, where formulas are known."""
         if self.name in HEAVY:
             ends = (*[(a + 4.5, b + 4.5) for a, b in ends[: len(self.shapes)]], *ends[len(self.shapes) :])
-        if self.name in MOMENTS:
-            for method in ("mean", "var", "std"):
-                samples = lambda s: [call(*[s.real(3, low=a, high=b) if type(a) is float else a for a, b in ends])]
-                name = f"scipy.stats.{self.name}.{method}"
-                setattr(self, method, public(name=name, samples=samples)(getattr(self, method)))
+        methods = ("mean", "var", "std") if self.name in MOMENTS else ()
+        for method in (*methods, *(("entropy",) if self.name in ENTROPIES else ())):
+            samples = lambda s: [call(*[s.real(3, low=a, high=b) if type(a) is float else a for a, b in ends])]
+            name = f"scipy.stats.{self.name}.{method}"
+            setattr(self, method, public(name=name, samples=samples)(getattr(self, method)))
 
 
 class Continuous(Distribution):
