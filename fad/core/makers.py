@@ -20,6 +20,8 @@ MAKERS = (
     "zeros_like", "empty_like", "ones_like", "full_like", "copy", "array", "fromfunction", "indices", "tile", "repeat",
     "outer", "vander", "meshgrid", "concatenate", "stack", "hstack", "vstack", "loadtxt", "genfromtxt",
 )  # fmt: skip
+# What gives the array that an object of fad's own stands for, by the object's class: NumPy would read a plain one.
+STAND_FOR_ARRAYS: dict[type, Callable] = {}
 
 
 def maker(make: Callable) -> Callable:
@@ -47,6 +49,8 @@ def _open_array_like(x: Any) -> Any:
     Objects that answer NumPy's functions themselves, as arrays of a device and quantities do, are left to that.
     """
     kind = type(x)
+    if kind in STAND_FOR_ARRAYS:
+        return STAND_FOR_ARRAYS[kind](x)
     if isinstance(x, (np.ndarray, np.generic, Tracer)) or not hasattr(kind, "__array__"):
         return x
     if kind in DEVICE_ARRAYS or hasattr(kind, "__array_function__") or hasattr(kind, "__array_ufunc__"):

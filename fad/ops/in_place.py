@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.conversions import written_into
+from fad.core.makers import STAND_FOR_ARRAYS
 from fad.core.numpy_dispatch import UFUNC_METHODS
 from fad.core.primitive import answer
 from fad.core.tracer import Tracer, add_methods, outcome, strong
@@ -240,8 +241,24 @@ class Flat:
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         return np.ravel(self.base).__array__(*args, **kwargs)
 
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return getattr(ufunc, method)(*map(_open_flat, inputs), **kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
+        return function(*map(_open_flat, args), **{name: _open_flat(x) for name, x in kwargs.items()})
+
     def copy(self) -> Any:
         return snapshot(np.ravel(self.base))
+
+
+def _open_flat(x: Any) -> Any:
+    """Return the array that a flat iterator runs over, as a vector, and what is no such iterator as it is."""
+    if type(x) in (list, tuple):
+        return type(x)(map(_open_flat, x))
+    return np.ravel(x.base) if type(x) is Flat else x
+
+
+STAND_FOR_ARRAYS[Flat] = _open_flat
 
 
 class Flags:
