@@ -25,7 +25,7 @@ _FILES = (
 )  # fmt: skip
 _PACKAGES = (
     "importlib", "numpy", "scipy", "cupy", "cupyx", "optree", "matplotlib", "mpl_toolkits", "pandas", "sklearn",
-    "seaborn", "skimage",
+    "seaborn",
 )  # fmt: skip
 
 

@@ -102,3 +102,33 @@ def test_array_api_paths_of_scikit_learn_take_traced_arrays():
     if "ImportError" in said:  # it says which SciPy, or which package, its array API needs
         pytest.skip(said.splitlines()[-1])
     assert not said
+
+
+_IMAGES = '''
+import numpy as np
+
+def smooth(image):
+    image = np.asarray(image, dtype=float)
+    out = np.zeros_like(image)
+    out[1:-1] = 0.25 * image[:-2] + 0.5 * image[1:-1] + 0.25 * image[2:]
+    out[0], out[-1] = image[0], image[-1]
+    return np.clip(out, 0.0, None) ** 2
+'''
+
+
+def test_scikit_image_is_differentiated_as_a_program_of_the_users_is(tmp_path, monkeypatch):
+    # It is NumPy nearly throughout; a package of its name, which need not be installed, stands in for it.
+    (tmp_path / "skimage").mkdir()
+    (tmp_path / "skimage" / "__init__.py").write_text("")
+    (tmp_path / "skimage" / "filters.py").write_text(_IMAGES)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "skimage"]:
+        monkeypatch.delitem(sys.modules, name)
+    import skimage.filters
+
+    try:
+        check_grads(skimage.filters.smooth, (X,), order=2)
+        np.testing.assert_allclose(fad.jit(skimage.filters.smooth)(X), skimage.filters.smooth(X))
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "skimage"]:
+            del sys.modules[name]
