@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from fad.backends import like
 from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.core.tracer import bind
@@ -208,10 +209,16 @@ def _eig_of(a: Any, b: Any) -> tuple:
 
 
 def _turn_left_to_scipys(a: Any, w: Any, of_left: Any, v: Any) -> Any:
-    """Return the permutation and phases that make vectors of the adjoint SciPy's left ones, beside the values w."""
+    """Return the permutation and phases that make vectors of the adjoint SciPy's left ones, beside the values w.
+
+    On a device, where there is no function of SciPy's, the phases are those of the right vectors of the adjoint.
+    """
+    if not isinstance(v, np.ndarray):
+        nearest = np.argmin(np.abs(w[0][:, None] - np.conj(of_left[0])), 1)
+        return (like(v, np.arange(v.shape[-1]))[:, None] == nearest).astype(v.dtype)
     turn = np.zeros_like(v)
     i = j = k = np.arange(v.shape[-1])
-    values, vectors = sl.eig(a, left=True, right=False) if isinstance(v, np.ndarray) else (w[0], v)
+    values, vectors = sl.eig(a, left=True, right=False)
     if np.all(np.isfinite(values)):
         i, j = linear_sum_assignment(np.abs(w[0][:, None] - np.conj(of_left[0])))
         k = linear_sum_assignment(np.abs(w[0][:, None] - values))[1]
