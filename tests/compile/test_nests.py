@@ -435,3 +435,26 @@ def test_loops_with_different_hints_are_compiled_together():
         return x
 
     np.testing.assert_allclose(nest(sums, x)(x), sums(x), rtol=1e-12)
+
+
+QUIET = {
+    "maximum": lambda x: (x[::-1] * 2.0).max(),
+    "power": lambda x: x[::-1] ** x,
+    "function of the C library": lambda x: np.fmod(x[::-1], 0.3),
+    "system": lambda x: np.linalg.solve((np.outer(x[:9], x[:9]) + np.eye(9))[::-1], x[:9]),
+    "sum": lambda x: (x[::-1] * x).sum(),
+}
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_nothing_is_printed_of_loops_that_run_backward(name, capfd):
+    f, x = QUIET[name], np.linspace(0.1, 1.0, 41)
+
+    def turn(x):
+        total = 0.0 * f(x)
+        for k in range(120):
+            total = 0.5 * total + f(x + 0.01 * k)
+        return total
+
+    np.testing.assert_allclose(nest(turn, x)(x), turn(x), rtol=1e-11)
+    assert capfd.readouterr().err == ""

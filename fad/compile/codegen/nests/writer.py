@@ -7,6 +7,7 @@ written again where the first one has run for certain: in the same block, or in 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -38,6 +39,20 @@ class Number(NamedTuple):
     def index(self) -> Index:  # type: ignore[override]  # no element of it is looked for
         """The number as a position, known if only one is possible."""
         return self.low if self.low is not None and self.low == self.high else self.name
+
+
+_NEVER_IN_VECTORS = re.compile(r"<\d+ x |call (?!(fast )?(double|float|i\d+) @llvm\.)|^L\d+:", re.MULTILINE)
+_CARRIED = re.compile(r"store \S+ \S+ ptr %s\d+$", re.MULTILINE)
+
+
+def _width_of(body: list[str], chains: int) -> int:
+    """Return how wide the vectors of a loop shall be: 1 where its body has what LLVM puts into none.
+
+    LLVM complains to the user, on standard error, of each loop that cannot be as wide as it was told.
+    """
+    text = "\n".join(body)
+    steps_wait = chains == 1 and _CARRIED.search(text)
+    return 1 if steps_wait or _NEVER_IN_VECTORS.search(text) else max(register_bytes(), 16) // 8
 
 
 class Writer(Emitter):
@@ -235,10 +250,12 @@ class Writer(Emitter):
         self.do(f"br i1 {on}, label %{body}, label %{done}")
         self.begin(body)
         outside, self.backward = self.backward, False
+        first = len(self.lines)
         with self.block():
             yield t
+        width = _width_of(self.lines[first:], chains) if self.backward else 0
         self.do(f"store i64 {self.fresh(f'add nuw nsw i64 {t}, 1')}, ptr {counter}")
-        self.do(f"br label %{test}{self._hint(chains)}")
+        self.do(f"br label %{test}{self._hint(chains, width)}")
         self.backward = self.backward or outside
         self.begin(done)
         self.counted = t
@@ -255,14 +272,13 @@ class Writer(Emitter):
             self.do(f"br i1 {quiet}, label %{far}, label %halt")
             self.begin(out)
 
-    def _hint(self, chains: int) -> str:
+    def _hint(self, chains: int, width: int) -> str:
         """Return what tells LLVM to let several steps of a loop run beside each other, and how wide its vectors are.
 
         Left to find the width of a loop that runs backward along an array, LLVM 22 may end the process.
         """
-        width = max(register_bytes(), 16) // 8 if self.backward else 1
-        hints = {"interleave.count": chains, "vectorize.width": width}
-        hints = {name: value for name, value in hints.items() if value > 1}
+        hints = {"interleave.count": chains if chains > 1 else 0, "vectorize.width": width}
+        hints = {name: value for name, value in hints.items() if value}
         if not hints:
             return ""
         # Loops with the same hints share them, and so do modules that are compiled together.
