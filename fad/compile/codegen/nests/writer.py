@@ -41,18 +41,18 @@ class Number(NamedTuple):
         return self.low if self.low is not None and self.low == self.high else self.name
 
 
-_NEVER_IN_VECTORS = re.compile(r"<\d+ x |call (?!(fast )?(double|float|i\d+) @llvm\.)|^L\d+:", re.MULTILINE)
-_CARRIED = re.compile(r"store \S+ \S+ ptr %s\d+$", re.MULTILINE)
+# What LLVM may put into no vectors: vectors, calls of others than its own functions, blocks, what is left in a slot.
+_APART = re.compile(
+    r"<\d+ x |call (?!(fast )?(double|float|i\d+) @llvm\.)|^L\d+:|store \S+ \S+ ptr %s\d+$", re.MULTILINE
+)
 
 
-def _width_of(body: list[str], chains: int) -> int:
-    """Return how wide the vectors of a loop shall be: 1 where its body has what LLVM puts into none.
+def _width_of(body: list[str]) -> int:
+    """Return how wide the vectors of a loop that runs backward shall be: 1 where its steps may have to stay apart.
 
     LLVM complains to the user, on standard error, of each loop that cannot be as wide as it was told.
     """
-    text = "\n".join(body)
-    steps_wait = chains == 1 and _CARRIED.search(text)
-    return 1 if steps_wait or _NEVER_IN_VECTORS.search(text) else max(register_bytes(), 16) // 8
+    return 1 if _APART.search("\n".join(body)) else max(register_bytes(), 16) // 8
 
 
 class Writer(Emitter):
@@ -253,7 +253,7 @@ class Writer(Emitter):
         first = len(self.lines)
         with self.block():
             yield t
-        width = _width_of(self.lines[first:], chains) if self.backward else 0
+        width = _width_of(self.lines[first:]) if self.backward else 0
         self.do(f"store i64 {self.fresh(f'add nuw nsw i64 {t}, 1')}, ptr {counter}")
         self.do(f"br label %{test}{self._hint(chains, width)}")
         self.backward = self.backward or outside
