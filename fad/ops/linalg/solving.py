@@ -202,24 +202,25 @@ def _alternate(a):
     return like(a, np.array([[(-1) ** (i + j) for j in range(n)] for i in range(n)], a.dtype))
 
 
+def _expand_minors(around, rows, columns):
+    """Return the minors of some of the rows and columns that follow upon each element, cyclically."""
+    i, *rest = rows
+    if not rest:
+        return around[i, columns[0]]
+    terms = [around[i, j] * _expand_minors(around, rest, [c for c in columns if c != j]) for j in columns]
+    total = terms[0]
+    for k, term in enumerate(terms[1:], 1):
+        total = total - term if k % 2 else total + term
+    return total
+
+
 def _expand(a):
     """Return the cofactors of matrices of up to four rows, as products of their elements."""
     n = a.shape[-1]
-    around = {(i, j): np.roll(a, (-i, -j), (-2, -1)) for i in range(1, n) for j in range(1, n)}
-
-    def minor(rows, columns):  # of the rows and columns that follow upon each element, cyclically
-        i, *rest = rows
-        if not rest:
-            return around[i, columns[0]]
-        terms = [around[i, j] * minor(rest, [c for c in columns if c != j]) for j in columns]
-        total = terms[0]
-        for k, term in enumerate(terms[1:], 1):
-            total = total - term if k % 2 else total + term
-        return total
-
     if n < 2:
         return np.ones_like(a)
-    found = minor(range(1, n), range(1, n))
+    around = {(i, j): np.roll(a, (-i, -j), (-2, -1)) for i in range(1, n) for j in range(1, n)}
+    found = _expand_minors(around, range(1, n), range(1, n))
     return found if n % 2 else found * _alternate(a)
 
 
