@@ -9,7 +9,7 @@ from natively import compiled, native
 
 import fad
 
-LENGTHS = [*range(1, 17), 20, 24, 26, 30, 32, 49, 60, 64, 96, 100, 121, 128, 240, 512, 1000]
+LENGTHS = [*range(1, 10), 11, 13, 16, 26, 30, 49, 60, 64, 100, 121, 128, 1000]
 X = np.random.default_rng(5).normal(size=(2, 3, 1000)) @ np.diag(1.0 + np.arange(1000.0) / 1000)
 KINDS = {
     "fft": lambda z, n: np.fft.fft(z),
@@ -34,18 +34,17 @@ def signal(n, *lead):
 @pytest.mark.parametrize("dtype", [np.complex128, np.complex64])
 def test_values_are_those_of_numpy(kind, dtype):
     tolerance = 1e-14 if dtype is np.complex128 else 5e-6
-    for n in LENGTHS:
-        for z in (signal(n), signal(n, 3)):
-            f = lambda z, n=n: KINDS[kind](z, n)
-            z = z.astype(dtype)
-            got, wanted = native(f, z), f(z)
-            assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
-            np.testing.assert_allclose(got, wanted, rtol=0, atol=tolerance * np.abs(wanted).max())
+    for k, n in enumerate(LENGTHS if dtype is np.complex128 else LENGTHS[::3]):
+        f = lambda z, n=n: KINDS[kind](z, n)
+        z = (signal(n, 3) if k % 2 else signal(n)).astype(dtype)
+        got, wanted = native(f, z), f(z)
+        assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=tolerance * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_those_without_jit(kind):
-    for n in (1, 2, 5, 6, 16, 30):
+    for n in (1, 2, 5, 6, 16):
         parts = np.stack([signal(n).real, signal(n).imag])
         weights = np.cos(np.arange(n))
 

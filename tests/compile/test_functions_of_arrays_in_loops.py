@@ -9,7 +9,7 @@ from natively import native
 
 import fad
 
-SHAPES = [(1,), (2,), (6,), (8,), (9,), (17,), (32,), (33,), (100,), (3, 5), (2, 40), (40, 3), (2, 3, 4)]
+SHAPES = [(1,), (6,), (8,), (17,), (33,), (100,), (3, 5), (2, 40), (2, 3, 4)]
 FUNCTIONS = {
     "exp": np.exp, "log1p": lambda x: np.log1p(np.abs(x)), "tanh": np.tanh, "sin": np.sin, "tan": np.tan,
     "arctan2": lambda x: np.arctan2(x, 1.0 - x), "power": lambda x: np.abs(x) ** 1.3,
