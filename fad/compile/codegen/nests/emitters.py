@@ -130,19 +130,22 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
         return
     value = make(operands, shape)
     if heavy and not any(map(is_masked, operands)):
-        place = body.place(o)
-        target = body.memory.new(shape, t) if reads_elsewhere(value, place) else place
-        Function(body.w, text, operands, work, selects, t).write(
-            target, lambda index: compute(body.w, operands, index)
-        )
-        if target is not place:
-            body.put(target, place)
-        body.values[o] = place
+        _compute_at_once(body, o, value, Function(body.w, text, operands, work, selects, t))
         return
     if t == BOOL and len(shape) == 1 and value.mask is None:
         value.mask = mask_of(body.w, eq, operands, [body.values[i] for i in eq.ins])
         value.weight = 0 if value.mask is not None else value.weight
     body.give(o, value)
+
+
+def _compute_at_once(body: Body, o: int, value: Computed, function: Function) -> None:
+    """Write a function of arrays to its place, in vectors; by way of another one if it would overwrite its operands."""
+    place = body.place(o)
+    target = body.memory.new(value.shape, value.t) if reads_elsewhere(value, place) else place
+    function.write(target, lambda index: value.compute(body.w, index))
+    if target is not place:
+        body.put(target, place)
+    body.values[o] = place
 
 
 def _choose_in_place(body: Body, eq: Equation, make: Callable) -> None:

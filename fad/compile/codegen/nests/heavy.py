@@ -42,6 +42,7 @@ class Function:
         lanes = (register_bytes() or 16) // 8
         lanes *= 1 if size <= lanes else 2  # the steps of a polynomial wait for each other: two registers do not
         self.lanes = lanes
+        self.name = self._define()
         if size <= _WRITTEN_OUT:
             every = list(itertools.product(*map(range, shape)))
             for start in range(0, len(every), lanes):
@@ -64,7 +65,7 @@ class Function:
         operands = [(self._widen(self._read(x, indices), x.t, n), x.t) for x in self.operands]
         pair = f"{{{vector(self.t, self.lanes)}, i1}}"
         given = ", ".join(f"{vector(t, self.lanes)} {name}" for name, t in operands)
-        found = w.fresh(f"call {pair} @{self._define()}({given})")
+        found = w.fresh(f"call {pair} @{self.name}({given})")
         value = w.new(f"extractvalue {pair} {found}, 0")
         near, far, end = w.label(), w.label(), w.label()
         w.do(f"br i1 {w.new(f'extractvalue {pair} {found}, 1')}, label %{far}, label %{near}")
