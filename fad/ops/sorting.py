@@ -89,11 +89,7 @@ permute_p, permute_back_p = _permute_pair()
 
 def _sort(x, order, *, axis, kind):
     """Return what NumPy's sort returns: it puts equal elements, zeros of both signs, in another order than argsort."""
-    y = np.take_along_axis(x, order, axis)
-    if type(y) is not np.ndarray or y.dtype.kind not in "fc":
-        return y
-    tied = y.dtype.kind == "c" or np.signbit(y[y == 0]).any()
-    return np.sort(x, axis=axis, kind=kind) if tied else y
+    return np.sort(x, axis=axis, kind=kind) if type(x) is np.ndarray else np.take_along_axis(x, order, axis)
 
 
 sort_p: Any = register(

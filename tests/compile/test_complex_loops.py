@@ -11,15 +11,14 @@ import fad
 
 
 def compare(f, *args, native):
-    """Compare a gradient under jit with the one without it; if it is native, NumPy runs none of its loops."""
+    """Compare a gradient under jit with the one without it; if it is native, it calls NumPy for nothing."""
     g = fad.grad(f, argnums=tuple(range(len(args))))
     with fad.config.use(loops="capture"):
         fast = fad.jit(g)
         fast(*args), fast(*args)
         for got, wanted in zip(fast(*args), g(*args), strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-12)
-    calls = fast.explain().partition("calls of NumPy")[2]
-    assert ("scan" not in calls and "while_loop" not in calls) is native, fast.explain()
+    assert ("calls of NumPy" not in fast.explain()) is native, fast.explain()
 
 
 def draw(*shape):

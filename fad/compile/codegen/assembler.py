@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fad.compile.codegen.program import Program
+from fad.compile.codegen.python_rows import add_python_call
 from fad.compile.codegen.selection import emit
 
 
@@ -12,7 +13,9 @@ def assemble(program: Program) -> None:
     for step in program.memory.steps:
         before = len(table.rows)
         call = emit(program, step)
-        if call is not None:
+        if call is not None and program.memory.within:
+            add_python_call(program, step, call)
+        elif call is not None:
             if before > start:
                 program.parts.append(("run", start, before))
             start = len(table.rows)

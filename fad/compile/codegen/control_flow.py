@@ -6,6 +6,7 @@ before the loop for what stays, before each step for what moves. The state has t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,12 @@ def apart(graph: Graph) -> Graph:
         seen.add(v)
         outputs.append(v)
     return work.finish().replace(outputs=outputs)
+
+
+def _has_objects(graph: Graph, eq: Equation, bodies: Iterable[Graph]) -> bool:
+    """Return whether a loop or branch has results, or values on the way to them, that are objects of Python's."""
+    types = [graph.types[i] for i in (*eq.ins, *eq.outs)] + [t for body in bodies for t in body.types]
+    return any(t.dtype.kind == "O" for t in types)
 
 
 class Row:
@@ -89,9 +96,9 @@ def patches(body: Any, i: int, even: int, odd: int, offset: int = 0, stride: int
 
 
 def native_loop(program: Program, eq: Equation) -> bool:
-    """Put a loop into the table of a program; false if its body has an operation that is a NumPy call."""
+    """Put a loop into the table of a program; false if it has values that have no place in memory."""
     loop = Loop(eq)
-    if any(program.graph.types[o].dtype.kind == "O" for o in eq.outs):
+    if _has_objects(program.graph, eq, [loop.body]):
         return False
     small = scalar_loop.fits(loop)
     if small is not None:
@@ -108,12 +115,8 @@ def native_loop(program: Program, eq: Equation) -> bool:
     graph = apart(loop.body)
     states = list(zip(loop.carry_inputs, Outputs.split(graph.outputs, eq.params).carry, strict=True))
     until = loop.has_condition  # the driver reads the first of the state in both of its places
-    fallbacks = list(program.fallbacks)
     body = program.inner(graph, Body(loop.index_input, tuple(states[until:])))
-    if body is None:
-        if not native_nest(program, eq, large=True):
-            return False
-        program.fallbacks = fallbacks
+    if body.fallbacks and native_nest(program, eq, large=True):
         return True
     consts, carry, xs = _operands(program, loop)
     if body.fails:
@@ -200,20 +203,19 @@ def _fill_row(row: Row, loop: Loop, body: Any, places: _Places) -> None:
 
 
 def native_branch(program: Program, eq: Equation) -> bool:
-    """Put a branch into the table of a program; false if one of its bodies has an operation that is a NumPy call."""
-    index = eq.ins[0]
+    """Put a branch into the table of a program; false if it has values that have no place in memory."""
+    index, graphs = eq.ins[0], eq.params["branches"]
     width = {np.dtype(bool): 8, np.dtype(np.int64): 64}.get(program.graph.types[index].dtype)
-    found = [program.inner(apart(g), Body()) for g in eq.params["branches"]] if width else [None]
-    bodies = [body for body in found if body is not None]
-    if len(bodies) < len(found):
+    if not width or _has_objects(program.graph, eq, graphs):
         return False
+    bodies = [program.inner(apart(g), Body()) for g in graphs]
     operands = [program.table.contiguous(i) for i in eq.ins[1:]]
     if any(body.fails for body in bodies):
         program.failing(eq)
     program.table.begin_row("branch", branch_module)
     row = Row(program, BRANCH)
     row.set_address("index", index)
-    row.set("width", width or 0)
+    row.set("width", width)
     row.set("watch", program.watch.address)
     row.set("branches", len(bodies))
     numbers = [row.operand(i) for i in operands]

@@ -17,27 +17,31 @@ from fad.core.primitive import Primitive
 def numpy_call(program: Program, eq: Equation) -> Callable:
     """Return a NumPy call of an operation, from the arena to the arena."""
     program.fallbacks.append(eq.prim.name)
-    at, params, outs = program.memory.at, eq.params, eq.outs
-    getters = [getter(program, i) for i in eq.ins]
-    forward = forward_of(eq, program.graph)
-    if isinstance(forward, np.ufunc) and not params and not eq.prim.multi and program.memory.at[outs[0]].ndim:
-        target = outs[0]
-        return lambda: forward(*[get(at) for get in getters], out=at[target])
-    if eq.prim.multi:
-
+    at, outs = program.memory.at, eq.outs
+    space: dict[str, Any] = {"at": at, "forward": forward_of(eq, program.graph), "params": eq.params, "array": np.array}
+    operands = [_operand_text(program, i, space) for i in eq.ins]
+    if eq.params:
+        operands.append("**params")
+    if isinstance(space["forward"], np.ufunc) and not eq.params and not eq.prim.multi and at[outs[0]].ndim:
+        lines = [f"forward({', '.join([*operands, f'out=at[{outs[0]}]'])})"]
+    elif eq.prim.multi:
         shared = not program.memory.over.keys().isdisjoint(outs)  # then results may be operands that others overwrite
+        lines = [f"ys = forward({', '.join(operands)})"]
+        lines += ["ys = [array(y) for y in ys]"] if shared else []
+        lines += [f"at[{o}][...] = ys[{k}]" for k, o in enumerate(outs)]
+    else:
+        lines = [f"at[{outs[0]}][...] = forward({', '.join(operands)})"]
+    exec("\n    ".join(["def run():", *lines]), space)
+    return space["run"]
 
-        def many():
-            ys = forward(*[get(at) for get in getters], **params)
-            for o, y in zip(outs, [np.array(y) for y in ys] if shared else ys, strict=True):
-                at[o][...] = y
 
-        return many
-
-    def one():
-        at[outs[0]][...] = forward(*[get(at) for get in getters], **params)
-
-    return one
+def _operand_text(program: Program, i: int, space: dict[str, Any]) -> str:
+    """Return how a call reads a value."""
+    kind = program.graph.types[i].kind
+    if kind != ARRAY and i in program.graph.constants:
+        space[f"c{i}"] = program.graph.constants[i]
+        return f"c{i}"
+    return f"at[{i}]" if kind == ARRAY else f"at[{i}].item()" if kind == NUMBER else f"at[{i}][()]"
 
 
 def one_by_one(program: Program, step: Step) -> Callable:

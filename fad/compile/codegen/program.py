@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fad.compile.codegen.instruction_table import Table
 from fad.compile.machine.signals import Watch
@@ -12,6 +12,7 @@ from fad.compile.schedule.buffers import Body, Memory
 from fad.core.graph import Equation, Graph
 
 if TYPE_CHECKING:
+    from fad.compile.codegen.python_rows import Calls
     from fad.compile.runtime.linker import Code
 
 _UNCOUNTED = ("view", "call", "control")  # they have no kernels, or count their own
@@ -36,6 +37,7 @@ class Program:
         # guards have no results, and other operations may have been rewritten
         self.position = {eq.outs[0] if eq.outs else id(eq): k for k, eq in enumerate(recorded.equations)}
         self.fails = False  # whether a body has rows that may stop the program
+        self.python_row: Calls | None = None  # the calls of the last row that calls Python
         self.bodies: list[Program] = []
         self.when_linked: list[Callable[[], None]] = []  # write what rows say of bodies
         self.code: Code = None  # type: ignore[assignment]  # set by the linker
@@ -47,17 +49,15 @@ class Program:
         else:
             self.guards[len(self.table.rows)] = self.position[eq.outs[0] if eq.outs else id(eq)]
 
-    def inner(self, graph: Graph, body: Body) -> Program | None:
-        """Return the program of a body; None if it has operations that NumPy runs."""
-        found = self.compile_body(graph, body, self.watch)
-        if found.fallbacks:
-            self.fallbacks += found.fallbacks
-            return None
-        self.table.kernels.update(found.table.kernels)
-        self.nests += found.nests
-        return found
+    def inner(self, graph: Graph, body: Body) -> Program:
+        """Return the program of a body, which is not a part of this one yet."""
+        return self.compile_body(graph, body, self.watch)
 
-    def add_bodies(self, bodies: list[Any], when_linked: Callable[[], None]) -> None:
+    def add_bodies(self, bodies: list[Program], when_linked: Callable[[], None]) -> None:
         """Keep the programs of a row's bodies, and what is to be done once they have addresses."""
+        for body in bodies:
+            self.table.kernels.update(body.table.kernels)
+            self.nests += body.nests
+            self.fallbacks += body.fallbacks
         self.bodies += bodies
         self.when_linked.append(when_linked)

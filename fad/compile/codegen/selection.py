@@ -21,6 +21,7 @@ from fad.compile.codegen.guards import add_guard
 from fad.compile.codegen.matmul import add_product
 from fad.compile.codegen.nests.linear_algebra import is_small
 from fad.compile.codegen.nests.row import native_nest
+from fad.compile.codegen.nests.sorting import sorts_rows
 from fad.compile.codegen.numpy_calls import as_one_call, numpy_call
 from fad.compile.codegen.program import Program
 from fad.compile.codegen.slices import add_slices
@@ -116,8 +117,8 @@ def _add_along_axis(program: Program, eq: Equation) -> bool:
 
 
 def _is_nest(graph: Graph, eq: Equation) -> bool:
-    """Whether a loop nest does the operation: linear algebra of small matrices, Fourier transforms."""
-    return eq.prim is FOURIER or is_small(graph, eq)
+    """Whether a loop nest does the operation: linear algebra of small matrices, Fourier transforms, sorting."""
+    return eq.prim is FOURIER or is_small(graph, eq) or sorts_rows(graph, eq)
 
 
 def _is_control_flow(graph: Graph, eq: Equation) -> bool:

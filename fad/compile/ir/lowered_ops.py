@@ -76,6 +76,9 @@ def _transform(re: np.ndarray, im: np.ndarray, *, inverse: bool, scale: float) -
 # The Fourier transform along the last axis of a complex array, of which the parts are given; its length has radices.
 FOURIER = Primitive("fourier_of_parts", _transform, flat=True, multi=True)
 
+# The elements along the last axis in ascending order.
+SORTED = Primitive("sorted_rows", lambda x, *, kind: np.sort(x, axis=-1, kind=kind), flat=True)
+
 # Slices that are written into an array, or added to it, one after the other: in one pass where they overlap.
 WRITE_PIECES = Primitive("write_pieces", lambda x, *pieces, **params: _write_pieces(x, pieces, **params))
 

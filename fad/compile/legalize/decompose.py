@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fad.compile.ir.builder import Builder
-from fad.compile.ir.lowered_ops import FACTOR_SYSTEM, NOT_NEGATIVE, PLACE
+from fad.compile.ir.lowered_ops import FACTOR_SYSTEM, NOT_NEGATIVE, PLACE, SORTED
 from fad.compile.legalize.pairwise_distances import sum_over_pairs
 from fad.core.graph import SCALAR, Equation, Graph, Type
 from fad.core.primitive import Primitive
@@ -31,6 +31,7 @@ from fad.ops.norms import norm_p
 from fad.ops.padding import pad_p
 from fad.ops.reduction import fmax_p, fmin_p, logsumexp_p, max_p, min_p, prod_p
 from fad.ops.selection import round_p
+from fad.ops.sorting import argsort_p, permute_back_p, permute_p, sort_p
 from fad.ops.statistics import variance_p
 
 _REAL = (np.dtype(float), np.dtype(np.float32))
@@ -49,7 +50,10 @@ def decompose(graph: Graph) -> Graph:
     if not any(_rule_of(eq) or eq.prim.archetype in ("loop", "branch") for eq in graph.equations):
         return graph
     work = Builder(graph)
+    read = {*graph.outputs, *(i for eq in graph.equations if eq.prim is not sort_p for i in eq.ins)}
     for eq in graph.equations:
+        if eq.prim is argsort_p and eq.outs[0] not in read:
+            continue  # what is sorted does not need its order
         rule = _rule_of(eq)
         found = None if rule is None or len(eq.outs) != 1 else rule(work, eq)
         if found is None:
@@ -373,6 +377,36 @@ def _number_at(work: Builder, v: int, k: int) -> int:
     return work.getitem(v, (k,)) if known is None else work.number(known[k], work.types[v].dtype)
 
 
+# --- sorting ----------------------------------------------------------------------------------------------------------
+
+
+def _sort(work: Builder, eq: Equation) -> int:
+    """Sort without the order, which is there for the derivative."""
+    x, axis = eq.ins[0], eq.params["axis"]
+    rows = _exchange_with_last(work, x, axis)
+    found = work.new(SORTED, (rows,), {"kind": eq.params["kind"]}, work.types[rows].shape, work.types[x].dtype)
+    return _exchange_with_last(work, found, axis)
+
+
+def _along_last(work: Builder, eq: Equation) -> int | None:
+    """Find an order, or permute by one, along the last axis."""
+    axis, out = eq.params["axis"], work.types[eq.outs[0]]
+    if axis == len(out.shape) - 1:
+        return None
+    rows = tuple([_exchange_with_last(work, i, axis) for i in eq.ins])
+    shape = work.types[rows[0]].shape
+    found = work.new(eq.prim, rows, {**eq.params, "axis": len(shape) - 1}, shape, out.dtype)
+    return _exchange_with_last(work, found, axis)
+
+
+def _exchange_with_last(work: Builder, x: int, axis: int) -> int:
+    axes = list(range(len(work.types[x].shape)))
+    if axis == axes[-1]:
+        return x
+    axes[axis], axes[-1] = axes[-1], axes[axis]
+    return work.transpose(x, axes)
+
+
 _RULES: dict[Primitive, Callable] = {
     norm_p: _norm, variance_p: _variance, logsumexp_p: _logsumexp, any_p: _any, all_p: _all, count_p: _count,
     prod_p: _product, max_p: _extreme(_any), min_p: _extreme(_all),
@@ -380,6 +414,7 @@ _RULES: dict[Primitive, Callable] = {
     argmax_p: _position(max_p), argmin_p: _position(min_p), contract_p: _contract, pad_p: _pad, round_p: _round,
     power: _power, convolve_p: _convolve, cholesky_pullback_p: _pull_back_cholesky,
     hermitian_p: _is_hermitian, maybe_singular_p: _maybe_singular,
+    sort_p: _sort, **dict.fromkeys((argsort_p, permute_p, permute_back_p), _along_last),
 }  # fmt: skip
 _OF_SCIPY: dict[str, Callable] = {"scipy.sum_over_pairs": sum_over_pairs}  # by name: its module is imported on demand
 

@@ -34,9 +34,13 @@ class Watch:
     def __init__(self) -> None:
         self.memory = python().words.copy()
         self.address: int = self.memory.ctypes.data
+        self.raised: BaseException | None = None  # in a call of Python from native code, rather than by its look
 
     def raise_again(self) -> None:
         """Raise what a handler raised while native code ran."""
+        if self.raised is not None:
+            why, self.raised = self.raised, None
+            raise why
         place = WORDS.index("type")
         kind, value, traceback = (int(x) or None for x in self.memory[place : place + 3])
         self.memory[place : place + 3] = 0

@@ -16,6 +16,7 @@ from fad.compile.codegen.nests.lookups import lookup_of, take_many, update_many
 from fad.compile.codegen.nests.masks import choose_by_masks, combine_masks, decide, mask_of
 from fad.compile.codegen.nests.pieces import Piece, write_pieces
 from fad.compile.codegen.nests.ramps import as_computed, ramp_of
+from fad.compile.codegen.nests.sorting import SORTING, emit_sorting
 from fad.compile.codegen.nests.values import (
     Bounds,
     Computed,
@@ -64,6 +65,9 @@ def emit_operation(body: Body, eq: Equation) -> None:
         return
     if eq.prim is FOURIER:
         emit_fourier(body, eq)
+        return
+    if eq.prim in SORTING:
+        emit_sorting(body, eq)
         return
     if len(eq.outs) != 1:
         raise TooMuch(f"{eq.prim.name} has no loop of its own")

@@ -47,12 +47,14 @@ _APART = re.compile(
 )
 
 
-def _width_of(body: list[str]) -> int:
+def _width_of(body: list[str], limit: Index) -> int:
     """Return how wide the vectors of a loop that runs backward shall be: 1 where its steps may have to stay apart.
 
     LLVM complains to the user, on standard error, of each loop that cannot be as wide as it was told.
     """
-    return 1 if _APART.search("\n".join(body)) else max(register_bytes(), 16) // 8
+    width = max(register_bytes(), 16) // 8
+    short = type(limit) is int and limit < width
+    return 1 if short or _APART.search("\n".join(body)) else width
 
 
 class Writer(Emitter):
@@ -253,7 +255,7 @@ class Writer(Emitter):
         first = len(self.lines)
         with self.block():
             yield t
-        width = _width_of(self.lines[first:]) if self.backward else 0
+        width = _width_of(self.lines[first:], limit) if self.backward else 0
         self.do(f"store i64 {self.fresh(f'add nuw nsw i64 {t}, 1')}, ptr {counter}")
         self.do(f"br label %{test}{self._hint(chains, width)}")
         self.backward = self.backward or outside
