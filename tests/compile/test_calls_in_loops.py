@@ -35,7 +35,7 @@ def in_a_branch(xs):
     total = np.zeros(4)
     for x in xs:
         if x[0] > 0:
-            total = np.linalg.pinv(A + np.diag(x))[0] * 0.1 + total
+            total = np.linalg.eigvals(A @ A.T + np.diag(x)).real * 0.1 + total
         else:
             total = total * 0.5
     return total

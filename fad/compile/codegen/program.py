@@ -33,7 +33,8 @@ class Program:
         self.nests: list[int] = []  # of each loop that is one function: how many of its updates are in place
         self.parts: list[tuple] = []  # ("run", from, to) | ("call", function, step)
         self.fallbacks: list[str] = []  # operations that NumPy runs
-        self.guards: dict[int, int] = {}  # row of the table -> position of the equation
+        self.guards: dict[int, int | None] = {}  # row of the table -> position of the equation, if it was recorded
+        self.stopping: set[int] = set()  # results of operations that may stop the program
         # guards have no results, and other operations may have been rewritten
         self.position = {eq.outs[0] if eq.outs else id(eq): k for k, eq in enumerate(recorded.equations)}
         self.fails = False  # whether a body has rows that may stop the program
@@ -44,10 +45,11 @@ class Program:
 
     def failing(self, eq: Equation) -> None:
         """Say that the next row of the table stops the program where this equation has no answer."""
+        self.stopping.update(eq.outs)
         if self.memory.within:
             self.fails = True
         else:
-            self.guards[len(self.table.rows)] = self.position[eq.outs[0] if eq.outs else id(eq)]
+            self.guards[len(self.table.rows)] = self.position.get(eq.outs[0] if eq.outs else id(eq))
 
     def inner(self, graph: Graph, body: Body) -> Program:
         """Return the program of a body, which is not a part of this one yet."""

@@ -19,6 +19,7 @@ from fad.compile.codegen.fused_loops import add_loop, add_sum
 from fad.compile.codegen.gather_scatter import add_lookup, is_lookup
 from fad.compile.codegen.guards import add_guard
 from fad.compile.codegen.matmul import add_product
+from fad.compile.codegen.nests.lapack import is_decomposition
 from fad.compile.codegen.nests.linear_algebra import is_small
 from fad.compile.codegen.nests.row import native_nest
 from fad.compile.codegen.nests.sorting import sorts_rows
@@ -117,8 +118,8 @@ def _add_along_axis(program: Program, eq: Equation) -> bool:
 
 
 def _is_nest(graph: Graph, eq: Equation) -> bool:
-    """Whether a loop nest does the operation: linear algebra of small matrices, Fourier transforms, sorting."""
-    return eq.prim is FOURIER or is_small(graph, eq) or sorts_rows(graph, eq)
+    """Whether a loop nest does the operation: linear algebra, Fourier transforms, sorting."""
+    return eq.prim is FOURIER or any(is_one(graph, eq) for is_one in (is_small, sorts_rows, is_decomposition))
 
 
 def _is_control_flow(graph: Graph, eq: Equation) -> bool:

@@ -26,6 +26,7 @@ from fad.ops.elementwise import (
 from fad.ops.flat_reductions import all_p, any_p, argmax_p, argmin_p, count_p
 from fad.ops.linalg.common import ROUNDING, hermitian_p
 from fad.ops.linalg.decompositions import cholesky_pullback_p
+from fad.ops.linalg.singular import pinv_p, svd_p
 from fad.ops.linalg.solving import REGULAR, det_rule_p, maybe_singular_p
 from fad.ops.norms import norm_p
 from fad.ops.padding import pad_p
@@ -377,6 +378,25 @@ def _number_at(work: Builder, v: int, k: int) -> int:
     return work.getitem(v, (k,)) if known is None else work.number(known[k], work.types[v].dtype)
 
 
+# --- linear algebra ---------------------------------------------------------------------------------------------------
+
+
+def _pseudoinverse(work: Builder, eq: Equation) -> int | None:
+    """Write a pseudo-inverse as NumPy does, by singular values, of which small ones count as zero."""
+    a, cutoff = eq.ins
+    t, double = work.types[a], np.dtype(float)
+    if t.dtype != double or work.types[cutoff].dtype != double or work.types[cutoff].shape or not t.size:
+        return None
+    *lead, m, n = t.shape
+    k = min(m, n)
+    u, s, vh = [work.add_value(Type(shape, double)) for shape in ((*lead, m, k), (*lead, k), (*lead, k, n))]
+    work.equations.append(Equation(svd_p, (a,), {"full": False}, (u, s, vh), work.place))
+    counts = work.greater(s, work.multiply(cutoff, work.max(s, (len(lead),), True)))
+    inverse = work.where(counts, work.divide(work.number(1.0, double), s), work.number(0.0, double))
+    scaled = work.multiply(work.reshape(inverse, (*lead, k, 1)), work.matrix_transpose(u))
+    return work.matmul(work.matrix_transpose(vh), scaled)
+
+
 # --- sorting ----------------------------------------------------------------------------------------------------------
 
 
@@ -414,7 +434,7 @@ _RULES: dict[Primitive, Callable] = {
     argmax_p: _position(max_p), argmin_p: _position(min_p), contract_p: _contract, pad_p: _pad, round_p: _round,
     power: _power, convolve_p: _convolve, cholesky_pullback_p: _pull_back_cholesky,
     hermitian_p: _is_hermitian, maybe_singular_p: _maybe_singular,
-    sort_p: _sort, **dict.fromkeys((argsort_p, permute_p, permute_back_p), _along_last),
+    pinv_p: _pseudoinverse, sort_p: _sort, **dict.fromkeys((argsort_p, permute_p, permute_back_p), _along_last),
 }  # fmt: skip
 _OF_SCIPY: dict[str, Callable] = {"scipy.sum_over_pairs": sum_over_pairs}  # by name: its module is imported on demand
 

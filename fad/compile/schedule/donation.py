@@ -43,12 +43,10 @@ def find_reused(program: Any, donated: Iterable[int]) -> dict[int, int]:
 
 def _last_refusing(program: Any) -> int:
     """Return the number of the last step that may raise for the values that it finds, or -1."""
-    positions = [program.recorded.equations[k] for k in program.guards.values()]
-    stopping = {o for eq in positions for o in eq.outs}
     called = {id(step) for row, _, step in program.code.runs if row is None}
     for k in range(len(program.memory.steps) - 1, -1, -1):
         step = program.memory.steps[k]
-        if any(o in stopping for eq in step.equations for o in eq.outs):
+        if any(o in program.stopping for eq in step.equations for o in eq.outs):
             return k
         if id(step) in called and any(may_refuse(eq.prim, eq.ins) for eq in step.equations):
             return k

@@ -201,8 +201,7 @@ def _failer(program: Program) -> Callable:
         if code < 0:
             program.watch.raise_again()
         position = program.guards[start + code - 1]
-        eq = graph.equations[position]
-        if not eq.is_guard:
+        if position is None or not (eq := graph.equations[position]).is_guard:
             raise Beyond
         raise GuardFailed(eq, position, ask(program.memory.at[eq.ins[0]][()], eq.params["convert"]))
 

@@ -226,12 +226,12 @@ def _skew_transpose(g):
     return low + (1j * diagonal(g).imag)[..., None] * eye_like(g, g.shape[-1])
 
 
-_qr_rule_p: Primitive = Primitive(
+qr_rule_p: Primitive = Primitive(
     "qr_rule",
     lambda a: tuple(np.linalg.qr(a)),
     jvp=_qr_jvp,
     vjp=(_qr_vjp,),
-    batch=batch_stacks(lambda: _qr_rule_p),
+    batch=batch_stacks(lambda: qr_rule_p),
     multi=True,
     skips_unread=True,
     mixes=2,
@@ -263,7 +263,7 @@ _qr_rest_p: Primitive = make_known("qr_rest", _complete, batch_stacks(lambda: _q
 def _qr_differentiated(a, *, mode):
     m, n = a.shape[-2:]
     k = min(m, n)
-    q, r = bind(_qr_rule_p, a[..., :k] if n > k else a)
+    q, r = bind(qr_rule_p, a[..., :k] if n > k else a)
     if r.size and bool(bind(_dependent_p, r)):
         raise _dependent(r.shape)
     if n > k:

@@ -73,13 +73,13 @@ eigh_rule_p: Primitive = Primitive(
     skips_unread=True,
     mixes=2,
 )
-_eigh_known_p: Primitive = make_known(
-    "eigh_known", lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)), batch_stacks(lambda: _eigh_known_p)
+eigh_known_p: Primitive = make_known(
+    "eigh_known", lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)), batch_stacks(lambda: eigh_known_p)
 )
 
 
 def _eigh_differentiated(a, *, uplo):
-    w, v = bind(_eigh_known_p, a, uplo=uplo)
+    w, v = bind(eigh_known_p, a, uplo=uplo)
     return bind(eigh_rule_p, hermitian_part(a, uplo), *part(w, v, a))
 
 

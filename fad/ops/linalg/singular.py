@@ -105,13 +105,13 @@ _svd_rule_p: Primitive = Primitive(
     skips_unread=True,
     mixes=2,
 )
-_svd_known_p: Primitive = make_known(
-    "svd_known", lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full)), batch_stacks(lambda: _svd_known_p)
+svd_known_p: Primitive = make_known(
+    "svd_known", lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full)), batch_stacks(lambda: svd_known_p)
 )
 
 
 def _svd_differentiated(a, *, full):
-    u, s, vh = bind(_svd_known_p, a, full=full)
+    u, s, vh = bind(svd_known_p, a, full=full)
     k = s.shape[-1]
     u1, s1, vh1 = bind(_svd_rule_p, a, *part_pairs(u[..., :k], s, vh[..., :k, :], a))
     if u.shape[-1] > k:

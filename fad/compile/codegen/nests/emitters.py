@@ -11,6 +11,7 @@ from fad.compile.codegen.nests.arrays import UNROLLED, product_into, put, reduce
 from fad.compile.codegen.nests.body import Body
 from fad.compile.codegen.nests.fourier import emit_fourier
 from fad.compile.codegen.nests.heavy import Function, is_masked
+from fad.compile.codegen.nests.lapack import LAPACK, emit_decomposition
 from fad.compile.codegen.nests.linear_algebra import LINEAR_ALGEBRA, emit_linear_algebra
 from fad.compile.codegen.nests.lookups import lookup_of, take_many, update_many
 from fad.compile.codegen.nests.masks import choose_by_masks, combine_masks, decide, mask_of
@@ -68,6 +69,9 @@ def emit_operation(body: Body, eq: Equation) -> None:
         return
     if eq.prim in SORTING:
         emit_sorting(body, eq)
+        return
+    if eq.prim in LAPACK:
+        emit_decomposition(body, eq)
         return
     if len(eq.outs) != 1:
         raise TooMuch(f"{eq.prim.name} has no loop of its own")
