@@ -21,6 +21,7 @@ from fad.compile.passes.batch_unrolled_matmuls import batch_unrolled_matmuls
 from fad.compile.passes.constants import fold_constants
 from fad.compile.passes.cse import share
 from fad.compile.passes.dce import drop_dead
+from fad.compile.passes.drop_rules import drop_rules
 from fad.compile.passes.expand_layers import expand_layers
 from fad.compile.passes.expand_pullbacks import expand_pullbacks
 from fad.compile.passes.hoist_loop_matmuls import hoist_loop_matmuls
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 OPTIMISE: tuple[Callable[[Graph], Graph], ...] = (
     inline_calls,  # programs of calls with custom rules are put in their places: all derivatives have been taken
+    drop_rules,  # what decompositions are differentiated by gives back what it was told
     expand_pullbacks,  # pullbacks of loops without a bound on their steps become loops over a stack
     expand_layers,  # layers and rotations become products, sums, slices and joins
     fold_constants,  # what depends on constants alone is computed now

@@ -43,6 +43,7 @@ from fad.control_flow.split_pullback import accumulate_outputs, halves, record_p
 from fad.control_flow.subgraph import Unrecordable, example, record_flat
 from fad.core.cotangent import densify
 from fad.core.graph import type_of
+from fad.core.limits import Crowded
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
 from fad.core.views import unwrap
@@ -67,6 +68,8 @@ def _differentiate(*args: Any, **params: Any) -> tuple:
     except Unrecordable as why:
         if why.trace.birth < trace.birth:
             raise  # it is an older body that cannot be recorded
+        return step_by_step(args, params)
+    except Crowded:  # the steps can be asked one by one where eigenvalues are repeated
         return step_by_step(args, params)
 
 

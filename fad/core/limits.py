@@ -42,6 +42,23 @@ HALF = len(LINE) // 2
 _TO_ZERO = (8 / 5, -4 / 5, 8 / 35, -1 / 35)
 
 
+class Crowded(ValueError):
+    """Values are repeated in a step of a loop whose body was recorded for other ones: it is done step by step then."""
+
+
+# Whether the bodies of loops ask if values are repeated, which has the loops recorded step by step.
+asks_in_bodies: ContextVar[bool] = ContextVar("asks_in_bodies", default=False)
+
+
+@contextlib.contextmanager
+def asking(asks: bool) -> Iterator[None]:
+    token = asks_in_bodies.set(asks or asks_in_bodies.get())
+    try:
+        yield
+    finally:
+        asks_in_bodies.reset(token)
+
+
 class LimitTrace(Trace):
     """The trace of values known along a line: the points of the line are the leading axis, as in a batch.
 

@@ -15,6 +15,7 @@ from fad.config import bytes_of, memory_limit, use
 from fad.core import effects
 from fad.core.graph import GuardFailed
 from fad.core.journal import rewind, run_instead, with_journal
+from fad.core.limits import Crowded, asking
 from fad.core.tracer import Tracer
 from fad.core.views import copy_layout, snapshot
 from fad.errors import MemoryLimitError, PathLimitWarning
@@ -97,6 +98,8 @@ class JittedCall:
             except Exception as error:
                 note_operation(error)
                 self.written = self.written and not raised_by_operation(error)
+                if isinstance(error, Crowded) and not self.written:
+                    return self.record_asking(key)
                 if self.written or not is_of_values(error):
                     raise
                 return again(error, run_instead, error, self.eager)
@@ -146,7 +149,7 @@ class JittedCall:
         hidden = None if jitted._warned_random else Hidden(jitted.fun, outer.found)
         before = outside(jitted.fun, outer.found)
         try:
-            with effects.compiling(), reporting() as loops:
+            with effects.compiling(), reporting() as loops, asking(jitted._asks):
                 recording = self.make_recording(outer, before)
             path = Path(recording, self.xs, self.donated, loops.values())
             path.check_memory()
@@ -158,6 +161,8 @@ class JittedCall:
                 raise
             before.undo()
             rewind()
+            if isinstance(why, Refused) and isinstance(why.error, Crowded) and not jitted._asks:
+                return self.record_asking(key)
             return again(why.error, self.eager) if isinstance(why, Refused) else self.eager()
         if path.is_part():
             rewind()
@@ -190,6 +195,14 @@ class JittedCall:
         self.path = path
         return recording.result
 
+    def record_asking(self, key: Any) -> Any:
+        """Record the function with loops that ask in each step if values are repeated, as they are in this call."""
+        with self.jitted._lock:
+            self.jitted._asks = True
+            self.jitted._signatures.clear()
+            self.jitted._quick.clear()
+        return self.record(key, None)
+
     def find_least(self, error: MemoryLimitError, arrays: Any) -> MemoryLimitError:
         """Return the error with the least limit that would do: one loop's error knows nothing of those around it."""
         limit, least = memory_limit.get(), error.least
@@ -199,7 +212,7 @@ class JittedCall:
             outer = self.look_outside(arrays)
             before = outside(self.jitted.fun, outer.found)
             try:
-                with use(memory_limit=least), effects.compiling(), reporting():
+                with use(memory_limit=least), effects.compiling(), reporting(), asking(self.jitted._asks):
                     Path(self.make_recording(outer, before), self.xs, self.donated, ()).check_memory()
                 break
             except MemoryLimitError as more:

@@ -27,6 +27,7 @@ from fad.compile.targets.select import load_compiler
 from fad.core import effects
 from fad.core.graph import GuardFailed
 from fad.core.journal import run_instead
+from fad.core.limits import Crowded
 from fad.core.tracer import Tracer, youngest
 from fad.core.transformed import Wrapping, as_run, name_of
 from fad.core.weak import number
@@ -68,6 +69,7 @@ class Jitted(Wrapping):
         self._lock = threading.RLock()
         self._hits = self._misses = 0
         self._crowded = False  # whether a warning has said that there are many signatures
+        self._asks = False  # whether its loops met repeated values, and are recorded step by step: `fad.core.limits`
         self._warned_random = False  # whether a warning has said that the function draws random numbers of its own
         self._plain = not (self._static or self._donated)
 
@@ -105,7 +107,7 @@ class Jitted(Wrapping):
                         refuse_gone(args)
                     try:
                         out = path.entry(args)[0] if path.simple else path.run(args)
-                    except GuardFailed:
+                    except (GuardFailed, Crowded):
                         pass
                     except Exception as error:
                         note_operation(error)

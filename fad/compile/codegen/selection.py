@@ -19,6 +19,7 @@ from fad.compile.codegen.fused_loops import add_loop, add_sum
 from fad.compile.codegen.gather_scatter import add_lookup, is_lookup
 from fad.compile.codegen.guards import add_guard
 from fad.compile.codegen.matmul import add_product
+from fad.compile.codegen.nests.checked_values import is_checked
 from fad.compile.codegen.nests.lapack import is_decomposition
 from fad.compile.codegen.nests.linear_algebra import is_small
 from fad.compile.codegen.nests.row import native_nest
@@ -43,6 +44,7 @@ from fad.ops.structural import concatenate_p, reshape_p
 
 _REAL = (np.dtype(float), np.dtype(np.float32))
 _COUNTED = (np.dtype(bool), np.dtype(np.int32), np.dtype(np.int64))
+_OF_NESTS = (is_small, sorts_rows, is_decomposition, is_checked)
 Emit = Callable[[Program, Step], Callable | None]
 
 
@@ -119,7 +121,7 @@ def _add_along_axis(program: Program, eq: Equation) -> bool:
 
 def _is_nest(graph: Graph, eq: Equation) -> bool:
     """Whether a loop nest does the operation: linear algebra, Fourier transforms, sorting."""
-    return eq.prim is FOURIER or any(is_one(graph, eq) for is_one in (is_small, sorts_rows, is_decomposition))
+    return eq.prim is FOURIER or any(is_one(graph, eq) for is_one in _OF_NESTS)
 
 
 def _is_control_flow(graph: Graph, eq: Equation) -> bool:

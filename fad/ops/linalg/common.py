@@ -10,7 +10,7 @@ import numpy as np
 
 from fad.backends import like
 from fad.core.archetypes import align
-from fad.core.limits import line, other_choice
+from fad.core.limits import Crowded, asks_in_bodies, line, other_choice
 from fad.core.primitive import Primitive
 from fad.core.tracer import bind
 from fad.core.values import depth, may_ask, stop_gradient
@@ -213,6 +213,11 @@ _LEVELS = (0.5, 0.375, 0.25)
 _WIDEST = _LEVELS[-1]
 
 
+def tolerance_of(dtype: np.dtype, wide: bool) -> float:
+    """Return from which share of the largest value on values do not count as repeated, whatever lies around them."""
+    return float(np.finfo(dtype).eps) ** (_WIDEST if wide else _LEVELS[0])
+
+
 def _tolerance(w, power=0.5):
     return eps(w) ** power * scale_of(w)
 
@@ -337,17 +342,45 @@ def _flat_of_values(name: str, function: Any) -> dict:
     return {kind: make(kind) for kind in _KINDS}
 
 
+def _refuse_crowded(kind):
+    def forward(w):
+        if _is_crowded(w, *kind):
+            raise Crowded("values are repeated in a step of a loop")
+        return w
+
+    return forward
+
+
+# Values in order, which are not repeated: in the body of a loop, where that cannot be asked.
+apart_p: dict[tuple[bool, bool], Primitive] = {
+    kind: Primitive(
+        "values_apart",
+        _refuse_crowded(kind),
+        flat=True,
+        batch=lambda size, batched, xs, params, kind=kind: bind(apart_p[kind], xs[0]),
+        archetype="bare",  # it may refuse
+        at_limit=True,
+    )
+    for kind in _KINDS
+}
 _directions_p = _flat_of_values("directions_apart", _directions)
 _turn_p = _flat_of_values("other_basis", _turn)
 _mirror_p = _flat_of_values("other_signs", _mirror)
 
 
+def _may_ask(w: Any) -> bool:
+    return asks_in_bodies.get() or may_ask(w)
+
+
 def part(w: Any, v: Any, a: Any) -> tuple:
     """Return values and vectors of `a` known without their derivative, repeated ones followed along a line.
 
-    On the other line, the vectors of repeated values are mixed. See `fad.core.limits`.
+    On the other line, the vectors of repeated values are mixed. See `fad.core.limits`. In the body of a loop values are
+    taken to be apart, and a step in which they are not raises `Crowded`.
     """
     kind = (False, depth(a) > 1)
+    if not _may_ask(w):
+        return bind(apart_p[kind], w), v
     if not bool(bind(_crowded_p[kind], w)):
         return w, v
     moved = w + line(w) * bind(_directions_p[kind], w)
@@ -358,6 +391,8 @@ def part(w: Any, v: Any, a: Any) -> tuple:
 def part_pairs(u: Any, s: Any, vh: Any, a: Any) -> tuple:
     """Do the same with singular values and pairs of vectors; values at 0, their own images, count as repeated."""
     kind = (True, depth(a) > 1)
+    if not _may_ask(s):
+        return u, bind(apart_p[kind], s), vh
     if not bool(bind(_crowded_p[kind], s)):
         return u, s, vh
     moved = s + line(s) * bind(_directions_p[kind], s)

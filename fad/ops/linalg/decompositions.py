@@ -11,6 +11,7 @@ from fad.core.archetypes import align
 from fad.core.primitive import Primitive, public
 from fad.core.samples import call
 from fad.core.tracer import bind
+from fad.core.values import may_ask
 from fad.errors import DerivativeError
 from fad.ops.linalg.common import (
     batch_stacks,
@@ -168,9 +169,12 @@ def cholesky(a, /, *, upper=False):
 # --- qr ------------------------------------------------------------------------------------------------------------
 
 
+FULL_RANK = 4  # rounding errors of the largest element on the diagonal of r, above which all others are
+
+
 def _plain_rank(r):
     size = np.abs(diagonal(r))
-    return np.bool_(size.size and bool((size <= 4 * eps(r) * size.max(-1, keepdims=True)).any()))
+    return np.bool_(size.size and bool((size <= FULL_RANK * eps(r) * size.max(-1, keepdims=True)).any()))
 
 
 _dependent_p = flag("has_dependent_columns", _plain_rank)
@@ -185,8 +189,28 @@ def _skew(c):
     return skew + (1j * diagonal(c).imag)[..., None] * eye_like(c, c.shape[-1])
 
 
+def _refuse_dependent(r):
+    if _plain_rank(r):
+        raise _dependent(r.shape)
+    return r
+
+
+# A triangular factor whose columns are independent: in the body of a loop, where that cannot be asked.
+independent_p: Primitive = Primitive(
+    "independent_columns",
+    _refuse_dependent,
+    jvp=lambda tangents, y, xs, params: tangents[0],
+    vjp=(lambda ct, y, r: ct,),
+    batch=batch_stacks(lambda: independent_p),
+    archetype="linear",
+    saves="none",
+)
+
+
 def _right_divide(x, r, lower=False):
     """Return x r^-1 for a triangular matrix r."""
+    if not may_ask(r):
+        r = bind(independent_p, r)  # or its transpose, which has the same diagonal
     try:
         return t((solve_upper if lower else solve_lower)(t(r), t(x)))
     except np.linalg.LinAlgError:  # forward mode comes here before r can be looked at
@@ -264,7 +288,7 @@ def _qr_differentiated(a, *, mode):
     m, n = a.shape[-2:]
     k = min(m, n)
     q, r = bind(qr_rule_p, a[..., :k] if n > k else a)
-    if r.size and bool(bind(_dependent_p, r)):
+    if r.size and may_ask(r) and bool(bind(_dependent_p, r)):
         raise _dependent(r.shape)
     if n > k:
         r = np.concatenate([r, h(q) @ a[..., k:]], -1)

@@ -9,6 +9,7 @@ from fad.compile.codegen.llvm.builder import constant
 from fad.compile.codegen.llvm.expressions import emit
 from fad.compile.codegen.nests.arrays import UNROLLED, product_into, put, reduce_axes, reduce_into
 from fad.compile.codegen.nests.body import Body
+from fad.compile.codegen.nests.checked_values import CHECKED, emit_checked
 from fad.compile.codegen.nests.fourier import emit_fourier
 from fad.compile.codegen.nests.heavy import Function, is_masked
 from fad.compile.codegen.nests.lapack import LAPACK, emit_decomposition
@@ -72,6 +73,9 @@ def emit_operation(body: Body, eq: Equation) -> None:
         return
     if eq.prim in LAPACK:
         emit_decomposition(body, eq)
+        return
+    if eq.prim in CHECKED:
+        emit_checked(body, eq)
         return
     if len(eq.outs) != 1:
         raise TooMuch(f"{eq.prim.name} has no loop of its own")
