@@ -75,9 +75,9 @@ def _check_apart(kind: tuple[bool, bool]) -> Callable[[Body, Value], None]:
         share = tolerance_of(np.dtype(float if t == "double" else np.float32), wide)
         with loops(w, tuple(lead)) as at:
             value = lambda k: element(w, x, (*at, k)).name
-            size = lambda k: w.call("fabs", value(k), t=t)
+            size = lambda k: w.magnitude(value(k), t)
             numbers = _Numbers(body, x, n, size)
-            gap = lambda k: w.call("fabs", w.sub(value(w.plus(k, 1)), value(k), t), t=t)
+            gap = lambda k: w.magnitude(w.sub(value(w.plus(k, 1)), value(k), t), t)
             if n > 1:
                 numbers.require(share, ">=", gap, n - 1)
             if zero:
@@ -90,7 +90,7 @@ def _check_independent(body: Body, r: Value) -> None:
     w, t, (*lead, n, _) = body.w, r.t, r.shape  # type: ignore[union-attr]
     share = FULL_RANK * float(np.finfo(float if t == "double" else np.float32).eps)
     with loops(w, tuple(lead)) as at:
-        size = lambda k: w.call("fabs", element(w, r, (*at, k, k)).name, t=t)
+        size = lambda k: w.magnitude(element(w, r, (*at, k, k)).name, t)
         _Numbers(body, r, n, size).require(share, ">", size, n)
 
 

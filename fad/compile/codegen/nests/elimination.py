@@ -184,7 +184,7 @@ def _find_pivot(w: Writer, a: Matrix, k: Index) -> str:
     w.do(f"store i64 {k}, ptr {place}")
 
     def look(i: Index) -> None:
-        size, before, at = w.call("fabs", a.element(i, k)), w.read(F64, largest), w.read(I64, place)
+        size, before, at = w.magnitude(a.element(i, k)), w.read(F64, largest), w.read(I64, place)
         larger = w.compare(">", size, before)
         w.do(f"store double {w.select(larger, size, before)}, ptr {largest}")
         w.do(f"store i64 {w.select(larger, str(i), at, I64)}, ptr {place}")

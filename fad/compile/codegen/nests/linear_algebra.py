@@ -236,7 +236,7 @@ def _cofactors(s: _Stack) -> None:
     repeat(w, 0, s.n, measure)
     factor(w, a, turn)
     det = w.read(F64, product)
-    w.require(w.compare(">", w.call("fabs", det), w.read(F64, bound)))
+    w.require(w.compare(">", w.magnitude(det), w.read(F64, bound)))
     substitute(w, a.element, x, lower=True, unit=True)
     substitute(w, a.element, x, lower=False, unit=False)
     s.put_matrix(lambda i, j: w.mul(det, x.element(j, i)), s.n)
@@ -250,7 +250,7 @@ def _log_determinant(s: _Stack) -> None:
         zero = w.compare("==", pivot, c(0.0))
         sign = w.select(zero, c(0.0), w.call("copysign", c(1.0), pivot))
         w.do(f"store double {w.mul(w.read(F64, signs), sign)}, ptr {signs}")
-        return w.add(total, emit(w, "log({0})", [(w.call("fabs", pivot), F64)], F64, False))
+        return w.add(total, emit(w, "log({0})", [(w.magnitude(pivot), F64)], F64, False))
 
     sign, total = _multiply_pivots(s, add_log, 0.0)
     s.put(w.mul(sign, w.read(F64, signs)))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from fad.compile.codegen.llvm.builder import Emitter
 from fad.compile.codegen.llvm.interrupt_check import STOPPED
-from fad.compile.ir.types import BOOL, I64
+from fad.compile.ir.types import BOOL, F64, I64
 from fad.compile.machine.cpu import register_bytes
 
 MOST_LINES = 12_000  # of a function: LLVM takes some 20 microseconds for each
@@ -108,6 +108,10 @@ class Writer(Emitter):
         known, self.loaded = dict(self.known), {}
         yield
         self.known, self.loaded = known, {}
+
+    def magnitude(self, x: str, t: str = F64) -> str:
+        """Return the absolute value of a number."""
+        return self.call("fabs", x, t=t)
 
     # --- memory -------------------------------------------------------------------------------------------------------
 
