@@ -24,8 +24,8 @@ _REAL = (np.dtype(float), np.dtype(np.float32))
 
 def is_checked(graph: Graph, eq: Equation) -> bool:
     """Return whether an operation gives back what it has looked at."""
-    t = graph.types[eq.ins[0]]
-    return eq.prim in CHECKED and t.dtype in _REAL and bool(t.size)
+    t = graph.types[eq.ins[0]] if eq.prim in CHECKED else None
+    return t is not None and t.dtype in _REAL and bool(t.size)
 
 
 def emit_checked(body: Body, eq: Equation) -> None:
