@@ -3,6 +3,7 @@
 import all_of_fad
 import numpy as np
 import pytest
+from each import each
 from natively import alone, with_pullback
 
 from fad import tree
@@ -39,7 +40,7 @@ def jit_agrees(case, program, single=False):
 
 # SciPy deprecates degrees that are no integers, and says where logm may be inaccurate.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning")
-@pytest.mark.parametrize("lowering", LOWERINGS)
+@each("lowering", LOWERINGS)
 @pytest.mark.parametrize("name", SAMPLED)
 def test_an_operation_and_its_pullback_are_the_same_under_jit(name, lowering):
     operation = REGISTRY[name]
