@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from each import each
 
 import fad
 import fad.testing
@@ -181,12 +182,12 @@ def _resolve(name):
     return name
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if m])
+@each("module", [m for m in MODULES if m])
 def test_a_module_has_its_place_in_a_layer(module):
     assert _place(module) is not None, f"put {module} into LAYERS in this test, after what it imports"
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if m])
+@each("module", [m for m in MODULES if m])
 def test_imports_only_point_down(module):
     here = _place(module)
     for other in _imports(module):
@@ -215,12 +216,12 @@ def test_there_are_no_import_cycles():
         visit(module)
 
 
-@pytest.mark.parametrize("module", list(MODULES))
+@each("module", list(MODULES))
 def test_files_are_short(module):
     assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) <= 520  # "about 500"
 
 
-@pytest.mark.parametrize("module", list(MODULES))
+@each("module", list(MODULES))
 def test_a_module_says_what_it_is(module):
     text = MODULES[module].read_text(encoding="utf-8")
     assert not text.strip() or ast.get_docstring(_tree(module)), f"{module} has no docstring"
@@ -244,7 +245,7 @@ PARTICIPLES = {
 VERBS_IN_ED = {"embed", "feed", "need", "seed", "shed", "exceed", "_seed"}
 
 
-@pytest.mark.parametrize("module", list(MODULES))
+@each("module", list(MODULES))
 def test_functions_are_named_by_verbs_and_not_by_bare_participles(module):
     owners = [_tree(module), *(x for x in _nodes(module) if isinstance(x, ast.ClassDef))]
     functions = [x for owner in owners for x in owner.body if isinstance(x, ast.FunctionDef)]
@@ -329,7 +330,7 @@ def _compares_a_name(node):
     return ast.unparse(node.left).endswith("prim.name") and bool(words)
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if not m.startswith(("ops", "eager"))])
+@each("module", [m for m in MODULES if not m.startswith(("ops", "eager"))])
 def test_what_matches_an_operation_compares_the_primitive_and_not_its_name(module):
     lines = [node.lineno for node in _nodes(module) if _compares_a_name(node)]
     assert not lines, "write `eq.prim is matmul`, or read a field of Primitive"
@@ -347,15 +348,15 @@ def _documented(module):
             yield name, thing
 
 
-PUBLIC = [
-    pytest.param(thing, id=f"{module.__name__}.{name}")
+PUBLIC = {
+    f"{module.__name__}.{name}": thing
     for module in (fad, fad.testing, fad.tree, fad.errors)
     for name, thing in _documented(module)
     if module is not fad.errors or inspect.isclass(thing)
-]
+}
 
 
-@pytest.mark.parametrize("thing", PUBLIC)
+@each("thing", PUBLIC.values(), ids=PUBLIC)
 def test_a_public_name_has_a_docstring_with_an_example(thing):
     text = inspect.getdoc(thing) or ""
     if isinstance(thing, type) and issubclass(thing, Exception):
@@ -364,7 +365,7 @@ def test_a_public_name_has_a_docstring_with_an_example(thing):
         assert ">>> " in text, "a runnable example is missing"
 
 
-@pytest.mark.parametrize("error", [e for _, e in _documented(fad.errors) if isinstance(e, type)])
+@each("error", [e for _, e in _documented(fad.errors) if isinstance(e, type)])
 def test_an_error_is_also_the_built_in_error_a_numpy_user_expects(error):
     assert issubclass(error, (fad.errors.FadError, Warning))
     built_in = [b for b in error.__mro__ if b.__module__ == "builtins" and b not in (Exception, BaseException, object)]
@@ -374,7 +375,7 @@ def test_an_error_is_also_the_built_in_error_a_numpy_user_expects(error):
 LISTED = ["", ".random", ".tree", ".debug", ".data", ".profiler", ".testing", ".numpy", ".compat"]
 
 
-@pytest.mark.parametrize("name", LISTED)
+@each("name", LISTED)
 def test_what_a_module_lists_is_its_own_and_is_there_without_another_import(name):
     listed = [n for n in dir(importlib.import_module(f"fad{name}")) if not n.startswith("__")]
     assert not {"Any", "annotations", "importlib", "np", "Tracer"} & set(listed)
@@ -399,7 +400,7 @@ def test_import_fad_loads_numpy_and_optree_and_nothing_else():
     assert loaded == {"fad"}
 
 
-@pytest.mark.parametrize("package", ["scipy", "cupy", "llvmlite", "hypothesis", "matplotlib", "sklearn", "tqdm"])
+@each("package", ["scipy", "cupy", "llvmlite", "hypothesis", "matplotlib", "sklearn", "tqdm"])
 def test_import_fad_leaves_optional_packages_alone(package):
     assert package not in _loaded_by("import fad")
 
@@ -444,12 +445,12 @@ def _makes_an_index(call):
     return bool(last) and ast.unparse(last[-1]) in {"int", "bool", "np.intp", "np.int64", "np.bool_"}
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if m.startswith("ops")])
+@each("module", [m for m in MODULES if m.startswith("ops")])
 def test_rules_make_arrays_like_their_operands_and_not_from_shapes(module):
     assert not _host_arrays(module), "write np.zeros_like(x, shape=..., dtype=...)"
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if m.startswith(("ops", "transforms", "core"))])
+@each("module", [m for m in MODULES if m.startswith(("ops", "transforms", "core"))])
 def test_no_library_code_changes_numpys_global_state(module):
     for node in _nodes(module):
         if isinstance(node, ast.Call):

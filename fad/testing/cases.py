@@ -206,9 +206,9 @@ def _elementwise_samples(operation: Any, s: Sampler) -> list[Call]:
         parts = np.split(s.real(sum(sizes), low=domains[0][0], high=domains[0][1]), np.cumsum(sizes)[:-1])
         return call(*[part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)])
 
-    drawn = [draw(*[(3, 4)] * arity), draw(*[()] * arity), draw(*[(0, 3)] * arity)]
+    drawn = [draw(*[(2, 3)] * arity), draw(*[()] * arity), draw(*[(0, 3)] * arity)]
     if arity > 1:
-        drawn.append(draw(*[(3, 1), (4,), (2, 1, 1)][:arity]))
+        drawn.append(draw(*[(2, 1), (3,), (2, 1, 1)][:arity]))
         drawn.append(draw((), *[(3,)] * (arity - 1)))
     for k in range(arity if arity > 1 else 0):
         args = list(draw(*[(3,)] * arity).args)

@@ -304,11 +304,15 @@ def second_derivatives(case: Case) -> None:
 
 
 def vmap_is_a_loop(case: Case) -> None:
-    """vmap equals a loop, for every choice of operands that are batched and for axes other than the first."""
-    for chosen in _choices(len(case.operands)):
+    """vmap equals a loop, for every choice of operands that are batched and for axes other than the first.
+
+    All operands at once are tried along both axes, each other choice along one, which the next sample changes.
+    """
+    for i, chosen in enumerate(_choices(len(case.operands))):
         draws = [[operands[k] for k in chosen] for operands in case.batch]
         if len(draws) > 1:
-            _compare_with_loop(case, chosen, draws)
+            all_at_once = len(chosen) == len(case.operands)
+            _compare_with_loop(case, chosen, draws, _AXES if all_at_once else (_AXES[(case.number + i) % 2],))
 
 
 def _choices(n: int) -> list[list[int]]:
@@ -352,10 +356,14 @@ def _compare_with_loop(
 
 
 def vmap_and_derivatives(case: Case) -> None:
-    """vmap of jvp and vjp, and jvp and vjp of vmap, equal a loop of jvp and vjp."""
+    """vmap of jvp and vjp, and jvp and vjp of vmap, equal a loop of jvp and vjp.
+
+    So for all operands, and for the first and the last one alone; of the samples after the first, for one of these.
+    """
     if not case.differentiable() or len(case.batch) < 2:
         return
-    for chosen in [case.diff] if len(case.diff) == 1 else [case.diff, case.diff[:1], case.diff[-1:]]:
+    alone = [case.diff[:1], case.diff[-1:]] if len(case.diff) > 1 else []
+    for chosen in [case.diff, *(alone[case.number % 2 :: 2] if case.number else alone)]:
         _compare_batched_derivatives(case, chosen, [[operands[k] for k in chosen] for operands in case.batch])
 
 

@@ -7,6 +7,7 @@ import inspect
 
 import numpy as np
 import pytest
+from each import each
 
 import fad
 import fad.numpy as fnp
@@ -76,7 +77,7 @@ def _decisions(name):
     ]
 
 
-@pytest.mark.parametrize("name", sorted(PUBLIC))
+@each("name", sorted(PUBLIC))
 def test_every_public_function_of_numpy_is_decided_once(name):
     decisions = _decisions(name)
     assert len(decisions) == 1, f"numpy.{name} is decided {decisions or 'nowhere'}"
@@ -99,7 +100,7 @@ def test_every_function_that_answers_is_a_registered_operation_or_a_question_abo
     assert (set(FUNCTIONS) | of_numpy) - registered - questions - set(CHANGING) == set()
 
 
-@pytest.mark.parametrize("name", sorted(n for n in FUNCTION_REASONS if hasattr(np, n)))
+@each("name", sorted(n for n in FUNCTION_REASONS if hasattr(np, n)))
 def test_a_refusal_says_why_and_what_to_write_instead(name):
     reason = FUNCTION_REASONS[name]
     assert len(reason) > 40
@@ -138,7 +139,7 @@ DUNDERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted(n for n in dir(np.ndarray) if n.startswith("__") or not n.startswith("_")))
+@each("name", sorted(n for n in dir(np.ndarray) if n.startswith("__") or not n.startswith("_")))
 def test_a_traced_array_has_every_method_and_attribute_of_ndarray_or_refuses_it_with_a_reason(name):
     if name in DUNDERS:
         assert name not in vars(Tracer)
@@ -146,13 +147,13 @@ def test_a_traced_array_has_every_method_and_attribute_of_ndarray_or_refuses_it_
     assert hasattr(Tracer, name) or name in Tracer.__slots__
 
 
-@pytest.mark.parametrize("name", sorted(METHOD_REASONS))
+@each("name", sorted(METHOD_REASONS))
 def test_a_refused_method_says_why(name):
     with pytest.raises(MissingRuleError, match=name.strip("_")):
         fad.grad(lambda x: getattr(x, name)())(np.ones(3))
 
 
-@pytest.mark.parametrize("name", sorted(ATTRIBUTE_REASONS))
+@each("name", sorted(ATTRIBUTE_REASONS))
 def test_an_attribute_of_memory_is_there_and_its_use_says_why_it_is_refused(name):
     for use in (lambda m: m[0], lambda m: m.tobytes(), bytes, np.asarray, len):
         with pytest.raises(MissingRuleError, match=name):
@@ -162,7 +163,7 @@ def test_an_attribute_of_memory_is_there_and_its_use_says_why_it_is_refused(name
     )
 
 
-@pytest.mark.parametrize("name", sorted(REMOVED_METHODS))
+@each("name", sorted(REMOVED_METHODS))
 def test_a_method_that_numpy_has_given_up_is_missing_and_the_error_says_what_to_write(name):
     if hasattr(np.ndarray, name):
         pytest.skip("this NumPy has it still")
@@ -187,7 +188,7 @@ METHOD_CALLS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "call"), METHOD_CALLS, ids=[n for n, _ in METHOD_CALLS])
+@each(("name", "call"), METHOD_CALLS, ids=[n for n, _ in METHOD_CALLS])
 def test_a_method_gives_what_ndarrays_method_gives(name, call):
     x = np.sort(np.linspace(-1.0, 1.0, 12) + 0.01).reshape(3, 4)
     value, pullback = fad.vjp(call, x)
@@ -208,7 +209,7 @@ def test_pickling_a_traced_value_is_refused():
 # --- fad.numpy -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(set(np.__all__) - MODULES))
+@each("name", sorted(set(np.__all__) - MODULES))
 def test_fad_numpy_has_every_name_of_numpy(name):
     thing = getattr(np, name)
     if not inspect.ismodule(thing):

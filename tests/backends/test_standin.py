@@ -5,6 +5,7 @@ import offers
 import pytest
 import standin
 from device_contract import DTYPES, KNOWN, NAMES, WAITING, judge
+from each import each
 
 from fad import backends
 
@@ -13,7 +14,7 @@ backends.register(standin)
 
 # SciPy deprecates degrees that are no integers.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("dtype", DTYPES)
+@each("dtype", DTYPES)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_operation_and_its_derivatives_stay_on_the_device(name, dtype):
     with np.errstate(all="ignore"):

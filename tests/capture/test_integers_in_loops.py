@@ -181,7 +181,7 @@ def test_integers_that_a_condition_or_an_index_bounds_are_captured(f):
 @pytest.mark.parametrize("f", BOUNDED, ids=lambda f: f.__name__)
 def test_other_values_of_the_same_shapes_run_the_same_program(f):
     fast, steep = fad.jit(f), fad.jit(fad.value_and_grad(f))
-    for k in range(6):
+    for k in range(3):
         y = np.random.default_rng(k).random(30)
         np.testing.assert_allclose(fast(y), f(y), rtol=1e-12)
         value, slope = steep(y)

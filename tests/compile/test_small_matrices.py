@@ -58,7 +58,7 @@ def test_values_are_those_of_numpy(rng, name, lead):
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("lead", LEADS)
 def test_gradients_are_those_without_jit(rng, name, lead):
-    for n in (1, 2, 4, 5, 9, 17):
+    for n in (2, 5, 17) if lead else (1, 2, 4, 5, 9, 17):
         a, b = operands(rng, name, lead, n)
         g = fad.grad(lambda a, b: (FUNCTIONS[name](a, b) ** 2).sum(), argnums=(0, 1))
         wanted = g(a, b)
@@ -164,8 +164,9 @@ def filter_of(how, n):
     return likelihood
 
 
-@pytest.mark.parametrize("how", [by_inverse, by_solving, by_factor])
-@pytest.mark.parametrize("n", [4, 6, 10])
+@pytest.mark.parametrize(
+    ("how", "n"), [(by_inverse, 4), (by_inverse, 10), (by_solving, 4), (by_solving, 6), (by_factor, 6), (by_factor, 10)]
+)
 def test_a_kalman_filter_and_its_gradient_are_native_loops(how, n):
     f, noise = filter_of(how, n), np.array([-1.0, 0.5])
     np.testing.assert_allclose(native(f, noise), f(noise), rtol=1e-10)

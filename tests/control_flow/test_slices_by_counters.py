@@ -231,7 +231,8 @@ def test_an_operation_on_slices_is_numpys(name, lowering):
 
     assert loops(by_loop, X, Y) >= 1
     assert len(fad.make_graph(by_loop)(X, Y)) < 40
-    check(by_loop, by_python, (X, Y))
+    turn = list(OPERATIONS).index(name) + (lowering == "llvm")
+    check(by_loop, by_python, (X, Y), slice(turn % 2, None, 2))
 
 
 @pytest.mark.parametrize(("program", "args"), ALGEBRA)
@@ -240,8 +241,11 @@ def test_a_program_with_slices_is_one_loop_and_does_what_numpy_does(program, arg
     check(program, program, args)  # without jit the loops run in Python, by plain slices
 
 
-def check(by_loop, by_python, args):
-    """Compare value, gradient, tangent, batch and second derivative with those of plain slices, three calls each."""
+def check(by_loop, by_python, args, others=slice(None)):
+    """Compare value and gradient, and second derivative, tangent and batches, with those of plain slices, in two calls.
+
+    Where there are many programs, these others can take turns from one to the next, and from one lowering to the other.
+    """
 
     def weighted(f):
         def value(*xs):
@@ -256,13 +260,14 @@ def check(by_loop, by_python, args):
     grads = [fad.grad(f, argnums=every) for f in (slow, fast)]
     batch = tuple(np.stack([x, 1.1 * x]) for x in args)
     along = [lambda *xs, g=g: fad.jvp(g, xs, ts)[1] for g in grads]
-    for expected, got, xs in (
-        (by_python, by_loop, args), (*grads, args), (*along, args),
+    more = [
+        (*along, args),
         (*[lambda *xs, f=f: fad.jvp(f, xs, ts)[1] for f in (slow, fast)], args),
         (lambda *xs: np.stack([by_python(*[x[k] for x in xs]) for k in (0, 1)]), fad.vmap(by_loop), batch),
         (lambda *xs: [np.stack(g) for g in zip(*[grads[0](*[x[k] for x in xs]) for k in (0, 1)], strict=True)],
          fad.vmap(grads[1]), batch),
-    ):  # fmt: skip
+    ]  # fmt: skip
+    for expected, got, xs in ((by_python, by_loop, args), (*grads, args), *more[others]):
         wanted, jitted = expected(*xs), fad.jit(got)
         for _ in range(2):
             for a, b in zip(fad.tree.leaves(jitted(*xs)), fad.tree.leaves(wanted), strict=True):
@@ -438,7 +443,7 @@ def python_loop(start, stop, body, state):
 
 def test_random_slices_are_numpys():
     recorded = 0
-    for seed in range(int(os.environ.get("FAD_SLICE_PROGRAMS", "30"))):
+    for seed in range(int(os.environ.get("FAD_SLICE_PROGRAMS", "24"))):
         program = random_program(seed)
 
         def by_loop(x, y, program=program):

@@ -6,7 +6,7 @@ import re
 import warnings
 
 import numpy as np
-import pytest
+from each import each
 
 import fad
 from fad.core.docstring_sections import RAISES, entries, errors_of_parameters, owners_of
@@ -52,10 +52,13 @@ def cases():
         for name in inspect.signature(function).parameters:
             found = list(errors_of_parameters([name], owners_of(function)))
             if found and name in WRONG:
-                yield pytest.param(op, name, found[0][0], id=f"{op.name}-{name}")
+                yield op, name, found[0][0]
 
 
-@pytest.mark.parametrize(("op", "name", "error"), list(cases()))
+CASES = list(cases())
+
+
+@each("op, name, error", CASES, ids=[f"{op.name}-{name}" for op, name, _ in CASES])
 def test_a_wrong_value_of_a_parameter_raises_the_error_that_help_names(op, name, error):
     signature = inspect.signature(op.function)
     assert error in errors_of(inspect.getdoc(op.function))
@@ -91,9 +94,10 @@ def test_operations_name_the_dtypes_that_their_ufuncs_refuse():
     assert special.jv(1, 1j).dtype.kind == "c"
 
 
-@pytest.mark.parametrize(
-    "op", [pytest.param(op, id=name) for name, op in REGISTRY.items() if isinstance(op, Primitive) and op.declared]
-)
+DECLARED = {name: op for name, op in REGISTRY.items() if isinstance(op, Primitive) and op.declared}
+
+
+@each("op", DECLARED.values(), ids=DECLARED)
 def test_operations_name_the_operands_without_a_derivative(op):
     lacking = [rule for rule in op.declared if isinstance(rule, str)]
     assert ("DerivativeError" in errors_of(op.__doc__)) is bool(lacking)
@@ -491,7 +495,7 @@ def names():
     return {"np": np, "fad": fad, "o": np.ones, "key": fad.random.key(0), **{p: getattr(fad, p) for p in parts}}
 
 
-@pytest.mark.parametrize("text", CALLS.strip().splitlines())
+@each("text", CALLS.strip().splitlines())
 def test_a_wrong_call_raises_an_error_that_the_docstring_names(text):
     known = names()
     thing = eval(re.match(r"[\w.]+", text)[0], known)

@@ -9,7 +9,7 @@ import pydoc
 import weakref
 
 import numpy as np
-import pytest
+from each import each
 
 import fad
 from fad.core.docstring_sections import numpydoc_sections
@@ -30,7 +30,7 @@ def shown(thing):
 # --- operations ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PRIMITIVES)
+@each("name", PRIMITIVES)
 def test_help_of_an_operation_shows_a_sentence_and_its_page_but_not_its_class(name):
     text = shown(PRIMITIVES[name])
     assert "Method resolution order" not in text
@@ -42,7 +42,7 @@ def test_help_of_an_operation_shows_a_sentence_and_its_page_but_not_its_class(na
         assert f"    {section}\n    {'-' * len(section)}\n" in text
 
 
-@pytest.mark.parametrize("name", [n for n, op in PRIMITIVES.items() if public_path(op)])
+@each("name", [n for n, op in PRIMITIVES.items() if public_path(op)])
 def test_the_page_of_a_public_operation_has_an_example(name):
     text = PRIMITIVES[name].__doc__
     assert f">>> {public_path(PRIMITIVES[name])}(" in text

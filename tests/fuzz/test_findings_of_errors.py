@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from each import each
 
 import fad
 from fad.errors import ItemAssignmentError
@@ -56,9 +57,9 @@ MASKS = {
 }
 
 
-@pytest.mark.parametrize("axis", [None, 0, 1, 5])
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("name", REDUCTIONS)
+@each("axis", [None, 0, 1, 5])
+@each("mask", MASKS)
+@each("name", REDUCTIONS)
 def test_a_reduction_takes_the_masks_that_numpy_takes(name, mask, axis):
     more = {"initial": 0.5} if name in ("max", "min", "nanmax") else {}
     check(lambda x: getattr(np, name)(x, axis=axis, where=MASKS[mask], **more))
@@ -73,14 +74,14 @@ METHODS = [np.add, np.multiply, np.maximum, np.hypot, np.logical_and, np.subtrac
 AT = [[0], [0, 2], [2, 0, 1], [], [5], [-1], 1, [[0]]]
 
 
-@pytest.mark.parametrize("at", AT, ids=str)
-@pytest.mark.parametrize("ufunc", METHODS, ids=lambda u: u.__name__)
+@each("at", AT, ids=str)
+@each("ufunc", METHODS, ids=lambda u: u.__name__)
 def test_reduceat_takes_the_indices_that_numpy_takes(ufunc, at):
     check(lambda x: ufunc.reduceat(x, at), np.array([-1.0, -0.0, -3.0]))
 
 
-@pytest.mark.parametrize("axis", [0, -1, None, (0,), (0, 1), 5])
-@pytest.mark.parametrize("method", ["reduceat", "accumulate"])
+@each("axis", [0, -1, None, (0,), (0, 1), 5])
+@each("method", ["reduceat", "accumulate"])
 def test_methods_of_ufuncs_take_the_axes_that_numpy_takes(method, axis):
     more = ([0],) if method == "reduceat" else ()
     for part in (slice(None), 0, np.newaxis):
@@ -92,8 +93,7 @@ def test_one_element_is_its_own_result_of_reduceat():
     check(lambda x: np.hypot.reduceat(x, [1, 0]), np.array([-1.0, -2.0]))
 
 
-@pytest.mark.parametrize(
-    "f",
+@each("f",
     [lambda x: x[0] @ x[1], lambda x: x[0] @ 2.0, lambda x: 2.0 @ x[0], lambda x: x[0] @ x, lambda x: x @ x[0],
      lambda x: np.matmul(x[0], x[1]), lambda x: x[0] @ np.array(1.0)],
 )  # fmt: skip
@@ -101,12 +101,11 @@ def test_a_product_of_numbers_raises_what_python_raises(f):
     check(f)
 
 
-@pytest.mark.parametrize(
-    "f",
+@each("f",
     [np.poly, np.polyder, np.polyint, np.roots, lambda p: np.polyval(p, 2.0), lambda p: np.polyadd(p, X),
      lambda p: np.polysub(X, p), lambda p: np.polymul(p, X)],
 )  # fmt: skip
-@pytest.mark.parametrize("p", [lambda x: x[0], lambda x: x, np.atleast_2d, lambda x: x[:0]])
+@each("p", [lambda x: x[0], lambda x: x, np.atleast_2d, lambda x: x[:0]])
 def test_polynomials_are_what_numpy_takes_for_one(f, p):
     wanted = outcome(lambda: f(p(X)))
     for name, call in transformed(lambda x: f(p(x)), X).items():
@@ -117,16 +116,14 @@ def test_polynomials_are_what_numpy_takes_for_one(f, p):
 NOTHING = np.zeros((0, 3))
 
 
-@pytest.mark.parametrize(
-    ("indices", "axis"), [([5], 1), (5, -1), ([0, -1], 1), ([0], 0), (np.zeros((0, 2), int), 0), ([7], None)]
+@each(("indices", "axis"), [([5], 1), (5, -1), ([0, -1], 1), ([0], 0), (np.zeros((0, 2), int), 0), ([7], None)]
 )
 def test_take_of_nothing_looks_at_no_index(indices, axis):
     check(lambda x: np.take(np.zeros((0, 3)) + x, indices, axis=axis))
     check(lambda x: np.take(np.diag(x[:0]), indices, axis=axis))
 
 
-@pytest.mark.parametrize(
-    "f",
+@each("f",
     [lambda x: np.piecewise(x, [x < 0, np.ones(2, bool)], [np.sin, np.cos]),
      lambda x: np.piecewise(x, [x < 0, x > 1], [np.sin, np.cos, np.exp]),
      lambda x: np.bincount([0, 1, 1], x, minlength=-1)],
@@ -147,7 +144,7 @@ MASKS_OF_AN_INDEX = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("index", MASKS_OF_AN_INDEX.values(), ids=MASKS_OF_AN_INDEX)
+@each("index", MASKS_OF_AN_INDEX.values(), ids=MASKS_OF_AN_INDEX)
 def test_a_mask_has_the_shape_of_the_axes_that_it_stands_for(index):
     def put(x):
         y = 1.0 * x
@@ -164,7 +161,7 @@ PARTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("index", PARTED, ids=str)
+@each("index", PARTED, ids=str)
 def test_an_ellipsis_that_is_no_axis_parts_index_arrays(index):
     def put(x):
         y = 1.0 * x
@@ -192,8 +189,7 @@ def writing(text):
     return names["f"]
 
 
-@pytest.mark.parametrize(
-    "text",
+@each("text",
     ["np.copyto(y, x[None] * 2)", "np.copyto(y, x[None, None])", "np.copyto(y, np.outer(x, x))",
      "np.copyto(y, x[None] * 2, where=MASK)", "np.copyto(y, x, where=MASK[None])", "np.copyto(y, x, where=MASK[:2])",
      "np.einsum('ij,j->i', np.outer(x, x)[:1], x, out=y)", "np.einsum('i->', x, out=y)",
@@ -211,7 +207,7 @@ def test_a_write_takes_what_numpy_takes(text):
     check(writing(text))
 
 
-@pytest.mark.parametrize(
+@each(
     "text", ["y[y == y] = y[::-1]", "y.flat[:] = y[::-1]", "y.flat[[1, 2]] = y[:2]", "z = y[None]; z[z == z] = y[::-1]"]
 )
 def test_values_that_numpy_overwrites_before_it_reads_them_are_refused(text):
@@ -221,8 +217,7 @@ def test_values_that_numpy_overwrites_before_it_reads_them_are_refused(text):
         assert outcome(call) is ItemAssignmentError, name
 
 
-@pytest.mark.parametrize(
-    "f",
+@each("f",
     [lambda x, y: np.r_[x, y], lambda x, y: np.r_[np.array([x]), 2.0], lambda x, y: np.c_[y, x],
      lambda x, y: np.r_[x, y, 0:2], lambda x, y: np.r_[y, np.float64(2.0)], lambda x, y: np.r_[x, True]],
 )  # fmt: skip
@@ -249,8 +244,8 @@ WITHOUT_AXES = {
 }
 
 
-@pytest.mark.parametrize("x", [np.float64(1.25), 1.25, np.array(1.25)], ids=["a scalar", "a float", "an array"])
-@pytest.mark.parametrize("f", WITHOUT_AXES.values(), ids=WITHOUT_AXES)
+@each("x", [np.float64(1.25), 1.25, np.array(1.25)], ids=["a scalar", "a float", "an array"])
+@each("f", WITHOUT_AXES.values(), ids=WITHOUT_AXES)
 @pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
 def test_a_result_without_axes_is_an_array_where_numpy_gives_one(f, x):
     seen = []
@@ -286,7 +281,7 @@ def test_a_conversion_that_is_none_gives_the_array_itself():
 PARTS = np.array([-0.0, np.inf, -1.0])
 
 
-@pytest.mark.parametrize("part", ["real", "imag"])
+@each("part", ["real", "imag"])
 def test_a_part_of_complex_numbers_is_written_to_the_bit(part):
     def f(z, parts=PARTS):
         y = z.copy()
@@ -303,8 +298,8 @@ def test_a_part_of_complex_numbers_is_written_to_the_bit(part):
         assert got.tobytes() == wanted.tobytes(), name
 
 
-@pytest.mark.parametrize("dtype", [">c16", "c16", "c8"])
-@pytest.mark.parametrize("part", ["real", "imag"])
+@each("dtype", [">c16", "c16", "c8"])
+@each("part", ["real", "imag"])
 def test_an_array_without_axes_stays_one_when_a_part_of_it_is_written(part, dtype):
     def f(z):
         setattr(z, part, 3.0)
@@ -350,8 +345,7 @@ def test_what_has_no_derivative_leaves_jvp_as_its_value_at_repeated_singular_val
             np.testing.assert_array_equal(got, wanted)
 
 
-@pytest.mark.parametrize(
-    "f",
+@each("f",
     [lambda z: np.fill_diagonal(z, 2.0), lambda z: np.matmul(z, z, out=z), lambda z: np.add(X, [1.0, 2.0], out=z),
      lambda z: np.sum(X, axis=5, out=z), lambda z: np.copyto(z, 1.0)],
 )  # fmt: skip
@@ -374,8 +368,7 @@ def _sum_into_another_shape(x):
     np.einsum("i...->...", np.full((2, 2, 3), 0.5), out=np.ptp(x.astype(np.float32).reshape(1, 1, -1).T, axis=1))
 
 
-@pytest.mark.parametrize(
-    ("f", "x"),
+@each(("f", "x"),
     [(_write_into_zeros, np.array(1.0)), (_write_outside_of_zeros, np.array(1.0)), (_write_into_zeros, X),
      (_sum_into_another_shape, X), (lambda x: np.average(np.broadcast_to(x, (0, 3)), axis=1), X),
      (lambda x: np.average(x[:, None][:, :0], axis=0, weights=[0.0, 0.0, 0.0]), X)],
@@ -388,8 +381,8 @@ def test_what_no_array_can_take_is_an_error_of_the_same_kind(f, x):
         assert outcome(call) is wanted or (name == "vmap" and not x.shape), name
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize(("n", "size"), [(0, 0), (0, 1), (0, 2), (1, 0), (2, 0)])
+@each("dtype", ["f4", "f8"])
+@each(("n", "size"), [(0, 0), (0, 1), (0, 2), (1, 0), (2, 0)])
 def test_sums_of_nothing_fit_into_any_array_of_their_dtype(n, size, dtype):
     def f(x):
         out = np.full(size, 9.0)
@@ -411,15 +404,15 @@ def test_the_cross_product_of_plane_vectors_is_an_array():
     np.testing.assert_array_equal(fad.jit(f)(3.0, y), f(3.0, y))
 
 
-@pytest.mark.parametrize("axes", [None, (0,), (1, 0), (-1,), (0, 0), (5,)])
-@pytest.mark.parametrize("shape", [(3,), (1, 3), (1, 1, 3), (3, 1), (), (1,), (0,)])
-@pytest.mark.parametrize("of", [(3, 3), (1, 3, 3), (1, 1), (0, 0), (3, 1, 3)])
+@each("axes", [None, (0,), (1, 0), (-1,), (0, 0), (5,)])
+@each("shape", [(3,), (1, 3), (1, 1, 3), (3, 1), (), (1,), (0,)])
+@each("of", [(3, 3), (1, 3, 3), (1, 1), (0, 0), (3, 1, 3)])
 def test_tensorsolve_takes_the_shapes_that_numpy_takes(of, shape, axes):
     a = np.arange(1.0, 1.0 + np.prod(of)).reshape(of) + 5.0 * (np.eye(3).reshape(of) if np.prod(of) == 9 else 0.0)
     check(lambda x: np.linalg.tensorsolve(a, x, axes), np.ones(shape))
 
 
-@pytest.mark.parametrize("index", [0, slice(None), [0, 1], np.array([True, False])], ids=repr)
+@each("index", [0, slice(None), [0, 1], np.array([True, False])], ids=repr)
 def test_a_complex_number_of_pythons_is_not_written_into_a_real_array(index):
     def f(x):
         c = np.zeros(2)
@@ -429,10 +422,9 @@ def test_a_complex_number_of_pythons_is_not_written_into_a_real_array(index):
     check(f, 1 + 2j)
 
 
-@pytest.mark.parametrize("dtype", [float, complex])
-@pytest.mark.parametrize("value", [lambda x: x, lambda x: [x], lambda x: (1.0, x)], ids=["one", "list", "tuple"])
-@pytest.mark.parametrize(
-    "write",
+@each("dtype", [float, complex])
+@each("value", [lambda x: x, lambda x: [x], lambda x: (1.0, x)], ids=["one", "list", "tuple"])
+@each("write",
     [
         lambda c, v: c.__setitem__(slice(None), v),
         lambda c, v: c.__setitem__(np.array([True, True]), v),
@@ -461,16 +453,15 @@ def test_a_complex_number_of_pythons_is_no_float_under_jit():
             fad.jit(f)(1 + 2j)
 
 
-@pytest.mark.parametrize(
-    "index",
+@each("index",
     [
         [9], [0, 0], ([9], Ellipsis), (Ellipsis, [9]), (None, [9]), (slice(None), [9]), ([9], [0]),
         (Ellipsis, [9], None), (0, [9]), ([True], [9]), [], ([9], slice(None)), ([9, 0], None, 0),
     ],
     ids=repr,
 )  # fmt: skip
-@pytest.mark.parametrize("shape", [(0,), (0, 2), (2, 0), (1, 0), (0, 0), (1, 0, 2)])
-@pytest.mark.parametrize("of_value", [(0,), (1,), (2,), (1, 2), ()])
+@each("shape", [(0,), (0, 2), (2, 0), (1, 0), (0, 0), (1, 0, 2)])
+@each("of_value", [(0,), (1,), (2,), (1, 2), ()])
 def test_what_is_written_into_an_array_without_elements_raises_what_numpy_raises(of_value, shape, index):
     def f(x):
         x = x.copy()
@@ -480,15 +471,14 @@ def test_what_is_written_into_an_array_without_elements_raises_what_numpy_raises
     check(f, np.zeros(shape))
 
 
-@pytest.mark.parametrize(
-    "f", [lambda x: np.mean(x).mT, lambda x: x[0].mT, lambda x: x[0, ...].mT], ids=["mean", "item", "0-d"]
+@each("f", [lambda x: np.mean(x).mT, lambda x: x[0].mT, lambda x: x[0, ...].mT], ids=["mean", "item", "0-d"]
 )
 def test_numbers_have_no_matrix_transpose(f):
     check(f)
 
 
-@pytest.mark.parametrize("dtype", [">f8", "f8", ">f4"])
-@pytest.mark.parametrize("sizes", [(0, 2), (0, 1), (1, 0), (2, 0), (0, 0)], ids=repr)
+@each("dtype", [">f8", "f8", ">f4"])
+@each("sizes", [(0, 2), (0, 1), (1, 0), (2, 0), (0, 0)], ids=repr)
 def test_sums_of_nothing_in_the_other_byte_order_are_converted(sizes, dtype):
     def f(x):
         x = x.copy()
@@ -510,8 +500,8 @@ def test_an_empty_mask_of_the_functions_own_is_not_taken_for_integers():
         fad.vjp(f, X)
 
 
-@pytest.mark.parametrize("p", [None, 1, "fro"])
-@pytest.mark.parametrize("shape", [(0, 0), (0, 2), (2, 0), (3, 0, 0)], ids=repr)
+@each("p", [None, 1, "fro"])
+@each("shape", [(0, 0), (0, 2), (2, 0), (3, 0, 0)], ids=repr)
 def test_the_condition_of_an_empty_matrix_is_refused_as_in_numpy(shape, p):
     x = np.zeros(shape)
     for run in (np.linalg.cond, lambda x, p: fad.jvp(lambda x: np.linalg.cond(x, p), (x,), (x,))):
@@ -519,7 +509,7 @@ def test_the_condition_of_an_empty_matrix_is_refused_as_in_numpy(shape, p):
             run(x, p)
 
 
-@pytest.mark.parametrize("name", ["to_begin", "to_end"])
+@each("name", ["to_begin", "to_end"])
 def test_differences_of_integers_take_no_traced_fraction_beside_them(name):
     def f(x):
         return np.ediff1d(x.astype(int), **{name: x[0]})
@@ -529,8 +519,8 @@ def test_differences_of_integers_take_no_traced_fraction_beside_them(name):
             run(np.array([1.5, 2.5]))
 
 
-@pytest.mark.parametrize("mode", ["linear_ramp", "edge", "reflect", "symmetric", "wrap", "mean", "maximum", "median"])
-@pytest.mark.parametrize("shape", [(0,), (0, 2), (2, 0)], ids=repr)
+@each("mode", ["linear_ramp", "edge", "reflect", "symmetric", "wrap", "mean", "maximum", "median"])
+@each("shape", [(0,), (0, 2), (2, 0)], ids=repr)
 def test_an_empty_axis_is_not_extended_by_what_is_in_it(shape, mode):
     axis = shape.index(0)
     for run in (np.pad, lambda x, width, mode: fad.jvp(lambda x: np.pad(x, width, mode), (x,), (x,))):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from each import each
 
 import fad
 
@@ -74,8 +75,8 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
-@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+@each("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+@each("view", VIEWS.values(), ids=VIEWS)
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_a_write_through_a_reshaped_result_reaches_it_where_it_does_in_numpy(make, view, transform):
     def f(x):

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from each import each
 
 import fad
 from fad.core.primitive import REGISTRY
@@ -60,7 +61,7 @@ NAMES = sorted(
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, bool])
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_recorded_and_a_batched_operation_on_integers_gives_what_numpy_gives(name, dtype):
     op = REGISTRY[name]
     function = _callable(op)

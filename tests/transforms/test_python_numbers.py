@@ -4,6 +4,7 @@ import operator
 
 import numpy as np
 import pytest
+from each import each
 
 import fad
 from fad import control
@@ -74,8 +75,8 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.parametrize("inner", TRANSFORMS)
-@pytest.mark.parametrize("outer", [*TRANSFORMS, None])
+@each("inner", TRANSFORMS)
+@each("outer", [*TRANSFORMS, None])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_value_has_the_dtype_of_the_plain_run(program, inner, outer):
     def f(n):
@@ -148,7 +149,7 @@ LISTS = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8"])
+@each("dtype", ["f2", "f4", "f8", "c8"])
 @pytest.mark.parametrize("program", LISTS)
 def test_elements_of_a_list_are_python_numbers(program, dtype):
     x = np.array([0.5, 1.5, 2.0], dtype)
@@ -166,8 +167,8 @@ def test_elements_of_a_list_are_python_numbers(program, dtype):
         assert fad.grad(lambda x: np.sum(np.abs(LISTS[program](x))))(x).dtype == dtype
 
 
-@pytest.mark.parametrize("choose", [np.maximum, np.minimum, np.fmax, np.fmin])
-@pytest.mark.parametrize("swapped", [False, True])
+@each("choose", [np.maximum, np.minimum, np.fmax, np.fmin])
+@each("swapped", [False, True])
 def test_a_number_chosen_beside_a_narrower_array_has_its_derivative(choose, swapped):
     y = np.array([0.2, 0.5, 0.962, -1.0], np.float32)
     f = lambda z: np.sum(choose(z + 1, y) if swapped else choose(y, z + 1))
@@ -176,8 +177,8 @@ def test_a_number_chosen_beside_a_narrower_array_has_its_derivative(choose, swap
         assert derivative(-0.054) == chosen > 0
 
 
-@pytest.mark.parametrize("compare", [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge])
-@pytest.mark.parametrize("other", [np.array([0.1, 0.3], "f4"), np.float32(0.1), np.float64(0.1), 0.1, 0.2, 1])
+@each("compare", [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge])
+@each("other", [np.array([0.1, 0.3], "f4"), np.float32(0.1), np.float64(0.1), 0.1, 0.2, 1])
 def test_a_number_compares_as_pythons_does(compare, other):
     found = []
 

@@ -393,10 +393,10 @@ def _grid_samples(s):
              fill_value=None),
         call((_points(s, 3), _points(s, 3)), s.real(3, 3), s.real(3, 2, low=-1.0, high=8.0).real, bounds_error=False,
              fill_value=0.5),
-        call((_points(s, 5), _points(s, 4)), s.real(5, 4, 2), inside(3, 2), method="cubic_legacy"),
+        call((_points(s, 5), _points(s, 4)), s.real(5, 4, 2), inside(1, 2), method="cubic_legacy"),
         call((_points(s, 3), _points(s, 2)), s.real(3, 2), s.real(3, 2).real, method="slinear", nu=(0, 1),
              bounds_error=False, fill_value=None),
-        call((_points(s, 5), _points(s, 7)), s.real(5, 7), inside(3, 2), method="cubic", nu=(1, 0), solver=spsolve),
+        call((_points(s, 4), _points(s, 5)), s.real(4, 5), inside(2, 2), method="cubic", nu=(1, 0), solver=spsolve),
     ]  # fmt: skip
 
 

@@ -62,11 +62,11 @@ def _choose(a: Any, v: Any, mode: str, method: str) -> str:
 
 
 def _samples(s):
+    shapes = (((5,), (3,)), ((4,), (2,)), ((2,), (5,)), ((3, 4), (2, 3)), ((2, 2), (3, 3)))
     return [
-        call(s.real(*n), s.real(*m), mode, method)
-        for n, m in (((5,), (3,)), ((4,), (2,)), ((2,), (5,)), ((3, 4), (2, 3)), ((2, 2), (3, 3)))
-        for mode in ("full", "same", "valid")
-        for method in ("direct", "fft")
+        call(s.real(*n), s.real(*m), mode, ("direct", "fft")[(i + j) % 2])
+        for i, (n, m) in enumerate(shapes)
+        for j, mode in enumerate(("full", "same", "valid"))
     ] + [call(s.real(), s.real()), call(s.real(6), s.real(3))]
 
 
@@ -194,11 +194,11 @@ def _plane(in1, in2, mode, boundary, fillvalue, correlating):
 
 
 def _plane_samples(s):
+    shapes = (((4, 5), (3, 2)), ((2, 2), (3, 3)))
     return [
-        call(s.real(*n), s.real(*m), mode, boundary, fill)
-        for n, m in (((4, 5), (3, 2)), ((2, 2), (3, 3)))
-        for mode in ("full", "same", "valid")
-        for boundary, fill in (("fill", 0), ("fill", 0.7), ("wrap", 0), ("symm", 0))
+        call(*(s.real(*shape) for shape in shapes[(i + j) % 2]), mode, boundary, fill)
+        for i, mode in enumerate(("full", "same", "valid"))
+        for j, (boundary, fill) in enumerate((("fill", 0), ("fill", 0.7), ("wrap", 0), ("symm", 0)))
     ]
 
 

@@ -87,11 +87,11 @@ class Distribution(Draws, Summaries, Estimates):
 
     def _register(self, method: str, domain: tuple) -> None:
         def samples(s):
+            # A column, and rows and numbers beside it: every way to broadcast in one call, as there are many methods.
             ends = (domain, *self.domains, (-0.1, 0.1), (0.9, 1.5))
-            return [
-                call(*[s.real(3, 4, low=a, high=b) for a, b in ends]),
-                call(s.real(4, low=domain[0], high=domain[1]), *[s.real(low=a, high=b) for a, b in ends[1:]]),
-            ]
+            shapes = ((3, 1), *[(), (4,)] * len(self.domains))[: len(ends) - 2]
+            shapes = (*shapes, (), (4,))
+            return [call(*[s.real(*shape, low=a, high=b) for shape, (a, b) in zip(shapes, ends, strict=True)])]
 
         name = f"scipy.stats.{self.name}.{method}"
         setattr(self, method, public(name=name, samples=samples)(getattr(self, method)))
