@@ -103,6 +103,29 @@ FILTERS = {
     "with solve and slogdet": _filter(_by_solving),
     "with cholesky": _filter(_by_factor),
 }
+
+
+def _repeat(step: Callable) -> tuple[Callable, Callable]:
+    """Return 200 steps of ``step(xp, x, a)`` from a vector on, beside a matrix, as functions of the vector."""
+
+    def finish(xp, x, run):
+        a = np.random.default_rng(1).normal(size=(len(x), len(x))) / len(x)
+        return (run(lambda x, _: step(xp, x, a), x, np.zeros(200)) * np.arange(len(x))).sum()
+
+    return lambda xp, x: finish(xp, x, _run), lambda xp, x: finish(xp, x, _scan)
+
+
+LOOPS = {
+    "sort": _repeat(lambda xp, x, a: 0.9 * xp.sort(x) + 0.1 * x),
+    "argsort": _repeat(lambda xp, x, a: 0.9 * x[xp.argsort(x)] + 0.1 * x),
+    "median": _repeat(lambda xp, x, a: 0.9 * x + 0.01 * xp.median(x)),
+    "eigvalsh": _repeat(lambda xp, x, a: xp.tanh(xp.linalg.eigvalsh(a + a.T + xp.diag(x)))),
+    "eigh": _repeat(lambda xp, x, a: xp.tanh(xp.linalg.eigh(a + a.T + xp.diag(x))[1][:, 0] ** 2 + 0.5 * x)),
+    "svd": _repeat(lambda xp, x, a: xp.tanh(xp.linalg.svd(a + xp.diag(x + 2))[0][0] + 0.5 * x)),
+    "qr": _repeat(lambda xp, x, a: xp.tanh(xp.linalg.qr(a + xp.diag(x + 2))[1][0] + 0.5 * x)),
+    "pinv": _repeat(lambda xp, x, a: xp.tanh(xp.linalg.pinv(a + xp.diag(x + 2)) @ x)),
+    "lstsq": _repeat(lambda xp, x, a: xp.tanh(xp.linalg.lstsq(a + xp.diag(x + 2), x)[0])),
+}
 VECTORS = {
     "convolve, 5": lambda xp, x: (xp.convolve(x, xp.arange(5.0)) ** 2).sum(),
     "convolve, 32": lambda xp, x: (xp.convolve(x, xp.arange(32.0), "same") ** 2).sum(),
@@ -145,6 +168,11 @@ GROUPS: dict[str, tuple] = {
         FILTERS, (4, 6, 8, 12, 20), _noise,
         "Filters of n states and n / 2 observations, 200 steps: a `for` loop as anyone writes it, and for JAX a\n"
         "`lax.scan`. The loop and its gradient are one native function each.",
+    ),
+    "Loops that sort and decompose": (
+        LOOPS, (6, 12, 24), _points,
+        "200 steps with n numbers, or with an n x n matrix: a `for` loop, and for JAX a `lax.scan`. Sorting and LAPACK are\n"
+        "those of NumPy ([how](design/linalg.md#decompositions-in-native-code)), called within the native loop.",
     ),
     "Points in space": (
         POINTS, ((50, 3), (200, 2), (200, 3), (200, 8), (500, 3)), _points,
