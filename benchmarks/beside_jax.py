@@ -172,7 +172,7 @@ GROUPS: dict[str, tuple] = {
     "Loops that sort and decompose": (
         LOOPS, (6, 12, 24), _points,
         "200 steps with n numbers, or with an n x n matrix: a `for` loop, and for JAX a `lax.scan`. Sorting and\n"
-        "LAPACK are those of NumPy ([how](design/linalg.md#decompositions-in-native-code)), called within the native loop.",
+        "LAPACK are those of NumPy ([how](design/linalg.md#decompositions-in-native-code)), called in the native loop.",
     ),
     "Points in space": (
         POINTS, ((50, 3), (200, 2), (200, 3), (200, 8), (500, 3)), _points,
