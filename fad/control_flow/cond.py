@@ -15,6 +15,7 @@ from fad import tree
 from fad.control_flow.compose_views import compose_views
 from fad.control_flow.dependence import find_chosen
 from fad.control_flow.interpreter import compute_example
+from fad.control_flow.linear_map import make_pusher
 from fad.control_flow.loop_layout import has_condition, place_marked, select_marked
 from fad.control_flow.record_loop import attempt
 from fad.control_flow.split_pullback import find_needed
@@ -244,7 +245,8 @@ def _linear(trace: LinearTrace, index: Any, args: Any, branches: tuple) -> Any:
     values, parents = split_as_kept(trace, args, None)
     ys = bind(cond_p, index, *values, branches=branches)
     values = trace.keep_constants(values, parents)
-    return trace.attach(True, ys, parents, lambda ts: _push(index, values, ts, branches)[1])
+    push, run = lambda ts: _push(index, values, ts, branches)[1], lambda xs: _run(index, *xs, branches=branches)
+    return trace.attach(True, ys, parents, make_pusher(push, run, values))
 
 
 # --- batches ---------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from fad.config import memory_limit
 from fad.control_flow.checkpoints import chunk_sizes, run_in_chunks
 from fad.control_flow.dependence import find_active
 from fad.control_flow.interpreter import example_step, first_step, run, step_by_step
+from fad.control_flow.linear_map import make_pusher
 from fad.control_flow.loop_layout import (
     BackwardInputs,
     Inputs,
@@ -84,7 +85,8 @@ def _linear(trace: LinearTrace, args: Any, params: dict) -> Any:
     values, parents = split_as_kept(trace, args, None)
     ys = bind(_operation(params), *values, **params)
     values = trace.keep_constants(values, parents)
-    return trace.attach(True, ys, parents, lambda ts: _push(values, ts, params)[1])
+    push, run = lambda ts: _push(values, ts, params)[1], lambda xs: step_by_step(xs, params)
+    return trace.attach(True, ys, parents, make_pusher(push, run, values))
 
 
 def _push(values: list, tangents: list, params: dict) -> tuple[list, list]:

@@ -9,6 +9,8 @@ from fad.core.primitive import Primitive
 
 # What takes whatever values it is given; `bare` operations, decompositions and linear systems above all, do not.
 _TAKES_ALL = frozenset({"elementwise", "bilinear", "reduction", "flat", "scan", "selection", EFFECT})
+# What NumPy and Python raise for the values that they find, and warnings that are errors.
+OF_VALUES = (ArithmeticError, ValueError, LookupError, TypeError, Warning)
 _OF_NUMBERS = frozenset({"/", "//", "%", "**", "<<", ">>"})  # of Python's own numbers
 
 

@@ -20,7 +20,7 @@ from fad.compile.schedule.peak_memory import loops_kept, peak_bytes
 from fad.compile.targets.select import lower
 from fad.config import bytes_of, memory_limit
 from fad.core.graph import ARRAY, Graph, GuardFailed, has_effects, same_outcome
-from fad.core.refusals import may_refuse
+from fad.core.refusals import OF_VALUES, may_refuse
 from fad.errors import ImpureFunctionError, MemoryLimitError
 from fad.introspect.frames import show_place, user_line
 from fad.introspect.loops import steps_of
@@ -252,13 +252,9 @@ def raised_by_operation(error: Exception) -> bool:
     return eq is not None and may_refuse(eq.prim, eq.ins)
 
 
-# What NumPy and Python raise for the values that they find, and warnings that are errors.
-_OF_VALUES = (ArithmeticError, ValueError, LookupError, TypeError, Warning)
-
-
 def is_of_values(error: Exception) -> bool:
     """Whether an operation of a program raised an error for its values: the function may know what to do then."""
-    return isinstance(error, _OF_VALUES) and running(error.__traceback__) is not None
+    return isinstance(error, OF_VALUES) and running(error.__traceback__) is not None
 
 
 def again(error: Exception, fun: Callable, *args: Any, **kwargs: Any) -> Any:

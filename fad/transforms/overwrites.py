@@ -59,7 +59,7 @@ def store(trace: Recorder, x: Tracer, index: tuple, v: Any) -> bool:
         if type(v.memory) is tuple:
             refresh(v)
         position, v = v.info, v.wrapped
-        if v.dtype is not dtype:
+        if type(v) is Tracer or v.dtype is not dtype:  # a Tracer is a limit, as of equal eigenvalues: no plain memory
             return False
         shape = v.shape
     elif kind in _NUMBERS:

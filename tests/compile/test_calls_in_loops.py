@@ -1,5 +1,7 @@
 """Operations without a kernel in a loop or branch: native code calls NumPy in the middle of it."""
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -142,6 +144,32 @@ def test_what_a_handler_of_signals_raises_within_a_call_is_raised_and_the_next_c
     with pytest.raises(KeyboardInterrupt, match="pressed"):
         fast(xs)
     np.testing.assert_allclose(fast(xs), f(xs), rtol=1e-12)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals")
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError])
+def test_what_a_handler_raises_as_native_code_calls_python_stops_the_loop(kind):
+    """Half of the signals come while native code runs, and Python handles those as it is entered."""
+
+    def turn(z, steps):
+        return fad.fori_loop(0, steps, lambda i, z: np.sin(z) * (0.9 + 0.1j), z)
+
+    def stop(*_):
+        raise kind("late")
+
+    fast, z = fad.jit(turn), np.array([0.3 + 0.2j, 1.0])
+    fast(z, 9), fast(z, 9)
+    assert "calls of NumPy" in fast.explain()
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        for k in range(20):
+            signal.setitimer(signal.ITIMER_REAL, 0.01 + 0.001 * k)
+            with pytest.raises(kind, match="late"):
+                fast(z, 400_000)
+            np.testing.assert_allclose(fast(z, 9), turn(z, 9), rtol=1e-12)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_threads_may_run_one_such_program():

@@ -119,3 +119,25 @@ def test_dependent_columns_in_a_step_are_an_error_that_says_so():
             for _ in range(2):
                 with pytest.raises(DerivativeError, match="linearly dependent"):
                     g(APART)
+
+
+def spectra(x):
+    """The derivative of eig asks in each step whether values are repeated."""
+    for _ in range(8):
+        x = 0.9 * x + 0.02 * np.sin(np.linalg.eig(np.outer(x, x) + np.diag(np.arange(4.0)))[0].real)
+    return x
+
+
+def one_spectrum(x):
+    return control.cond(x[0] > 0, lambda x: np.linalg.eig(np.outer(x, x) + np.diag(np.arange(4.0)))[0].real, np.sin, x)
+
+
+@pytest.mark.parametrize("f", [spectra, one_spectrum], ids=lambda f: f.__name__)
+def test_a_linear_map_whose_derivative_asks_for_values_is_recorded_step_by_step(f):
+    push = lambda x, t: fad.linearize(f, x)[1](t)
+    x, t = RNG.normal(size=4), RNG.normal(size=4)
+    with fad.config.use(loops="capture"):
+        fast = fad.jit(push)
+        for point in (x, x * 0.5, -x, x):
+            np.testing.assert_allclose(fast(point, t), push(point, t), rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(push(point, t), fad.jvp(f, (point,), (t,))[1], rtol=1e-9, atol=1e-12)

@@ -292,3 +292,20 @@ def test_what_is_watched_agrees(f):
         found = fad.grad(f)(X)
     close(found, fad.grad(f)(X), f, 1e-14)
     assert fad.saved(f)(X).total >= 0
+
+
+def test_eigenvalues_that_are_repeated_may_be_written_after_others_that_are_not():
+    """Where values are repeated their derivative is a limit, which the tape keeps beside the array."""
+    shifts = [np.diag([0.0, 0.0, 5.0]), np.zeros((3, 3)), np.eye(3)]
+
+    def written(a):
+        rows = np.zeros((3, 3))
+        for k in range(3):
+            rows[k] = np.linalg.eigh(a + shifts[k])[0]
+        return np.sum(rows**2)
+
+    def stacked(a):
+        return np.sum(np.stack([np.linalg.eigh(a + shift)[0] for shift in shifts]) ** 2)
+
+    a = np.diag([2.0, 1.0, 1.0])
+    np.testing.assert_allclose(fad.grad(written)(a), fad.grad(stacked)(a), atol=1e-12)

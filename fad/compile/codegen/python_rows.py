@@ -7,7 +7,7 @@ writes of the memory around the body, which the driver moves from step to step a
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,18 @@ from fad.compile.codegen.llvm.module import Module
 from fad.compile.codegen.program import Program
 from fad.compile.machine.signals import Watch
 from fad.compile.schedule.fusion import Step
+from fad.core.refusals import OF_VALUES
 
-_CALL = """define i32 @call_python(ptr %W) {
+_DONE = 0x600D  # what the function gives that came to its end; where ctypes has to ignore an error it gives anything
+_CALL = f"""define i32 @call_python(ptr %W) {{
   %function = load ptr, ptr %W
   %code = call i32 %function(ptr %W)
-  ret i32 %code
-}
+  %done = icmp eq i32 %code, {_DONE}
+  %stopped = icmp eq i32 %code, {STOPPED}
+  %other = select i1 %stopped, i32 {STOPPED}, i32 1
+  %found = select i1 %done, i32 0, i32 %other
+  ret i32 %found
+}}
 """
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _SHOWN = 64  # sets of arrays that are kept: where each step has rows of its own, each set is seen once
@@ -36,7 +42,9 @@ def add_python_call(program: Program, step: Step, call: Callable[[], Any]) -> No
     if row is None or row.end != (len(table.rows), len(table.words)):
         row = program.python_row = Calls(memory.at, program.watch)
         table.begin_row("call_python", lambda: Module(_CALL))
-        function = _FUNCTION(row)
+        answers = row.answer()
+        next(answers)
+        function = _FUNCTION(answers.send)
         table.kept.append(function)
         table.words.append(ctypes.cast(function, ctypes.c_void_p).value or 0)
     row.calls.append(call)
@@ -78,21 +86,35 @@ class Calls:
         self.shown = b""
         self.seen: dict[bytes, list[tuple[int, np.ndarray]]] = {}
 
-    def __call__(self, row: int) -> int:
-        try:
-            if self.words is None:
-                self.words = memoryview((ctypes.c_char * (8 * len(self.moved))).from_address(row + 8))
-            addresses = self.words.tobytes()
-            if addresses != self.shown:
-                self._show(addresses)
-            for call in self.calls:
-                call()
-        except Exception:
-            return 1
-        except BaseException as why:  # Ctrl-C, say: what a handler of signals raised
-            self.watch.raised = why
-            return STOPPED
-        return 0
+    def answer(self) -> Generator[int, int, None]:
+        """Run the calls for each address of a row that is sent, and say how they ended.
+
+        It is a generator because Python runs handlers of signals as it enters a function, where no ``try`` of that
+        function catches what they raise; but it resumes a generator within its ``try``.
+        """
+        code = _DONE
+        while True:
+            try:
+                while True:
+                    row = yield code
+                    self._run(row)
+                    code = _DONE
+            except GeneratorExit:
+                return
+            except OF_VALUES:
+                code = 1
+            except BaseException as why:  # Ctrl-C, say: what a handler of signals raised
+                self.watch.raised = why
+                code = STOPPED
+
+    def _run(self, row: int) -> None:
+        if self.words is None:
+            self.words = memoryview((ctypes.c_char * (8 * len(self.moved))).from_address(row + 8))
+        addresses = self.words.tobytes()
+        if addresses != self.shown:
+            self._show(addresses)
+        for call in self.calls:
+            call()
 
     def _show(self, addresses: bytes) -> None:
         """Let the values that lie around the body be the arrays at these addresses."""
@@ -103,6 +125,7 @@ class Calls:
             numbers = np.frombuffer(addresses, np.int64).tolist()
             pairs = zip(self.moved.items(), numbers, strict=True)
             found = self.seen[addresses] = [(i, shown.array(address)) for (i, shown), address in pairs]
+        self.shown = b""  # a handler of signals may raise after the update
         self.at.update(found)
         self.shown = addresses
 
