@@ -7,6 +7,7 @@ from typing import Any
 
 from fad.control_flow.subgraph import Unrecordable
 from fad.core.cotangent import densify
+from fad.core.limits import Crowded
 from fad.core.tracer import Trace
 from fad.transforms.check import as_value
 from fad.transforms.jvp import jvp
@@ -16,8 +17,9 @@ from fad.transforms.tape import is_inexact
 def make_pusher(push: Callable, run: Callable, values: list) -> Callable:
     """Return `push`, a function of tangents of the values, which differentiates `run` where it cannot record a body.
 
-    A derivative may ask a question about values of a step, as that of `np.linalg.eig` does. `run` takes the values,
-    and leaves nothing of the loop or branch in a recording.
+    A derivative may ask a question about values of a step, as that of `np.linalg.eig` does, or find eigenvalues
+    repeated that a body takes to be apart. `run` takes the values, and leaves
+    nothing of the loop or branch in a recording.
     """
 
     def push_or_run(tangents: list) -> list:
@@ -27,6 +29,8 @@ def make_pusher(push: Callable, run: Callable, values: list) -> Callable:
         except Unrecordable as why:
             if why.trace.birth < mark:
                 raise  # it is an older body that cannot be recorded
+        except Crowded:
+            pass
         moved = {k: densify(t) for k, t in enumerate(tangents) if t is not None}
 
         def run_moved(*some: Any) -> list:

@@ -87,28 +87,61 @@ def _broadcast(size, batched, xs):
 permute_p, permute_back_p = _permute_pair()
 
 
-def _sort(x, order, *, axis, kind):
-    """Return what NumPy's sort returns: it puts equal elements, zeros of both signs, in another order than argsort."""
-    return np.sort(x, axis=axis, kind=kind) if type(x) is np.ndarray else np.take_along_axis(x, order, axis)
+def _make_sorted(name: str, rearrange: Any, find_order: Any, samples: Any, doc: str) -> Primitive:
+    """Make the operation ``rearrange(x, axis=, ...)``, which is given the order that its derivative permutes by.
 
+    Of equal elements, zeros of both signs, NumPy may take others than that order does.
+    """
 
-sort_p: Any = register(
-    Primitive(
-        "sort_along",
-        _sort,
+    def forward(x, order, *, axis, **how):
+        return rearrange(x, axis=axis, **how) if type(x) is np.ndarray else np.take_along_axis(x, order, axis)
+
+    prim: Primitive = Primitive(
+        name,
+        forward,
         dependence="linear",
         jvp=lambda tangents, y, xs, params: bind(permute_p, tangents[0], xs[1], axis=params["axis"]),
-        vjp=(lambda ct, y, x, order, axis, kind: bind(permute_back_p, ct, order, axis=axis), None),
-        batch=lambda size, batched, xs, params: bind(sort_p, *_broadcast(size, batched, xs), **shift_axes(params)),
+        vjp=(lambda ct, y, x, order, axis, **how: bind(permute_back_p, ct, order, axis=axis), None),
+        batch=lambda size, batched, xs, params: bind(prim, *_broadcast(size, batched, xs), **shift_axes(params)),
         saves="operands",
-        samples=lambda s: [_sorted_call(s.real(3, 4), 1, None), _sorted_call(s.real(5), 0, "stable")],
-        doc="The elements along an axis in ascending order; the places that they come from are given.",
+        samples=lambda s: [call(x, find_order(x, **how), **how) for x, how in samples(s)],
+        doc=doc,
     )
+    return register(prim)
+
+
+sort_p: Any = _make_sorted(
+    "sort_along",
+    np.sort,
+    lambda x, *, axis, kind: np.argsort(x, axis=axis),
+    lambda s: [(s.real(3, 4), dict(axis=1, kind=None)), (s.real(5), dict(axis=0, kind="stable"))],
+    "The elements along an axis in ascending order; the places that they come from are given.",
 )
 
 
-def _sorted_call(x: Any, axis: int, kind: Any) -> Any:
-    return call(x, np.argsort(x, axis=axis), axis=axis, kind=kind)
+def _find_partition(x, *, axis, kth):
+    """Return the order that partitions as `np.partition` does, which is not that of `np.argpartition`."""
+    if type(x) is not np.ndarray:
+        return np.argsort(x, axis=axis)
+    order = np.empty(x.shape, np.intp)
+    places = np.argsort(np.partition(x, kth, axis=axis), axis=axis, kind="stable")
+    np.put_along_axis(order, places, np.argsort(x, axis=axis, kind="stable"), axis)
+    return order
+
+
+partition_order_p: Any = _flat_along(
+    "order_of_partition",
+    _find_partition,
+    lambda s: [call(s.real(3, 5), axis=1, kth=2)],
+    doc="The order in which NumPy's partition has the elements along an axis.",
+)
+partition_p: Any = _make_sorted(
+    "partition_along",
+    lambda x, *, axis, kth: np.partition(x, kth, axis=axis),
+    _find_partition,
+    lambda s: [(s.real(3, 5), dict(axis=1, kth=2)), (s.real(6), dict(axis=0, kth=(1, 3)))],
+    "The elements along an axis, those numbered kth where sorting puts them; the places that they come from are given.",
+)
 
 
 def _kind(kind: Any, order: Any, stable: Any) -> Any:
@@ -200,7 +233,8 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
     """
     a, axis = _order(a, axis)
     _kind(None, order, None)
-    return lay_out_as_copy(bind(permute_p, a, bind(argpartition_p, a, axis=axis, kth=_kth(kth)), axis=axis), a)
+    how = dict(axis=axis, kth=_kth(kth))
+    return lay_out_as_copy(bind(partition_p, a, bind(partition_order_p, a, **how), **how), a)
 
 
 @public(np.argpartition, flat=True, methods=("argpartition",), samples=_sample_partition)

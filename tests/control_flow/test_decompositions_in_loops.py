@@ -141,3 +141,15 @@ def test_a_linear_map_whose_derivative_asks_for_values_is_recorded_step_by_step(
         for point in (x, x * 0.5, -x, x):
             np.testing.assert_allclose(fast(point, t), push(point, t), rtol=1e-9, atol=1e-12)
             np.testing.assert_allclose(push(point, t), fad.jvp(f, (point,), (t,))[1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_a_linear_map_of_a_loop_is_its_derivative_where_values_are_repeated(f):
+    d = np.array([0.5, -0.2, 0.3, 0.9])
+    with fad.config.use(loops="capture"):
+        for x in (APART, REPEATED):
+            y, push = fad.linearize(f, x)
+            np.testing.assert_allclose(y, f(x), rtol=1e-12)
+            for _ in range(2):
+                np.testing.assert_allclose(push(d), differences(f, x, d), rtol=1e-6, atol=1e-8)
+            np.testing.assert_allclose(fad.jit(lambda x: fad.linearize(f, x)[1](d))(x), push(d), rtol=1e-9, atol=1e-10)

@@ -120,3 +120,17 @@ def test_zeros_of_both_signs_are_sorted_as_numpy_sorts_them(kind):
         x = rng.choice([0.0, -0.0, 1.0, -1.0], n)
         for got in (fad.jvp(f, (x,), (x,))[0], fad.vjp(f, x)[0], jitted(x), batched(x[None])[0]):
             np.testing.assert_array_equal(np.signbit(got), np.signbit(f(x)))
+
+
+@pytest.mark.parametrize("kth", [0, 2, 11, (3, 7)])
+def test_a_partition_of_traced_values_has_the_order_of_numpys(kth):
+    rng = np.random.default_rng(0)
+    for x in (np.arange(40.0)[::-1], rng.normal(size=(12, 40)), rng.integers(0, 5, (40, 12)).astype(float)):
+        for axis in range(x.ndim):
+            f = lambda x, axis=axis: np.partition(x, kth, axis)
+            wanted = f(x)
+            np.testing.assert_array_equal(fad.jit(f)(x), wanted)
+            np.testing.assert_array_equal(fad.vmap(f)(x[None])[0], wanted)
+            y, pull = fad.vjp(f, x)
+            np.testing.assert_array_equal(y, wanted)
+            np.testing.assert_array_equal(pull(wanted)[0], x)

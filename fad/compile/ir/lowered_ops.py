@@ -79,6 +79,9 @@ FOURIER = Primitive("fourier_of_parts", _transform, flat=True, multi=True)
 # The elements along the last axis in ascending order.
 SORTED = Primitive("sorted_rows", lambda x, *, kind: np.sort(x, axis=-1, kind=kind), flat=True)
 
+# The elements along an axis, some of them where sorting puts them.
+PARTITIONED = Primitive("partitioned", lambda x, *, axis, kth: np.partition(x, kth, axis=axis), flat=True)
+
 # Slices that are written into an array, or added to it, one after the other: in one pass where they overlap.
 WRITE_PIECES = Primitive("write_pieces", lambda x, *pieces, **params: _write_pieces(x, pieces, **params))
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fad.compile.ir.builder import Builder
-from fad.compile.ir.lowered_ops import FACTOR_SYSTEM, NOT_NEGATIVE, PLACE, SORTED
+from fad.compile.ir.lowered_ops import FACTOR_SYSTEM, NOT_NEGATIVE, PARTITIONED, PLACE, SORTED
 from fad.compile.legalize.pairwise_distances import sum_over_pairs
 from fad.core.graph import SCALAR, Equation, Graph, Type
 from fad.core.primitive import Primitive
@@ -32,9 +32,10 @@ from fad.ops.norms import norm_p
 from fad.ops.padding import pad_p
 from fad.ops.reduction import fmax_p, fmin_p, logsumexp_p, max_p, min_p, prod_p
 from fad.ops.selection import round_p
-from fad.ops.sorting import argsort_p, permute_back_p, permute_p, sort_p
+from fad.ops.sorting import argsort_p, partition_order_p, partition_p, permute_back_p, permute_p, sort_p
 from fad.ops.statistics import variance_p
 
+_SORTED, _ORDERS = (sort_p, partition_p), (argsort_p, partition_order_p)
 _REAL = (np.dtype(float), np.dtype(np.float32))
 _COUNTED = (*_REAL, np.dtype(bool), np.dtype(np.int64), np.dtype(np.int32))
 _MOST_DECIMALS = 300  # units from there on are infinite
@@ -51,9 +52,9 @@ def decompose(graph: Graph) -> Graph:
     if not any(_rule_of(eq) or eq.prim.archetype in ("loop", "branch") for eq in graph.equations):
         return graph
     work = Builder(graph)
-    read = {*graph.outputs, *(i for eq in graph.equations if eq.prim is not sort_p for i in eq.ins)}
+    read = {*graph.outputs, *(i for eq in graph.equations if eq.prim not in _SORTED for i in eq.ins)}
     for eq in graph.equations:
-        if eq.prim is argsort_p and eq.outs[0] not in read:
+        if eq.prim in _ORDERS and eq.outs[0] not in read:
             continue  # what is sorted does not need its order
         rule = _rule_of(eq)
         found = None if rule is None or len(eq.outs) != 1 else rule(work, eq)
@@ -408,6 +409,12 @@ def _sort(work: Builder, eq: Equation) -> int:
     return _exchange_with_last(work, found, axis)
 
 
+def _partition(work: Builder, eq: Equation) -> int:
+    """Partition without the order, likewise."""
+    t = work.types[eq.ins[0]]
+    return work.new(PARTITIONED, eq.ins[:1], eq.params, t.shape, t.dtype)
+
+
 def _along_last(work: Builder, eq: Equation) -> int | None:
     """Find an order, or permute by one, along the last axis."""
     axis, out = eq.params["axis"], work.types[eq.outs[0]]
@@ -434,7 +441,8 @@ _RULES: dict[Primitive, Callable] = {
     argmax_p: _position(max_p), argmin_p: _position(min_p), contract_p: _contract, pad_p: _pad, round_p: _round,
     power: _power, convolve_p: _convolve, cholesky_pullback_p: _pull_back_cholesky,
     hermitian_p: _is_hermitian, maybe_singular_p: _maybe_singular,
-    pinv_p: _pseudoinverse, sort_p: _sort, **dict.fromkeys((argsort_p, permute_p, permute_back_p), _along_last),
+    pinv_p: _pseudoinverse, sort_p: _sort, partition_p: _partition,
+    **dict.fromkeys((argsort_p, permute_p, permute_back_p), _along_last),
 }  # fmt: skip
 _OF_SCIPY: dict[str, Callable] = {"scipy.sum_over_pairs": sum_over_pairs}  # by name: its module is imported on demand
 
