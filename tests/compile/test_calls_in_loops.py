@@ -183,3 +183,19 @@ def test_threads_may_run_one_such_program():
     for k in range(3):
         for got in found[k]:
             np.testing.assert_allclose(got, in_a_nested_loop(xs + k), rtol=1e-10)
+
+
+def test_strided_arrays_of_dtypes_without_kernels_are_operands_of_loops():
+    def f(z, small):
+        total, count = np.zeros(4, complex), 0
+        for k in range(len(z)):
+            total = np.sin(total * 0.1 + z[k]) + np.cumsum(z[k])
+            count = count + int(small[k])
+        return total.real, total.imag, count
+
+    z = (RNG.normal(size=(4, 20)) + 1j * RNG.normal(size=(4, 20))) * 0.1
+    small = np.arange(40, dtype=np.int8)
+    program = lambda z, small: f(z.T, small[::-2])
+    fast = compile_loops(program, z, small)
+    for got, wanted in zip(fast(z, small), program(z, small), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)

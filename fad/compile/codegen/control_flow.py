@@ -17,6 +17,8 @@ from fad.compile.codegen.nests.row import native_nest
 from fad.compile.codegen.program import Program
 from fad.compile.ir.lowered_ops import copy_p
 from fad.compile.ir.slice_writes import data_address
+from fad.compile.ir.types import LLVM_TYPE
+from fad.compile.legalize.place_stacks import NATIVE_PUSH
 from fad.compile.schedule.buffers import Body
 from fad.control_flow.loop_layout import Inputs, Loop, Outputs
 from fad.core.graph import Equation, Graph, Type
@@ -41,10 +43,16 @@ def apart(graph: Graph) -> Graph:
     return work.finish().replace(outputs=outputs)
 
 
-def _has_objects(graph: Graph, eq: Equation, bodies: Iterable[Graph]) -> bool:
-    """Return whether a loop or branch has results, or values on the way to them, that are objects of Python's."""
+def _has_rows(program: Program, eq: Equation, bodies: Iterable[Graph]) -> bool:
+    """Return whether a loop or branch can be a row: no value is an object, and what must be copied has kernels."""
+    graph = program.graph
     types = [graph.types[i] for i in (*eq.ins, *eq.outs)] + [t for body in bodies for t in body.types]
-    return any(t.dtype.kind == "O" for t in types)
+    if any(t.dtype.kind == "O" for t in types):
+        return False
+    copied = [graph.types[i] for i in eq.ins if not program.memory.at[i].flags.c_contiguous]
+    pushes = [(body, e) for body in bodies for e in body.equations if e.prim is NATIVE_PUSH]
+    copied += [body.types[i] for body, e in pushes for i in e.ins[1:]]
+    return all(t.dtype in LLVM_TYPE for t in copied)
 
 
 class Row:
@@ -96,9 +104,9 @@ def patches(body: Any, i: int, even: int, odd: int, offset: int = 0, stride: int
 
 
 def native_loop(program: Program, eq: Equation) -> bool:
-    """Put a loop into the table of a program; false if it has values that have no place in memory."""
+    """Put a loop into the table of a program; false if it has values that no row can have."""
     loop = Loop(eq)
-    if _has_objects(program.graph, eq, [loop.body]):
+    if not _has_rows(program, eq, [loop.body]):
         return False
     small = scalar_loop.fits(loop)
     if small is not None:
@@ -203,10 +211,10 @@ def _fill_row(row: Row, loop: Loop, body: Any, places: _Places) -> None:
 
 
 def native_branch(program: Program, eq: Equation) -> bool:
-    """Put a branch into the table of a program; false if it has values that have no place in memory."""
+    """Put a branch into the table of a program; false if it has values that no row can have."""
     index, graphs = eq.ins[0], eq.params["branches"]
     width = {np.dtype(bool): 8, np.dtype(np.int64): 64}.get(program.graph.types[index].dtype)
-    if not width or _has_objects(program.graph, eq, graphs):
+    if not width or not _has_rows(program, eq, graphs):
         return False
     bodies = [program.inner(apart(g), Body()) for g in graphs]
     operands = [program.table.contiguous(i) for i in eq.ins[1:]]
