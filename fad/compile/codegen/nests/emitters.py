@@ -62,20 +62,9 @@ MOST_DOTS = 1 << 18  # those of a product of a matrix with a vector
 
 def emit_operation(body: Body, eq: Equation) -> None:
     """Write an operation that is neither a loop nor a branch."""
-    if eq.prim in LINEAR_ALGEBRA:
-        emit_linear_algebra(body, eq)
-        return
-    if eq.prim is FOURIER:
-        emit_fourier(body, eq)
-        return
-    if eq.prim in SORTING:
-        emit_sorting(body, eq)
-        return
-    if eq.prim in LAPACK:
-        emit_decomposition(body, eq)
-        return
-    if eq.prim in CHECKED:
-        emit_checked(body, eq)
+    whole = _OF_ROWS.get(eq.prim)
+    if whole is not None:
+        whole(body, eq)
         return
     if len(eq.outs) != 1:
         raise TooMuch(f"{eq.prim.name} has no loop of its own")
@@ -489,4 +478,10 @@ _RULES: dict[Primitive, Callable[[Body, Equation], None]] = {
     reshape_p: _reshape, transpose_p: _permute, broadcast_p: _broadcast, concatenate_p: _join, scatter_p: _scatter,
     matmul: _product, CHECK: _check,
     **dict.fromkeys(REDUCTIONS, _reduction),
+}  # fmt: skip
+# What is done for each matrix, or each row, of a stack.
+_OF_ROWS: dict[Primitive, Callable[[Body, Equation], None]] = {
+    FOURIER: emit_fourier,
+    **dict.fromkeys(LINEAR_ALGEBRA, emit_linear_algebra), **dict.fromkeys(LAPACK, emit_decomposition),
+    **dict.fromkeys(CHECKED, emit_checked), **dict.fromkeys(SORTING, emit_sorting),
 }  # fmt: skip
