@@ -154,7 +154,7 @@ import os
 import numpy as np
 from fad.compile.machine import blas
 blas.cpu_flags = lambda: set(blas._WIDE_FLAGS)
-if blas.library_of_numpy().kernels().upper() == "HASWELL":
+if blas.load_numpys().kernels().upper() == "HASWELL":
     del os.environ["OPENBLAS_CORETYPE"]  # as if NumPy had not known the CPU
     one = blas.choose()
     print(one.title, one.kernels().upper(), "OPENBLAS_CORETYPE" in os.environ)

@@ -139,7 +139,7 @@ class _Exported(Library):
         return None
 
 
-def library_of_numpy() -> Library | None:
+def load_numpys() -> Library | None:
     """Return the BLAS that NumPy itself runs: a symbol is looked for in what a library was linked with, too."""
     try:
         module = importlib.import_module("numpy._core._multiarray_umath")
@@ -184,7 +184,7 @@ def choose() -> Library | None:
     """Return the BLAS that native programs call; None leaves large products to NumPy."""
     if sys.byteorder != "little":  # integers of 64 bits are read as such of 32 bits
         return None
-    found = library_of_numpy()
+    found = load_numpys()
     better = better_kernels(found.kernels(), cpu_flags()) if found else None
     if better and "OPENBLAS_CORETYPE" not in os.environ:
         found = _private(better) or found

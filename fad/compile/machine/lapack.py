@@ -11,13 +11,13 @@ import sys
 
 import numpy as np
 
-from fad.compile.machine.blas import Library, library_of_numpy
+from fad.compile.machine.blas import Library, load_numpys
 
 
 @functools.cache
 def _library() -> Library | None:
     """Return the library, if it does what native programs take for granted; they pass integers as 64 bits."""
-    found = library_of_numpy() if sys.byteorder == "little" else None
+    found = load_numpys() if sys.byteorder == "little" else None
     return found if found is not None and _is_right(found) else None
 
 
