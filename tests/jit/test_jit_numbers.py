@@ -137,6 +137,47 @@ def test_integers_in_a_loop_grow_as_they_do_without_jit():
     same(lambda n: fad.cond(n > 0, lambda m: m * m, lambda m: m + 1, n), (3,), (-3,), (2**40,))
 
 
+def repeat(step):
+    """Return a function of numbers that does ``s = step(s, x, i)`` in a loop that is captured."""
+
+    def f(x, k):
+        s = x
+        for i in range(500):
+            s = step(s, x, i, k)
+        return s
+
+    return f
+
+
+@pytest.mark.parametrize(
+    ("step", "calls"),
+    [
+        (lambda s, x, i, k: 0.9 * x + 0.01 * s**4 + 0.1 * (s + 1) ** -1.5, [(0.7, 1), (-3.0, 1)]),
+        (lambda s, x, i, k: s**4.0 + 1, [(0.7, 1)]),  # OverflowError
+        (lambda s, x, i, k: 0.9 * (s - 1) ** 0.5, [(1e9, 1), (0.7, 1)]),  # complex from some step on
+        (lambda s, x, i, k: (x + 1) ** s * 0.3 + 0.1 * s**i, [(0.7, 1), (-1.5, 1)]),
+        (lambda s, x, i, k: (s * 7) % (x - 0.5) + s // (x - 0.5), [(0.75, 1), (0.5, 1)]),
+        (lambda s, x, i, k: 1.0 / (s - x) if i else s + 2, [(0.7, 1), (2.0, 1)]),
+        (lambda s, x, i, k: 1.0 / s if s != 0 else 2.0, [(0.0, 1), (0.5, 1)]),
+        (lambda s, x, i, k: s**-2 if s > 0.1 else (s + 1) ** 2.5, [(0.0, 1), (0.5, 1)]),
+        (lambda s, x, i, k: s + i % k + (100 - i) // k, [(0.7, 3), (0.7, -7), (0.7, 0)]),
+    ],
+)
+def test_numbers_in_loops_raise_or_change_their_kind_as_they_do_without_jit(step, calls):
+    same(repeat(step), *calls)
+
+
+def test_powers_quotients_and_remainders_of_numbers_in_loops_are_native(lowering):
+    if lowering == "numpy":
+        return
+    f = repeat(lambda s, x, i, k: 0.5 * x + 0.01 * s**5 / (s + 2) + 0.1 * (s % (x + 1)) ** s + (i % k + 1) ** -0.5)
+    fast = fad.jit(f)
+    assert fast(0.5, 3) == pytest.approx(f(0.5, 3), rel=1e-13)
+    fast(0.5, 3)
+    assert "captured" in fast.explain()
+    assert "calls of NumPy" not in fast.explain()
+
+
 def test_an_array_beside_a_number_that_grew_is_computed_all_the_same():
     def f(x, n):
         return np.sin(x) * 2.0, n * n

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from fad.compile.codegen.llvm import scan
+from fad.compile.codegen.llvm.number_checks import OF_ONE_NUMBER
 from fad.compile.codegen.program import Program
 from fad.compile.ir.lowered_ops import NOT_NEGATIVE, PLACE
 from fad.compile.ir.types import F32, F64, INTEGERS, LLVM_TYPE
@@ -52,7 +53,7 @@ def _plan(graph: Graph, eq: Equation) -> tuple[str, Callable, tuple[int, ...]] |
         return None
     if kinds[-1] != t:
         return None
-    if prim is CHECK and (kinds[0] == "i64" or p["how"] == "nonzero"):
+    if prim is CHECK and (kinds[0] == "i64" or p["how"] in OF_ONE_NUMBER):
         title = f"check_{p['how']}_{t}"
         return title, lambda: scan.check_module(title, t, p["how"]), (1, 1, 1)
     if prim is NOT_NEGATIVE:

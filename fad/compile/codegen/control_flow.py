@@ -112,7 +112,7 @@ def native_loop(program: Program, eq: Equation) -> bool:
     if small is not None:
         consts, carry, xs = _operands(program, loop)
         name, text = scalar_loop.function(loop, small, [program.memory.at[i].strides[0] for i in xs])
-        if scalar_loop.pushes(small):
+        if scalar_loop.may_fail(small):
             program.failing(eq)
         program.table.begin_row(name, text)
         scalar_loop.words(program, loop, [*consts, *carry, *xs], _FOREVER, small)

@@ -35,6 +35,7 @@ _FUNCTIONS = {
     },
     **{f"arc{name}": f"a{name}({{0}})" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
     "arctan2": "atan2({0}, {1})", "hypot": "hypot({0}, {1})", "pow": "pow({0}, {1})",
+    "raise_to": "pow({0}, {1})",
     "copysign": "copysign({0}, {1})", "normal_cdf": "normcdf({0})",
     "maximum": "({0} >= {1} || {0} != {0} ? {0} : {1})", "minimum": "({0} <= {1} || {0} != {0} ? {0} : {1})",
 }  # fmt: skip

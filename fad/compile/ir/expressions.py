@@ -25,7 +25,7 @@ POLYNOMIALS = frozenset({
 })  # fmt: skip
 SHORT = frozenset({
     "sqrt", "fma", "fabs", "floor", "ceil", "trunc", "rint", "copysign", "floor_divide", "remainder", "fmod",
-    "left_shift", "right_shift", "signbit", "gcd", "lcm", "integer_power", "maximum", "minimum",
+    "left_shift", "right_shift", "signbit", "gcd", "lcm", "integer_power", "maximum", "minimum", "raise_to",
 })  # fmt: skip
 
 _CONVERTED = ("{0}", "({0})")  # what changes no number
@@ -52,10 +52,7 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
     if prim.symbol == "**":
         return _power(prim, out, constants.get(eq.ins[1]))
     if prim.lower in _QUOTIENTS:
-        divisor = constants.get(eq.ins[1])
-        if prim.array_form is not None and not _nonzero(divisor):
-            return None  # Python's own numbers raise ZeroDivisionError
-        known = _number(divisor, int) if out in INTEGERS else None
+        known = _number(constants.get(eq.ins[1]), int) if out in INTEGERS else None
         if known:
             return prim.lower.replace("{1}", str(known))  # cheaper than by a number that is known at the call
     if out == BOOL and set(ins) == {BOOL} and "b" in prim.lower_for:
@@ -79,9 +76,10 @@ def _power(prim: Primitive, out: str, exponent: Any) -> str | None:
         return _product(int(known))
     if out not in (F64, F32):
         return None  # NumPy raises where an exponent is negative: see fad.compile.legalize.decompose
-    if prim.array_form is not None and known not in (2.0, 3.0):
-        return None  # Python's own power of numbers may raise or be complex
-    return prim.lower if known is None else _POWERS.get(known, prim.lower)
+    if known is None or known in _POWERS:
+        return _POWERS.get(known, prim.lower)
+    by_products = (2 * known).is_integer() and abs(known) <= _LARGEST_POWER
+    return f"raise_to({{0}}, {known})" if by_products else prim.lower
 
 
 def templates(graph: Graph) -> Callable[[Equation], str | None]:
@@ -108,10 +106,6 @@ def _product(n: int) -> str:
 def _number(constant: Any, kind: type) -> Any:
     """Return a constant of one element as a number of Python's; None if it is not known or has more."""
     return kind(np.reshape(constant, ())) if constant is not None and np.size(constant) == 1 else None
-
-
-def _nonzero(constant: Any) -> bool:
-    return constant is not None and np.size(constant) == 1 and bool(constant != 0)
 
 
 @functools.cache

@@ -9,6 +9,7 @@ steps, and what is counted up by a constant.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -42,12 +43,19 @@ def _check(*xs: Any, how: str, of: int) -> Any:
     elif how == "exact":
         if abs(xs[0]) > EXACT:
             raise Beyond
+    elif how == "finite":
+        if not math.isfinite(xs[0]):
+            raise Beyond
     elif not -MOST - 1 <= on_numbers(REGISTRY[how]).forward(*xs) <= MOST:
         raise Beyond
     return np.asarray(xs[0]).dtype.type(0)
 
 
 _CHECKED = ("+", "-", "*", "neg", "abs")  # operations on integers that have a check; others are calls that are exact
+_QUOTIENTS = frozenset({"/", "//", "%"})
+# What is checked of an operation, if not all its operands: the divisor; the result, for where that is infinite or NaN
+# Python raises, gives a complex number, or was given an infinite one, and may be left to do it.
+_OPERANDS: dict[str, Any] = {"nonzero": lambda eq: eq.ins[1:], "finite": lambda eq: eq.outs}
 _COMPARING = frozenset({"<", "<=", ">", ">=", "==", "!="})
 # Zero, if the operation `how` on these operands has a result in 64 bits; otherwise a native program stops at `of`.
 CHECK = Primitive("check_number", _check, archetype="check")
@@ -56,7 +64,7 @@ CHECK = Primitive("check_number", _check, archetype="check")
 def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool = False) -> Graph:
     """Return a program with the checks that it needs, behind its own equations, whose numbers stay.
 
-    ``bounds[i]`` is what input i does not exceed. Within a body a division is not checked: it gives infinity.
+    ``bounds[i]`` is what input i does not exceed.
     """
     size = dict.fromkeys(graph.inputs, GIVEN) | (bounds or {})
     size.update((i, abs(c)) for i, c in graph.constants.items() if type(c) in (int, bool))
@@ -76,7 +84,8 @@ def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool =
         elif eq.prim.array_form is not None:
             eq, how = _treat(graph, eq, size, body)
             if how:
-                check(eq, how, eq.ins[1:] if how == "nonzero" else eq.ins, graph.types[eq.ins[0]].dtype)
+                checked = _OPERANDS[how](eq) if how in _OPERANDS else eq.ins
+                check(eq, how, checked, graph.types[checked[0]].dtype)
             for i in _list_rounded(graph, eq, size):
                 check(eq, "exact", (i,), _INTEGER)
         elif any(t.dtype == _NARROW and t.kind != NUMBER for t in [graph.types[i] for i in (*eq.ins, *eq.outs)]):
@@ -93,17 +102,21 @@ def _treat(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation
     symbol, out = eq.prim.symbol, graph.types[eq.outs[0]]
     if out.kind != NUMBER:
         return eq, ""
-    if symbol == "/" and out.dtype.kind == "f" and not body:
-        return eq, "" if graph.constants.get(eq.ins[1]) else "nonzero"
+    divides = "nonzero" if symbol in _QUOTIENTS and not graph.constants.get(eq.ins[1]) else ""
+    if symbol in _QUOTIENTS and out.dtype.kind == "f":
+        return eq, divides
     if out.dtype == _INTEGER:
         bound = size[eq.outs[0]] = _find_bound(eq, graph.constants, size)
         if bound <= MOST:
-            return eq, ""
+            return eq, divides
         size[eq.outs[0]] = MOST
         if symbol in _CHECKED:
             return eq, (eq.prim.array_form or eq.prim).name
         return _exactly(eq, int), ""
-    if symbol == "**" and template(graph, eq, graph.constants) is None:
+    if symbol == "**":
+        text = template(graph, eq, graph.constants)
+        if any(graph.types[i].dtype != _INTEGER for i in eq.ins) and text and (body or text != eq.prim.lower):
+            return eq, "finite"
         return _exactly(eq, {"f": float, "c": complex}[out.dtype.kind]), ""
     return eq, ""
 

@@ -29,6 +29,7 @@ from fad.ops.structural import concatenate_p
 MOST_ELEMENTS = 9  # of one array
 MOST_OPERATIONS = 300  # of single numbers in one step
 MOST_HEAVY = 9  # functions that vectors compute much faster
+CHECKED_NUMBERS = ("nonzero", "finite")  # what is checked of a number alone
 MOST_OF_BRANCH = 128  # operations of a branch that is computed whether it is taken or not
 
 
@@ -76,6 +77,7 @@ class Expansion(Builder):
         self.source = graph
         self.heavy = 0
         self.numbers: dict[int, np.ndarray] = {}  # value -> the numbers of its elements
+        self.within: list[tuple[int, int]] = []  # the tests of the branches around, and whether they are to hold
 
     def add_constants(self) -> None:
         for i, c in self.source.constants.items():
@@ -99,6 +101,8 @@ class Expansion(Builder):
         graph, prim = self.source, eq.prim
         if prim in ON_STACKS:
             return self.on_a_stack(eq)
+        if prim.archetype == "check":
+            return self.check(eq)
         if prim.archetype == "branch":
             return self.choose(eq)
         if len(eq.outs) != 1:
@@ -139,6 +143,18 @@ class Expansion(Builder):
         self.equations.append(Equation(eq.prim, tuple(ins), eq.params, flat))
         return True
 
+    def check(self, eq: Equation) -> bool:
+        """Check a number, in the branch of an ``if`` one that is harmless unless the branch is taken."""
+        (i, *more) = [n for i in eq.ins for n in self.elements(i)]
+        if more or eq.params["how"] not in CHECKED_NUMBERS:
+            return False
+        out = self.numbers[eq.outs[0]] = self.fresh(eq.outs[0])
+        for test, taken in self.within:
+            one = self.number(1, self.types[i].dtype)
+            i = self.compute(where_p, (test, i, one) if taken else (test, one, i), {}, self.types[i])
+        self.equations.append(Equation(eq.prim, (i,), eq.params, (int(out[()]),)))
+        return True
+
     def choose(self, eq: Equation) -> bool:
         """Compute both branches of an ``if``, and choose between their results."""
         index, *given = eq.ins
@@ -146,17 +162,19 @@ class Expansion(Builder):
         if self.source.types[index].dtype != bool or self.source.types[index].shape or len(branches) != 2:
             return False
         heavy, results = self.heavy, []
-        for branch in branches:
+        (test,) = self.elements(index)
+        for taken, branch in enumerate(branches):
             if len(branch.equations) > MOST_OF_BRANCH or any(x.size > MOST_ELEMENTS for x in branch.types):
                 return False
             before = len(self.equations)
+            self.within.append((test, taken))
             found = self.inline(branch, [self.numbers[i] for i in given])
+            self.within.pop()
             if found is None or len(self.equations) - before > MOST_OF_BRANCH or self.heavy > heavy:
                 return False
             if [branch.types[o].dtype for o in branch.outputs] != [t.dtype for t in types]:
                 return False
             results.append(found)
-        (test,) = self.elements(index)
         for o, t, if_not, if_true in zip(eq.outs, types, *results, strict=True):
             pairs = zip(if_true.flat, if_not.flat, strict=True)
             made = [int(a) if a == b else self.compute(where_p, (test, a, b), {}, t) for a, b in pairs]

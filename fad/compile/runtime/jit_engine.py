@@ -12,10 +12,10 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from fad.compile.codegen.llvm.module import Module, Options
+from fad.compile.machine.c_library import CALLED
 from fad.compile.runtime import kernel_cache
 
 _FORMAT = 5  # of what is kept on disk
-_OUTSIDE = ("sin", "cos", "tan", "fmod", "memcmp")
 _OF_PYTHON = (
     "PyLong_AsVoidPtr", "PyLong_FromLongLong", "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_GetBuffer",
     "PyBuffer_Release", "PyDict_GetItemWithError", "PyDict_Contains", "PyDict_Size", "PyDict_Next", "PyCell_Get",
@@ -49,10 +49,10 @@ def _add_library_functions() -> None:
     """Give the C library's functions to native code, for arguments beyond the polynomials' bounds, and Python's."""
     library = ctypes.CDLL(None)
     try:
-        functions = {name: getattr(library, name) for name in _OUTSIDE}
+        functions = {name: getattr(library, name) for name in CALLED}
     except AttributeError:
         library = ctypes.CDLL("libm.so.6")
-        functions = {name: getattr(library, name) for name in _OUTSIDE}
+        functions = {name: getattr(library, name) for name in CALLED}
     functions.update({name: getattr(ctypes.pythonapi, name) for name in _OF_PYTHON})
     for name, f in functions.items():
         llvm.add_symbol(f"fad_{name}", ctypes.cast(f, ctypes.c_void_p).value)

@@ -10,8 +10,9 @@ import functools
 from typing import Any
 
 from fad.compile.codegen.llvm.builder import Emitter, constant
-from fad.compile.codegen.llvm.math.catalogue import REAL, TYPED
+from fad.compile.codegen.llvm.math.catalogue import OF_EXPONENTS, REAL, TYPED
 from fad.compile.ir.types import BOOL, F32, F64
+from fad.compile.machine.c_library import OF_NUMBERS
 
 
 @functools.cache
@@ -62,6 +63,8 @@ class _Walk:
             return e.apply("and" if isinstance(n.op, ast.And) else "or", BOOL, a, b)
         if isinstance(n, ast.IfExp):
             return e.select(self.value(n.test), self.value(n.body), self.value(n.orelse), t)
+        if n.func.id in OF_EXPONENTS:
+            return OF_EXPONENTS[n.func.id](e, self.value(n.args[0]), ast.literal_eval(n.args[1]), t)
         return self._call(n.func.id, [self.value(a) for a in n.args])
 
     def _call(self, name: str, args: list[str]) -> str:
@@ -73,7 +76,8 @@ class _Walk:
             return TYPED[name](e, *args, t)
         e.single = t == F32
         wide = [e.cast(a, t, F64) for a in args]
-        y = REAL[name](e, *wide)
+        by_library = e.slow and e.width == 1 and name in OF_NUMBERS
+        y = e.outside(OF_NUMBERS[name], *wide) if by_library else REAL[name](e, *wide)
         return e.cast(y, F64, t)
 
 

@@ -12,6 +12,7 @@ from fad.compile.codegen.llvm.builder import Emitter, constant
 from fad.compile.codegen.llvm.expressions import emit
 from fad.compile.codegen.llvm.interrupt_check import STOPPED
 from fad.compile.codegen.llvm.module import SCALAR, Module
+from fad.compile.codegen.llvm.number_checks import OF_ONE_NUMBER
 from fad.compile.ir.expressions import template
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import BOOL, BYTES, LLVM_TYPE
@@ -34,7 +35,8 @@ def fits(loop: Loop) -> Expanded | None:
     found = expand_body(body)
     if found is None:
         return None
-    others = [eq for eq in found.graph.equations if template(found.graph, eq, found.graph.constants) is None]
+    without = [eq for eq in found.graph.equations if template(found.graph, eq, found.graph.constants) is None]
+    others = [eq for eq in without if eq.prim.archetype != "check"]
     return found if not others or others == _stacks(found.graph)[:1] else None
 
 
@@ -42,9 +44,9 @@ def _stacks(graph: Graph) -> list[Equation]:
     return [eq for eq in graph.equations if eq.prim in ON_STACKS]
 
 
-def pushes(body: Expanded) -> bool:
-    """Return whether a body pushes, for which there may be no memory."""
-    return any(eq.prim is NATIVE_PUSH for eq in _stacks(body.graph))
+def may_fail(body: Expanded) -> bool:
+    """Return whether a body pushes, for which there may be no memory, or checks its numbers."""
+    return any(eq.prim is NATIVE_PUSH or eq.prim.archetype == "check" for eq in body.graph.equations)
 
 
 class _Writer:
@@ -58,6 +60,7 @@ class _Writer:
         self.e.slow = True  # the C library's functions are right for every argument
         self.lines: list[str] = []
         self.word = 0
+        self.holds: list[str] = []  # what must hold of a step's numbers, or the program runs in NumPy
         self.memory: list[str] = []  # of the stack that a step pushes onto or pops from, and how it grows
 
     def pointer(self, name: str) -> str:
@@ -89,6 +92,10 @@ class _Writer:
         for eq in graph.equations:
             if eq.prim in ON_STACKS:
                 self.on_a_stack(eq, graph, named)
+                continue
+            if eq.prim.archetype == "check":
+                (x, kind) = named[eq.ins[0]]
+                self.holds.append(OF_ONE_NUMBER[eq.params["how"]](e, x, kind))
                 continue
             text = template(graph, eq, graph.constants)
             assert text is not None
@@ -217,12 +224,22 @@ class _Writer:
         if self.loop.reverse:
             lines.append("  %p = sub i64 %last, %t")
         return [
-            *lines, *step, "  %t1 = add i64 %t, 1", "  br label %test", "pause:", "  %left = icmp slt i64 %t, %limit",
+            *lines, *step, "  %t1 = add i64 %t, 1", *self.end_step(), "pause:", "  %left = icmp slt i64 %t, %limit",
             f"  %more = and i1 %left, {'%c0' if asks else 'true'}",
             "  br i1 %more, label %glance, label %out", "glance:", f"  %glancep = load ptr, ptr {watch}",
             f"  %signal = call i32 %glancep(ptr {watch}, ptr null)", "  %on = icmp eq i32 %signal, 0",
             "  br i1 %on, label %far, label %halt", "halt:", f"  ret i32 {STOPPED}", "out:",
         ]  # fmt: skip
+
+    def end_step(self) -> list[str]:
+        """Return the instructions that go on to the next step, or leave the loop where a check does not hold."""
+        if not self.holds:
+            return ["  br label %test"]
+        lines, every = [], self.holds[0]
+        for k, holds in enumerate(dict.fromkeys(self.holds[1:])):
+            lines.append(f"  %holds{k} = and i1 {every}, {holds}")
+            every = f"%holds{k}"
+        return [*lines, f"  br i1 {every}, label %test, label %beyond", "beyond:", "  ret i32 1"]
 
     def read(self, lines: list[str], pointer: str, some: list[int], kind: list[str], name: str) -> None:
         for n, i in enumerate(some):

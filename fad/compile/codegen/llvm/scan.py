@@ -9,6 +9,7 @@ from __future__ import annotations
 from fad.compile.codegen.llvm.builder import Emitter
 from fad.compile.codegen.llvm.math.catalogue import TYPED
 from fad.compile.codegen.llvm.module import SCALAR, Module
+from fad.compile.codegen.llvm.number_checks import OF_ONE_NUMBER
 from fad.compile.ir.types import BYTES, EXACT, INTEGERS
 
 _LANES = 16
@@ -198,7 +199,7 @@ _OVERFLOWING = {"add": "sadd", "subtract": "ssub", "multiply": "smul"}
 
 
 def check_module(name: str, t: str, how: str) -> Module:
-    """Return 1 if an operation on X and Z overflows, or X is zero or too large. Words: P, N, Q, X, Y, Z if read."""
+    """Return 1 if an operation on X and Z overflows, or X has no place in it. Words: P, N, Q, X, Y, Z if read."""
     words = ("P", "N", "Q", "X", "Y", *("Z" if how in _OVERFLOWING else ""))
     lines = [*_head(name, words), f"  %x = load {t}, ptr %X"]
     needs = set()
@@ -209,8 +210,11 @@ def check_module(name: str, t: str, how: str) -> Module:
             f"  %z = load {t}, ptr %Z", f"  %r = call {{{t}, i1}} {checked}({t} %x, {t} %z)",
             f"  %bad = extractvalue {{{t}, i1}} %r, 1",
         ]  # fmt: skip
-    elif how == "nonzero":
-        lines.append(f"  %bad = icmp eq {t} %x, 0" if t in INTEGERS else f"  %bad = fcmp oeq {t} %x, 0.0")
+    elif how in OF_ONE_NUMBER:
+        e = Emitter("c")
+        holds = OF_ONE_NUMBER[how](e, "%x", t)
+        needs = e.needs
+        lines += [*e.lines, f"  %bad = xor i1 {holds}, true"]
     elif how == "narrow":
         lines += [f"  %low = trunc {t} %x to i32", f"  %z = sext i32 %low to {t}", f"  %bad = icmp ne {t} %x, %z"]
     elif how == "exact":

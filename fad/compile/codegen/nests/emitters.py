@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from fad.compile.codegen.llvm.builder import constant
 from fad.compile.codegen.llvm.expressions import emit
+from fad.compile.codegen.llvm.number_checks import OF_ONE_NUMBER
 from fad.compile.codegen.nests.arrays import UNROLLED, product_into, put, reduce_axes, reduce_into
 from fad.compile.codegen.nests.body import Body
 from fad.compile.codegen.nests.checked_values import CHECKED, emit_checked
@@ -450,13 +451,16 @@ def _check(body: Body, eq: Equation) -> None:
     """Leave the loop where a number of Python's has no place in 64 bits."""
     how, w = eq.params["how"], body.w
     numbers = [body.values[i] for i in eq.ins]
-    if not all(isinstance(x, Number) and x.t == I64 for x in numbers):
+    if not all(isinstance(x, Number) and x.t in (I64, F64) for x in numbers):
         raise TooMuch("a number of Python's is checked")
     names = [x.name for x in numbers]  # type: ignore[union-attr]
-    if how == "narrow":
+    kind = body.type(eq.ins[0])
+    if how in OF_ONE_NUMBER:
+        w.require(OF_ONE_NUMBER[how](w, names[0], kind))
+    elif kind != I64:
+        raise TooMuch("a number of Python's is checked")
+    elif how == "narrow":
         w.require(w.compare("==", w.cast(w.cast(names[0], I64, "i32"), "i32", I64), names[0], I64))
-    elif how == "nonzero":
-        w.require(w.compare("!=", names[0], "0", I64))
     elif how == "exact":
         w.require(w.compare(">=", names[0], str(-EXACT), I64))
         w.require(w.compare("<=", names[0], str(EXACT), I64))

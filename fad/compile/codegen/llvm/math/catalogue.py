@@ -56,3 +56,5 @@ TYPED: dict[str, Callable] = {
     "maximum": _extreme(">"),
     "minimum": _extreme("<"),
 }
+# name -> how to emit it of an operand in its own type and a number that the template holds
+OF_EXPONENTS: dict[str, Callable] = {"raise_to": powers.raise_to}

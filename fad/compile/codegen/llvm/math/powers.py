@@ -1,10 +1,10 @@
-"""Powers and roots: pow by way of a logarithm in two parts, and what is made with it."""
+"""Powers and roots: pow by way of a logarithm in two parts, what is made with it, and powers that are products."""
 
 from __future__ import annotations
 
 import math
 
-from fad.compile.codegen.llvm.builder import Emitter, c
+from fad.compile.codegen.llvm.builder import Emitter, c, constant
 from fad.compile.codegen.llvm.math.exp_log_trig import (
     LN2_HI,
     LN2_LO,
@@ -156,3 +156,60 @@ def logaddexp(e: Emitter, x: str, y: str) -> str:
     same = e.compare("==", x, y)
     z = e.select(same, e.add(x, c(math.log(2))), e.add(top, rest))
     return e.select(e.apply("fcmp uno", F64, x, y), c(math.nan), z)
+
+
+# --- powers with an exponent that is known: whole, or with a half ----------------------------------------------------
+
+_Parts = tuple[str, str | None]  # a number and what it lacks, None for nothing
+
+
+def raise_to(e: Emitter, x: str, exponent: float, t: str) -> str:
+    """Return x**exponent by products and a square root in two parts each, so that it is rounded once, as by pow."""
+    whole, half = divmod(abs(exponent), 1)
+    infinite = constant(math.inf, t)
+    if half:  # pow(-0.0, 0.5) is 0.0 and that of minus infinity infinite; the root of any other negative number NaN
+        minus = e.compare("==", x, constant(-math.inf, t), t)
+        x = e.select(minus, infinite, e.add(x, constant(0.0, t), t), t)
+    if exponent == -0.5:  # the inverse of a very small number has no place, that of its root has
+        y: _Parts | None = _invert(e, _root(e, (x, None), t), t)
+        base: _Parts = (x, None)
+    else:
+        base = (x, None) if exponent > 0 else _invert(e, (x, None), t)
+        y = _root(e, base, t) if half else None
+    for bit in reversed(f"{int(whole):b}" if whole else ""):
+        if bit == "1":
+            y = base if y is None else _multiply(e, y, base, t)
+        base = _multiply(e, base, base, t)
+    assert y is not None  # an exponent of zero is a constant
+    high, low = y
+    if low is None:
+        return high
+    # An infinite number lacks NaN, and so do zeros of roots and inverses; to add -0.0 leaves every number as it is.
+    kept = e.compare("<", e.call("fabs", high, t=t), infinite, t)
+    kept = e.apply("and", BOOL, kept, e.compare("!=", high, constant(0.0, t), t))
+    return e.add(high, e.select(kept, low, constant(-0.0, t), t), t)
+
+
+def _multiply(e: Emitter, a: _Parts, b: _Parts, t: str) -> _Parts:
+    high = e.mul(a[0], b[0], t)
+    low = e.call("fma", a[0], b[0], e.neg(high, t), t=t)
+    for one, rest in ((a[0], b[1]), (b[0], a[1])):
+        if rest is not None:
+            low = e.call("fma", one, rest, low, t=t)
+    return high, low
+
+
+def _invert(e: Emitter, x: _Parts, t: str) -> _Parts:
+    y = e.div(constant(1.0, t), x[0], t)
+    rest = e.call("fma", e.neg(x[0], t), y, constant(1.0, t), t=t)
+    if x[1] is not None:
+        rest = e.call("fma", e.neg(x[1], t), y, rest, t=t)
+    return y, e.mul(rest, y, t)
+
+
+def _root(e: Emitter, x: _Parts, t: str) -> _Parts:
+    y = e.call("sqrt", x[0], t=t)
+    rest = e.call("fma", e.neg(y, t), y, x[0], t=t)
+    if x[1] is not None:
+        rest = e.add(rest, x[1], t)
+    return y, e.mul(rest, e.div(constant(0.5, t), y, t), t)
