@@ -17,7 +17,7 @@ from fad.control_flow.subgraph import to_number_p
 from fad.core.primitive import Primitive
 from fad.ops.conversion import astype_p
 from fad.ops.elementwise import maximum, minimum, square
-from fad.staging.record import to_scalar_p
+from fad.staging.python_numbers import to_scalar_p
 
 Interval = tuple  # (least, most)
 UNKNOWN = (None, None)

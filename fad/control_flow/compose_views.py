@@ -32,7 +32,7 @@ from fad.ops.elementwise import add, multiply
 from fad.ops.index_layout import ARRAY, index_layout
 from fad.ops.indexing import getitem_p, index_set_p
 from fad.ops.structural import inverse, reshape_p, transpose_p
-from fad.staging.record import on_numbers
+from fad.staging.python_numbers import on_numbers
 
 _WORD = np.dtype(np.int64)
 _MOVES = (getitem_p, index_set_p, transpose_p, reshape_p)

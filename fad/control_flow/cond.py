@@ -35,7 +35,7 @@ from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
 from fad.core.tracer import Tracer, bind, tracer, youngest
 from fad.core.values import traces_of
-from fad.staging.record import to_scalar_p
+from fad.staging.python_numbers import to_scalar_p
 from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_value, kind_of, split_as_kept, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp

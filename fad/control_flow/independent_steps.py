@@ -20,7 +20,7 @@ from fad.control_flow.counters import Counters, Place
 from fad.control_flow.loop_layout import Inputs, Operands, Outputs, Results
 from fad.control_flow.subgraph import BodyTrace, to_number_p
 from fad.core.graph import NUMBER, Equation, has_effects, place_constant
-from fad.core.refusals import may_refuse
+from fad.core.refusals import is_of_math, may_refuse
 from fad.core.tracer import Tracer, bind, tracer
 from fad.ops.contraction import matmul
 from fad.ops.index_layout import ARRAY
@@ -92,7 +92,9 @@ class _Plan:
     def _may_differ(self, eq: Equation) -> bool:
         """Return whether an operation on arrays may do something else than on the numbers of one step."""
         types = self.body.types
-        if _may_raise(eq) or (eq.prim.batch is None and eq.prim.array_form is None) or eq.prim.symbol == "**":
+        if _may_raise(eq) or (eq.prim.batch is None and eq.prim.array_form is None):
+            return True
+        if eq.prim.symbol == "**" or is_of_math(eq.prim):
             return True
         if eq.prim.array_form is not None and eq.prim.symbol in ("/", "//", "%", "<<", ">>"):
             return not (eq.ins[1] in self.body.constants and self.body.constants[eq.ins[1]])

@@ -25,7 +25,8 @@ from fad.ops.conversion import astype_flat_p, astype_p
 from fad.ops.elementwise import maximum, minimum, square
 from fad.ops.indexing import getitem_p
 from fad.ops.selection import where_p
-from fad.staging.record import RecordTrace, to_scalar_p
+from fad.staging.python_numbers import to_scalar_p
+from fad.staging.record import RecordTrace
 from fad.transforms.batch_trace import BatchTrace
 
 _births = itertools.count()

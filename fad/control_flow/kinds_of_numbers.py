@@ -13,7 +13,7 @@ from fad.control_flow.split_pullback import find_needed
 from fad.control_flow.subgraph import to_number_p
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, hashable
 from fad.ops.elementwise import logical_or, positive
-from fad.staging.record import to_scalar_p
+from fad.staging.python_numbers import to_scalar_p
 
 _NARROW = frozenset(map(np.dtype, ("float16", "float32", "complex64")))  # dtypes that scalars widen
 _RAISING = frozenset({"/", "//", "%", "**"})  # where Python's numbers raise and NumPy's give infinity or NaN

@@ -98,32 +98,36 @@ def elementwise(
     `doc` says in a sentence what is computed, where no ufunc of that name does; `facts` are more of `Primitive`.
     """
     numpy = numpy or getattr(np, name, None)
-    run: Any = forward or numpy
-    arity = len(partials)
-    make = {1: Unary, 2: Binary}.get(arity, Nary)
-    prim = make(
+    prim = make_elementwise(
         name,
-        run,
-        partials=partials,
-        flat=all(p is None for p in partials),
+        forward or numpy,
+        partials,
         samples=samples,
         numpy=tuple(f for f in (numpy, *answers) if f is not None),
-        archetype="elementwise",
         domain=domain,
         complex=complex,
         doc=doc,
         **facts,
     )
+    register(prim)
+    answer(prim.numpy, prim)
+    if operator:
+        install_operator(prim, operator)
+    return prim
+
+
+def make_elementwise(name: str, run: Any, partials: tuple, **facts: Any) -> Primitive:
+    """Make the same of what computes it and its partial derivatives, without a place in the registry."""
+    arity = len(partials)
+    make = {1: Unary, 2: Binary}.get(arity, Nary)
+    facts.setdefault("flat", all(p is None for p in partials))
+    prim = make(name, run, partials=partials, archetype="elementwise", **facts)
     reads = tuple(_reads(p, arity) for p in partials)
     prim.keep = (*reads, tuple(map(any, zip(*reads, strict=True))))
     prim.on_scalars = QUICK.get(run, run)
     prim.jvp = lambda tangents, y, xs, params: elementwise_jvp(partials, tangents, y, xs)
     prim.vjp = tuple(_elementwise_vjp(i, p) for i, p in enumerate(partials))
     prim.batch = lambda size, batched, xs, params: prim(*align(batched, xs), **params)
-    register(prim)
-    answer(prim.numpy, prim)
-    if operator:
-        install_operator(prim, operator)
     return prim
 
 

@@ -1,13 +1,12 @@
 """What to write instead, where a traced value was about to become plain numbers and lose its derivative.
 
-The advice is for what the line of the user was doing: storing into a plain array, calling ``np.array`` or ``math.sin``,
-indexing, or had called a library that makes plain arrays of its arguments.
+The advice is for what the line of the user was doing: storing into a plain array, calling ``np.array`` or
+``math.frexp``, indexing, or had called a library that makes plain arrays of its arguments.
 """
 
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections.abc import Callable
 from types import CodeType
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.errors import FadError, TracerConversionError
+from fad.errors import BatchedValueError, FadError, TracerConversionError
 from fad.introspect.frames import Step, is_machinery, is_own, library_function, step
 
 # Given the name of a library's function, whether fad has one of the same name, for advice.
@@ -50,15 +49,23 @@ def _error_of_loss(what: str, wanted: str, bare: str) -> TracerConversionError:
     caller = library_function()
     if caller:
         return _to_library(caller, what)
-    return TracerConversionError(
-        f"{what} was about to become a {wanted}, without its derivative. {_advice(step())}; {bare}"
+    at = step()
+    error = TracerConversionError(
+        f"{what} was about to become a {wanted}, without its derivative. {_advice(at)}; {bare}"
     )
+    error.caller = _name_in_math(at.called)
+    return error
 
 
-def instead_of_number() -> str:
-    """Return what to write instead of a conversion of a traced value to a Python number."""
-    caller = library_function()
-    return _instead(caller) if caller else _advice(step())
+def to_number_of_batch(size: int) -> BatchedValueError:
+    """Return the error of a batched value that was to become a Python number."""
+    caller, at = library_function(), step()
+    error = BatchedValueError(
+        f"a Python number was requested of a batched value, which stands for {size} numbers inside vmap. "
+        f"{_instead(caller) if caller else _advice(at)}; to see the numbers, print(x)"
+    )
+    error.caller = caller or _name_in_math(at.called)
+    return error
 
 
 def written_into(what: str) -> TracerConversionError:
@@ -170,7 +177,7 @@ def _advice(at: Step) -> str:
     if at.kind == "call":
         return _advise_on_call(at)
     return (
-        "Use x itself and NumPy's functions: np.sin for math.sin, fad.numpy.array([x, y]) or np.stack([x, y]) for "
+        "Use x itself and NumPy's functions: np.frexp for math.frexp, fad.numpy.array([x, y]) or np.stack([x, y]) for "
         "np.array([x, y]), a @ x for a.dot(x), and out = fad.numpy.at(out)[i].set(x) for out[i] = x"
     )
 
@@ -202,9 +209,10 @@ def _split_item(text: str) -> tuple[str, str]:
 def _advise_on_call(at: Step) -> str:
     name = at.text.rpartition(".")[2]
     called = at.called
-    if called is not None and getattr(called, "__module__", None) == "math":
-        name = called.__name__
-        return f"math.{name} takes plain numbers. {_counterpart_of_math(name)}"
+    if in_math := _name_in_math(called):
+        own = called.__name__
+        advice = f"Write np.{own}(x)" if hasattr(np, own) else "Use NumPy's functions"
+        return f"{in_math} takes plain numbers. {advice}"
     if called is np.array:
         return f"Write fad.numpy.array([x, y]) for {at.text}([x, y]), or np.stack([x, y]) where all have one shape"
     if getattr(np, name, None) is called is not None and is_offered(f"numpy.{name}"):
@@ -214,16 +222,12 @@ def _advise_on_call(at: Step) -> str:
         return f"Write a @ x for {at.text}(x), a method of a plain array"
     if name == "normal":
         return f"Write x + {at.text}(size=x.shape), for NumPy draws plain numbers"
-    return f"Use x itself for {at.text}(...), and NumPy's functions (np.sin for math.sin)"
+    return f"Use x itself for {at.text}(...), and NumPy's functions"
 
 
-def _counterpart_of_math(name: str) -> str:
-    own: Any = {"fabs": "abs", "ceil": "ceil", "pow": "power", "fsum": "sum"}.get(name, name)
-    if hasattr(np, own) and hasattr(math, name):
-        return f"Write np.{own}(x)"
-    special = {"lgamma": "gammaln"}.get(name, name)
-    has_it = is_offered(f"scipy.special.{special}")
-    return f"Write fad.scipy.special.{special}(x)" if has_it else "Use NumPy's functions"
+def _name_in_math(called: Any) -> str:
+    """Return the full name of a function of Python's `math`, or '' for anything else."""
+    return f"math.{called.__name__}" if getattr(called, "__module__", None) == "math" else ""
 
 
 def is_wider(out: Any, args: tuple) -> bool:

@@ -30,7 +30,7 @@ from fad.core.callees import (
 )
 from fad.core.like_users import modules_with, sees_overlay
 from fad.core.overlay import REPLACED, build
-from fad.core.stand_ins import LIBRARIES, find_all, names_harmful
+from fad.core.stand_ins import LIBRARIES, find_all, holds_harmful, names_harmful
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed, Wrapping
 from fad.errors import MissingRuleError
@@ -260,6 +260,8 @@ def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool, tuple
         wide = wide or code in _need_all
         writes = writes or code in _learned or writes_arrays(code)
         imports = imports or imports_library(code)
+        if holds_harmful(code, held_by(f)):
+            at_once = failed = True  # what stands for it is lent to its place
         at_once = at_once or names_harmful(f)
     if at_once:
         find_all()

@@ -12,6 +12,7 @@ _TAKES_ALL = frozenset({"elementwise", "bilinear", "reduction", "flat", "scan", 
 # What NumPy and Python raise for the values that they find, and warnings that are errors.
 OF_VALUES = (ArithmeticError, ValueError, LookupError, TypeError, Warning)
 _OF_NUMBERS = frozenset({"/", "//", "%", "**", "<<", ">>"})  # of Python's own numbers
+OF_MATH = "math."  # begins the symbols of operations that are functions of Python's `math`
 
 
 def may_refuse(prim: Primitive, ins: Any) -> bool:
@@ -32,4 +33,8 @@ def is_power(prim: Primitive) -> bool:
 
 def is_of_numbers(prim: Primitive) -> bool:
     """Return whether Python raises for some of its own numbers, as for a division by zero."""
-    return prim.array_form is not None and prim.symbol in _OF_NUMBERS
+    return prim.array_form is not None and (prim.symbol in _OF_NUMBERS or is_of_math(prim))
+
+
+def is_of_math(prim: Primitive) -> bool:
+    return prim.symbol is not None and prim.symbol.startswith(OF_MATH)

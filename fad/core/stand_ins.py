@@ -19,10 +19,11 @@ KEPT = "stands_for"  # the attribute of what stands in that keeps the object ali
 # What stands in now, by the id of the object: wherever a program holds that, the same stands for it.
 MADE: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 FINDERS: list[Callable[[dict, dict], None]] = []
-# Functions of SciPy's that do harm in a first run without stand-ins: C code prints the error of the function that it is
-# given, before it raises it; `golden` only compares values, so that it returns numbers that no derivative reaches; and
-# SciPy does not know a sparse matrix of fad's for one.
-_HARMFUL = {
+# Functions that do harm in a first run without stand-ins. SciPy's C code prints the error of the function that it is
+# given, before it raises it; `golden` only compares values, so that it returns numbers that no derivative reaches;
+# SciPy does not know a sparse matrix of fad's for one; and `math` gives numbers, which a recorded program takes for
+# constants of this call. Modules that make stand-ins enter their own.
+HARMFUL: dict[str, frozenset[str]] = {
     "scipy.optimize": frozenset({"curve_fit", "fsolve", "least_squares", "leastsq", "root", "golden"}),
     "scipy.sparse": frozenset({"issparse", "isspmatrix", "isspmatrix_csr", "isspmatrix_csc", "sparray", "spmatrix"}),
 }
@@ -35,23 +36,43 @@ def find_all() -> None:
 
 
 def names_harmful(f: types.FunctionType) -> bool:
-    """Return whether a function names one of SciPy's that is not to run without its stand-in even once."""
+    """Return whether a function names one of a library's that is not to run without its stand-in even once."""
     named, known = names_in(f.__code__), f.__globals__
-    return any(_is_named(names & named, sys.modules.get(library), known) for library, names in _HARMFUL.items())
+    return any(_names_one_of(title, names, named, known) for title, names in HARMFUL.items() if title in sys.modules)
 
 
-def _is_named(names: frozenset[str], library: types.ModuleType | None, known: dict) -> bool:
-    """Return whether one of the names is a library's, among what a function knows."""
-    if not names or library is None:
+def holds_harmful(code: types.CodeType, held: list) -> bool:
+    """Return whether one of those, or their module, is in the closure or among the defaults of a function."""
+    if not held:
         return False
-    return any(_is_either(known.get(name), getattr(library, name, known)) for name in names) or any(
-        _is_either(x, library) or _is_either(x, sys.modules["scipy"]) for x in known.values()
+    named, found = names_in(code), {id(x) for x in held}
+    return any(
+        not _objects(title, names).isdisjoint(found)
+        or (not names.isdisjoint(named) and not _either([sys.modules[title]]).isdisjoint(found))
+        for title, names in HARMFUL.items()
+        if title in sys.modules
     )
 
 
-def _is_either(x: Any, original: Any) -> bool:
-    """Return whether something is a library's function or module, or stands for it: another transform may run."""
-    return x is original or (id(original) in LIBRARIES and x is LIBRARIES[id(original)])
+def _names_one_of(title: str, functions: frozenset[str], named: frozenset[str], known: dict) -> bool:
+    """Return whether code that names `named` reaches one of a library's functions by that, given what it knows."""
+    objects = _objects(title, functions)
+    if any(id(known[name]) in objects for name in named if name in known):
+        return True
+    if functions.isdisjoint(named):
+        return False
+    modules = _either([sys.modules[title], sys.modules[title.partition(".")[0]]])
+    return (title in named and title not in known) or any(id(x) in modules for x in known.values())
+
+
+def _objects(title: str, functions: frozenset[str]) -> set[int]:
+    library = sys.modules[title]
+    return _either([getattr(library, name) for name in functions if hasattr(library, name)])
+
+
+def _either(xs: list) -> set[int]:
+    """Return the ids of objects, and of what stands for them: another transform may run."""
+    return {id(x) for x in xs} | {id(LIBRARIES[id(x)]) for x in xs if id(x) in LIBRARIES}
 
 
 def has_stand_in(x: Any) -> bool:

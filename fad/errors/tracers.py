@@ -25,12 +25,12 @@ class TracerConversionError(FadError, TypeError):
 
     Wrong::
 
-        fad.grad(lambda x: math.sin(x))(1.0)
+        fad.grad(lambda x: float(x) ** 2)(1.0)
         fad.grad(lambda x: np.sum(fill(table, x)))(1.0)     # where fill does table[0] = x
 
     Right::
 
-        fad.grad(lambda x: np.sin(x))(1.0)
+        fad.grad(lambda x: x**2)(1.0)
         fad.grad(lambda x: np.sum(fill(table.copy(), x)))(1.0)
 
     An array that the function makes takes traced values; one from outside is a plain array.
@@ -98,6 +98,8 @@ class BatchedValueError(FadError, TypeError):
 
         fad.vmap(lambda x: x + 1)(np.arange(3.0))
     """
+
+    caller = ""  # as of TracerConversionError
 
 
 class MutationError(FadError, RuntimeError):

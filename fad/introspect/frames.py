@@ -6,6 +6,7 @@ import ast
 import builtins
 import contextlib
 import functools
+import inspect
 import io
 import itertools
 import linecache
@@ -172,11 +173,22 @@ def _call(text: str, frame: types.FrameType) -> Step:
 
 
 def _look_up(node: ast.expr, frame: types.FrameType) -> Any:
-    """Return the function that ``name`` or ``module.name`` means in a frame; None for what would need a run."""
+    """Return the function that ``name``, ``module.name`` or ``self.table["name"]`` means in a frame.
+
+    None for what would need a run.
+    """
     if isinstance(node, ast.Attribute):
         owner = _look_up(node.value, frame)
         known = isinstance(owner, (types.ModuleType, io.TextIOBase)) or type(owner).__module__ == "logging"
-        return getattr(owner, node.attr, None) if known else None
+        return (getattr if known else inspect.getattr_static)(owner, node.attr, None)
+    if isinstance(node, ast.Subscript):
+        owner, key = _look_up(node.value, frame), _look_up(node.slice, frame)
+        try:
+            return owner[key] if type(owner) in (dict, list, tuple) and type(key) in (str, int) else None
+        except LookupError:
+            return None
+    if isinstance(node, ast.Constant):
+        return node.value
     if not isinstance(node, ast.Name):
         return None
     scopes = (frame.f_locals, frame.f_globals, vars(builtins))

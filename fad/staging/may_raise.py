@@ -14,7 +14,7 @@ import numpy as np
 
 from fad.core.graph import NUMBER, Equation, Graph, has_effects, hashable
 from fad.core.primitive import Primitive
-from fad.core.refusals import is_of_numbers, is_power
+from fad.core.refusals import is_of_math, is_of_numbers, is_power
 from fad.ops.complexes import conj_p
 from fad.ops.structural import transpose_p
 
@@ -121,7 +121,8 @@ def _refusal(graph: Graph, eq: Equation, made: dict) -> Any:
         numbers = [i for i in numbers if i not in graph.constants]
         return ("range", *numbers, graph.types[eq.outs[0]].dtype) if numbers else None
     if is_of_numbers(prim) and graph.types[eq.outs[0]].kind == NUMBER:
-        return None if ins[1] in graph.constants and prim.symbol != "**" else (prim.name, ins)
+        harmless = not is_of_math(prim) and prim.symbol != "**" and ins[1] in graph.constants
+        return None if harmless else (prim.name, ins)
     return None
 
 

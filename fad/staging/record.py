@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
-import operator
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -26,13 +25,12 @@ from fad.core.buffers import PLAIN
 from fad.core.errstate import calm, is_strict, state
 from fad.core.graph import EFFECT, GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.journal import effect_place, rewind, with_journal
-from fad.core.primitive import Primitive
 from fad.core.refusals import may_refuse, refuses
 from fad.core.running import Running
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
 from fad.core.transformed import as_run, transformed
 from fad.core.views import RUNS, Aliased, noticing_layouts, noting_aliases
-from fad.core.weak import from_operator, is_weak, number, weaken
+from fad.core.weak import is_weak, number, weaken
 from fad.errors import NonArrayOutputError, TracerConversionError
 from fad.introspect.frames import is_printing, user_line, user_place
 from fad.ops.conversion import python_number_p
@@ -41,6 +39,7 @@ from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused
 from fad.staging.mixed_types import MixedTypes, note_question, noting_types, tells_types_apart
 from fad.staging.outer_state import OuterState
+from fad.staging.python_numbers import gives_number, on_numbers, to_scalar_p
 from fad.transforms.check import as_operand
 from fad.transforms.mutation import Earlier, Snapshots, recording
 from fad.transforms.undo_writes import outside
@@ -166,7 +165,7 @@ class RecordTrace(Trace):
             promoted = self._promote(args, values)
             if promoted is not None:
                 return self.process(prim, promoted, params)
-        if numbers and prim.symbol in _ARITHMETIC and not params and from_operator():
+        if prim.symbol is not None and not params and gives_number(prim.symbol, values, numbers):
             prim = on_numbers(prim)
         try:
             y = self.compute(prim, values, params)
@@ -273,43 +272,6 @@ class RecordTrace(Trace):
         if type(x) is Tracer and x.owner is self:
             return self.weak.get(x.info, x.wrapped)
         return x
-
-
-# A Python number becomes a NumPy scalar, whose dtype counts in promotion.
-to_scalar_p = Primitive(
-    "to_scalar",
-    lambda x: np.asarray(x)[()],
-    jvp=lambda tangents, y, xs, params: tangents[0],
-    vjp=(lambda ct, y, x: ct,),
-    batch=lambda size, batched, xs, params: xs[0],
-    saves="none",
-    lower="({0})",
-    cheap=True,
-    archetype="linear",
-)
-
-# What Python's operators do with Python numbers: their result is a Python number still.
-_ARITHMETIC: dict[str | None, Callable] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
-    "%": operator.mod, "**": operator.pow, "neg": operator.neg, "pos": operator.pos, "abs": operator.abs,
-    "&": operator.and_, "|": operator.or_, "^": operator.xor, "~": operator.invert, "<<": operator.lshift,
-    ">>": operator.rshift, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-    "==": operator.eq, "!=": operator.ne, ".real": operator.attrgetter("real"), ".imag": operator.attrgetter("imag"),
-    ".conjugate()": operator.methodcaller("conjugate"),
-}  # fmt: skip
-_number_prims: dict[Primitive, Primitive] = {}
-
-
-def on_numbers(prim: Primitive) -> Primitive:
-    """Return the operation as Python does it on its own numbers, with the rules of the array operation."""
-    found = prim if prim.array_form is not None else _number_prims.get(prim)
-    if found is None:
-        found = _number_prims[prim] = Primitive(
-            f"python_{prim.name}", _ARITHMETIC[prim.symbol], partials=prim.partials, jvp=prim.jvp, vjp=prim.vjp,
-            batch=prim.batch, flat=prim.flat, keep=prim.keep, lower=prim.lower, lower_for=prim.lower_for,
-            computes_in=prim.computes_in, symbol=prim.symbol, array_form=prim, archetype="elementwise",
-        )  # fmt: skip
-    return found
 
 
 class Recording:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import host, made_like
-from fad.core.conversions import instead_of_number
+from fad.core.conversions import to_number_of_batch
 from fad.core.graph import EFFECT
 from fad.core.refusals import refuses
 from fad.core.tracer import Trace, Tracer, any_of, bind, tracer
@@ -299,12 +299,7 @@ class BatchTrace(Trace):
 
     def number(self, x: Tracer, convert: Callable) -> Any:
         self.check_alive()
-        raise self.refusal(
-            BatchedValueError(
-                f"a Python number was requested of a batched value, which stands for {self.size} numbers inside vmap. "
-                f"{instead_of_number()}; to see the numbers, print(x)"
-            )
-        )
+        raise self.refusal(to_number_of_batch(self.size))
 
 
 def _elements(values: list, batched: list, size: int) -> Iterator[list]:

@@ -3,7 +3,7 @@
 import importlib
 import math
 import traceback
-from math import sqrt
+from math import nextafter
 
 import numpy as np
 import pytest
@@ -91,9 +91,9 @@ LINES = [
     (as_it_is, ("np.asarray", "fad.numpy.asarray", "x itself")),
     (converted, ("np.asarray", "x itself")),
     (lambda x: elsewhere(2, 3).dot(x).sum(), (".dot", "a @ x")),
-    (lambda x: math.sin(x[0]), ("math.sin", "Write np.sin(")),
-    (lambda x: math.gamma(x[0]), ("math.gamma", "fad.scipy.special.gamma(")),
-    (lambda x: sqrt(x[0]), ("math.sqrt", "Write np.sqrt(")),
+    (lambda x: math.frexp(x[0])[0], ("math.frexp", "Write np.frexp(")),
+    (lambda x: math.ulp(x[0]), ("math.ulp", "Use NumPy's functions")),
+    (lambda x: nextafter(x[0], 9), ("math.nextafter", "Write np.nextafter(")),
     (lambda x: float(x[0]), ("float(", "x itself", "float(fad.stop_gradient(x))")),
     (lambda x: len("%.2f" % x[0]) * x[0], ("%", 'f"{x:.3f}"')),  # noqa: UP031  the old way of printing is the point
     (store_part, ("rows[1:]", "rows = fad.numpy.at(rows)[1:].set(", "list")),
@@ -344,7 +344,7 @@ def test_a_name_of_jax_is_answered_with_fads(name, own):
 
 
 @pytest.mark.parametrize("transform", ["grad", "vmap", "jit", "jvp"])
-@pytest.mark.parametrize("number", [math.sin, float])
+@pytest.mark.parametrize("number", [math.ulp, float])
 def test_an_error_of_a_function_that_ran_twice_is_shown_once(transform, number):
     f = lambda x: np.sum(x) * number(x[0])
     run = {

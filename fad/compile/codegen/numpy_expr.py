@@ -214,7 +214,7 @@ def spell(eq: Equation, ins: list[str], helpers: Helpers, written: Any) -> str:
     prim = eq.prim
     if prim.symbol in _INFIX:
         return f"{ins[0]} {prim.symbol} {ins[1]}"
-    if prim.array_form is not None and prim.symbol is not None:
+    if prim.array_form is not None and prim.symbol in _ON_NUMBERS:
         return _ON_NUMBERS[prim.symbol].format(*ins)
     if prim is getitem_p:
         return f"{ins[0]}[{_write_index(index_parts(eq.params['template'], ins[1:], written))}]"

@@ -36,7 +36,8 @@ _OF_INTEGERS = frozenset({
     "maximum", "minimum", "fabs", "select", "floor_divide", "remainder", "fmod", "left_shift", "right_shift", "gcd",
     "lcm", "integer_power",
 })  # fmt: skip
-_BY_CONSTANTS = frozenset({"//", "%", "**"})  # what these are computed by depends on the value of a constant operand
+_RAISING = ("**", "math.pow")
+_BY_CONSTANTS = frozenset({"//", "%", *_RAISING})  # what these are computed by depends on a constant operand's value
 _LARGEST_POWER = 64
 
 
@@ -49,7 +50,7 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
     ins = [LLVM_TYPE.get(graph.types[i].dtype) for i in eq.ins]
     if out is None or None in ins:
         return None
-    if prim.symbol == "**":
+    if prim.symbol in _RAISING:
         return _power(prim, out, constants.get(eq.ins[1]))
     if prim.lower in _QUOTIENTS:
         known = _number(constants.get(eq.ins[1]), int) if out in INTEGERS else None

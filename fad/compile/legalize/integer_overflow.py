@@ -19,8 +19,9 @@ from fad.compile.ir.types import EXACT
 from fad.control_flow.loop_layout import Loop
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY, Primitive
+from fad.core.refusals import is_of_math
 from fad.core.rewriter import Rewriting
-from fad.staging.record import on_numbers
+from fad.staging.python_numbers import on_numbers
 
 MOST = 2**63 - 1  # of a native integer
 GIVEN = 2**62  # of an integer among the arguments; larger ones are constants of the program
@@ -113,6 +114,8 @@ def _treat(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation
         if symbol in _CHECKED:
             return eq, (eq.prim.array_form or eq.prim).name
         return _exactly(eq, int), ""
+    if is_of_math(eq.prim):
+        return eq, "finite"
     if symbol == "**":
         text = template(graph, eq, graph.constants)
         if any(graph.types[i].dtype != _INTEGER for i in eq.ins) and text and (body or text != eq.prim.lower):

@@ -1,0 +1,60 @@
+"""Python's numbers in a recording: what its operators and `math` do with them gives a Python number again."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+
+import numpy as np
+
+from fad.core.primitive import Primitive
+from fad.core.refusals import OF_MATH
+from fad.core.weak import from_operator
+
+# A Python number becomes a NumPy scalar, whose dtype counts in promotion.
+to_scalar_p = Primitive(
+    "to_scalar",
+    lambda x: np.asarray(x)[()],
+    jvp=lambda tangents, y, xs, params: tangents[0],
+    vjp=(lambda ct, y, x: ct,),
+    batch=lambda size, batched, xs, params: xs[0],
+    saves="none",
+    lower="({0})",
+    cheap=True,
+    archetype="linear",
+)
+
+# What Python's operators do with Python numbers: their result is a Python number still.
+_ARITHMETIC: dict[str | None, Callable] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "neg": operator.neg, "pos": operator.pos, "abs": operator.abs,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor, "~": operator.invert, "<<": operator.lshift,
+    ">>": operator.rshift, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "==": operator.eq, "!=": operator.ne, ".real": operator.attrgetter("real"), ".imag": operator.attrgetter("imag"),
+    ".conjugate()": operator.methodcaller("conjugate"),
+}  # fmt: skip
+_number_prims: dict[Primitive, Primitive] = {}
+
+
+def gives_number(symbol: str, values: list, numbers: bool) -> bool:
+    """Return whether an operation gives a Python number; `numbers`, whether all its operands are such."""
+    if symbol.startswith(OF_MATH):
+        return not any(map(np.ndim, values))
+    return numbers and symbol in _ARITHMETIC and from_operator()
+
+
+def on_numbers(prim: Primitive) -> Primitive:
+    """Return the operation as Python does it on its own numbers, with the rules of the array operation."""
+    found = prim if prim.array_form is not None else _number_prims.get(prim)
+    if found is None:
+        found = _number_prims[prim] = Primitive(
+            f"python_{prim.name}", _find_function(prim.symbol), partials=prim.partials, jvp=prim.jvp, vjp=prim.vjp,
+            batch=prim.batch, flat=prim.flat, keep=prim.keep, lower=prim.lower, lower_for=prim.lower_for,
+            computes_in=prim.computes_in, symbol=prim.symbol, array_form=prim, archetype="elementwise",
+        )  # fmt: skip
+    return found
+
+
+def _find_function(symbol: str | None) -> Callable:
+    return getattr(math, symbol[len(OF_MATH) :]) if symbol and symbol.startswith(OF_MATH) else _ARITHMETIC[symbol]
