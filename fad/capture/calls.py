@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import collections
 import functools
+import math
 import operator
 import types
 from collections.abc import Callable
@@ -21,8 +22,9 @@ from fad.capture.context import current, is_staged, refuse
 from fad.capture.convert import convert_function, is_users, wants_conversion
 from fad.control_flow.padded import PaddedArray
 from fad.core.random_sources import check_draw
-from fad.core.tracer import Tracer
+from fad.core.tracer import Tracer, bind
 from fad.core.transformed import Transformed
+from fad.staging.python_numbers import to_int_p
 
 _PURE = frozenset({
     abs, all, any, bool, bytes, callable, chr, complex, dict, divmod, enumerate, float, format, frozenset, getattr,
@@ -219,10 +221,46 @@ def _int(x: Any = 0, *args: Any) -> Any:
     if args or not is_staged(x):
         return int(x, *args)
     if x.dtype.kind in "iu" and x.dtype != np.uint64 and not x.shape:  # an int of 64 bits holds it
-        from fad.capture.values import as_number
-
-        return as_number(x)
+        return _as_number(x)
+    if _is_real(x):
+        return bind(to_int_p, x)
     return refuse("it makes an int of a value that differs from step to step")
+
+
+def _is_real(x: Any) -> bool:
+    return not x.shape and x.dtype.kind == "f" and x.dtype.itemsize <= 8
+
+
+def _as_number(x: Any) -> Any:
+    from fad.capture.values import as_number
+
+    return as_number(x)
+
+
+def _float(x: Any = 0.0) -> Any:
+    if not is_staged(x):
+        return float(x)
+    if x.dtype.kind in "iu" and not x.shape:
+        return _as_number(x) * 1.0
+    return _as_number(x.astype(np.float64)) if _is_real(x) else refuse("it makes a float of an array")
+
+
+def _complex(*parts: Any) -> Any:
+    if not any(map(is_staged, parts)) or any(is_staged(x) and not _is_real(x) for x in parts):
+        return complex(*parts)
+    real, *imaginary = [_float(x) if is_staged(x) else x for x in parts]
+    return real + (imaginary[0] if imaginary else 0.0) * 1j
+
+
+def _round_by(original: Callable, whole: np.ufunc) -> Callable:
+    """Return round, math.floor or a like function, which gives Python's integers."""
+
+    def round_staged(x: Any, *digits: Any) -> Any:
+        if digits not in ((), (None,)) or not is_staged(x) or not (_is_real(x) or x.dtype.kind in "iu"):
+            return original(x, *digits)
+        return _int(x if x.dtype.kind in "iu" else whole(x))
+
+    return round_staged
 
 
 def _len(x: Any) -> Any:
@@ -237,6 +275,7 @@ def _print(*_: Any, **__: Any) -> None:
 
 
 STANDS_IN: dict[Any, Callable] = {
-    min: _extreme(min, np.minimum), max: _extreme(max, np.maximum), int: _int, len: _len,
-    print: _print,
+    min: _extreme(min, np.minimum), max: _extreme(max, np.maximum), int: _int, float: _float, complex: _complex,
+    round: _round_by(round, np.rint), math.floor: _round_by(math.floor, np.floor),
+    math.ceil: _round_by(math.ceil, np.ceil), math.trunc: _round_by(math.trunc, np.trunc), len: _len, print: _print,
 }  # fmt: skip

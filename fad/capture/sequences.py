@@ -1,4 +1,4 @@
-"""What a loop runs over, by the numbers of its elements: ranges, arrays, and zip, enumerate, reversed of those."""
+"""What a loop runs over, by place: ranges, arrays, lists of numbers, zip, enumerate, reversed of those."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fad.capture.context import current, is_staged, refuse
-from fad.capture.values import getitem
+from fad.capture.values import getitem, holds_numbers
 from fad.control_flow.intervals import interval
 from fad.core.tracer import Tracer
 
@@ -36,7 +36,7 @@ def sequence_of(x: Any) -> Sequence | None:
         return Sequence(len(x), lambda k: _number(x.start, x.step, k), x)
     if (type(x) is np.ndarray and x.ndim and x.dtype.kind in "fcbiu") or (type(x) is Tracer and x.shape):
         return Sequence(x.shape[0], lambda k: getitem(x, k), x)
-    return None
+    return Sequence(len(x), lambda k: getitem(x, k), x) if holds_numbers(x) else None
 
 
 def _range(*bounds: Any) -> Any:

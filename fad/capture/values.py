@@ -40,7 +40,14 @@ def getitem(x: Any, index: Any) -> Any:
         return x[index]
     if type(x) is np.ndarray:
         return _outside(x)[index]
+    if type(index) is Tracer and holds_numbers(x):
+        return as_number(_outside(np.array(x))[index])
     return refuse(f"it takes an element of a {type(x).__name__} at a place that differs from step to step")
+
+
+def holds_numbers(x: Any) -> bool:
+    """Return whether something is a list of Python's floats, or of its integers: one that an array can stand for."""
+    return type(x) in (list, tuple) and set(map(type, x)) in ({float}, {int}) and np.array(x).dtype.char in "dl"
 
 
 def _outside(x: np.ndarray) -> Tracer:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from fad.core.archetypes import make_elementwise
 from fad.core.primitive import Primitive
 from fad.core.refusals import OF_MATH
 from fad.core.weak import from_operator
@@ -58,3 +60,15 @@ def on_numbers(prim: Primitive) -> Primitive:
 
 def _find_function(symbol: str | None) -> Callable:
     return getattr(math, symbol[len(OF_MATH) :]) if symbol and symbol.startswith(OF_MATH) else _ARITHMETIC[symbol]
+
+
+def _to_integers(x: Any) -> Any:
+    """Return the whole numbers of an array, those of a batch; raise where an element has none in 64 bits."""
+    if not np.all(np.abs(x) < 2.0**63):
+        for value in np.ravel(x).tolist():
+            np.int64(math.trunc(value))
+    return np.trunc(x).astype(np.int64)
+
+
+# Python's integer of a real number, which in native code has 64 bits (`fad.compile.legalize.integer_overflow`).
+to_int_p = make_elementwise("to_int", _to_integers, (None,), symbol=f"{OF_MATH}trunc", lower="({0})")

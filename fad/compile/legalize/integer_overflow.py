@@ -44,8 +44,8 @@ def _check(*xs: Any, how: str, of: int) -> Any:
     elif how == "exact":
         if abs(xs[0]) > EXACT:
             raise Beyond
-    elif how == "finite":
-        if not math.isfinite(xs[0]):
+    elif how in ("finite", "fits"):
+        if not abs(xs[0]) < (math.inf if how == "finite" else 2.0**63):
             raise Beyond
     elif not -MOST - 1 <= on_numbers(REGISTRY[how]).forward(*xs) <= MOST:
         raise Beyond
@@ -56,7 +56,7 @@ _CHECKED = ("+", "-", "*", "neg", "abs")  # operations on integers that have a c
 _QUOTIENTS = frozenset({"/", "//", "%"})
 # What is checked of an operation, if not all its operands: the divisor; the result, for where that is infinite or NaN
 # Python raises, gives a complex number, or was given an infinite one, and may be left to do it.
-_OPERANDS: dict[str, Any] = {"nonzero": lambda eq: eq.ins[1:], "finite": lambda eq: eq.outs}
+_OPERANDS: dict[str, Any] = {"nonzero": lambda eq: eq.ins[1:], "finite": lambda eq: eq.outs, "fits": lambda eq: eq.ins}
 _COMPARING = frozenset({"<", "<=", ">", ">=", "==", "!="})
 # Zero, if the operation `how` on these operands has a result in 64 bits; otherwise a native program stops at `of`.
 CHECK = Primitive("check_number", _check, archetype="check")
@@ -103,6 +103,9 @@ def _treat(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation
     symbol, out = eq.prim.symbol, graph.types[eq.outs[0]]
     if out.kind != NUMBER:
         return eq, ""
+    if is_of_math(eq.prim):
+        size[eq.outs[0]] = MOST
+        return eq, "fits" if out.dtype == _INTEGER else "finite"
     divides = "nonzero" if symbol in _QUOTIENTS and not graph.constants.get(eq.ins[1]) else ""
     if symbol in _QUOTIENTS and out.dtype.kind == "f":
         return eq, divides
@@ -114,8 +117,6 @@ def _treat(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation
         if symbol in _CHECKED:
             return eq, (eq.prim.array_form or eq.prim).name
         return _exactly(eq, int), ""
-    if is_of_math(eq.prim):
-        return eq, "finite"
     if symbol == "**":
         text = template(graph, eq, graph.constants)
         if any(graph.types[i].dtype != _INTEGER for i in eq.ins) and text and (body or text != eq.prim.lower):
