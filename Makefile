@@ -10,8 +10,11 @@ export PYTHONDONTWRITEBYTECODE :=
 demo: $(VENV)/.demo
 	$(BIN)/python -m fad.demo
 
-test: $(VENV)/.test lint types
-	$(BIN)/python -m pytest -n 2
+# mypy runs beside the tests: it knows one core only.
+test: $(VENV)/.test lint
+	@mkdir -p build; $(BIN)/mypy > build/types.txt 2>&1 & types=$$!; \
+	$(BIN)/python -m pytest -n 2; found=$$?; \
+	wait $$types || { cat build/types.txt; exit 1; }; exit $$found
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check fad tests benchmarks examples docs

@@ -100,10 +100,10 @@ def test_events_that_happen_often_backwards_or_never_are_differentiated(method):
         swing = lambda t, y: np.stack([y[1], -w * w * y[0]])
         return ours.solve_ivp(swing, span, np.array([1.0, 0.0]), method, events=events, **tolerances).t_events
 
-    for span in ((0.0, 7.0), (0.0, -7.0)):
+    for span in ((0.0, 4.0), (0.0, -4.0)):
         often = lambda w, span=span: crossings(w, span)[0]
         found, slope = often(2.0), fad.jacfwd(often)(2.0)
-        assert len(found) > 4
+        assert len(found) == 3
         np.testing.assert_allclose(slope, -found / 2.0, 1e-4, 1e-5)  # of k pi / w, plus or minus pi / 3 w
         assert crossings(2.0, span)[1].shape == (0,)
 
