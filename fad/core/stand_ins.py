@@ -92,6 +92,24 @@ def stand_for(x: Any) -> Any:
     return x if stands_in is None else stands_in
 
 
+def is_librarys(x: Any) -> bool:
+    """Return whether a function, or the class of an object, is SciPy's own, so that something may stand in for it."""
+    return str(getattr(x, "__module__", "")).startswith("scipy.")
+
+
+def stand_for_given(function: Any) -> Any:
+    """Return what stands for a function that a transform is given itself, which no name or place leads to."""
+    found = find_stand_in(function)
+    if found is None:
+        held: Any = function
+        while type(held) in (functools.partial, types.MethodType):
+            held = held.func if type(held) is functools.partial else held.__self__
+        if is_librarys(held):
+            find_all()  # it may not have been seen yet
+            found = find_stand_in(function)
+    return function if found is None else found
+
+
 def _find_made(x: Any, make: Callable[[Any], Any]) -> Any:
     """Return what stands for an object already, or what is made to stand for it now."""
     found = MADE.get(id(x))
