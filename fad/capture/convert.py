@@ -26,7 +26,7 @@ from fad.capture.names import walk_scope
 from fad.capture.rewrite import NotConvertible, Rewriter
 from fad.core.transformed import Transformed
 from fad.introspect.frames import is_machinery
-from fad.introspect.reachable import is_library
+from fad.introspect.reachable import is_library, is_of_library
 
 _FUTURES = functools.reduce(operator.or_, (getattr(__future__, x).compiler_flag for x in __future__.all_feature_names))
 _GENERATES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -177,7 +177,7 @@ def _positions(code: types.CodeType) -> set:
 def is_users(fun: types.FunctionType) -> bool:
     """Return whether a function is the user's own, and no library's."""
     file = fun.__code__.co_filename
-    return not (is_machinery(file) or is_library(fun.__module__) or any(folder in file for folder in _INSTALLED))
+    return not (is_machinery(file) or is_of_library(fun) or any(folder in file for folder in _INSTALLED))
 
 
 def may_loop(fun: Any, depth: int = 12) -> bool:

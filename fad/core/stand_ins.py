@@ -15,6 +15,8 @@ from fad.introspect.reachable import names_in
 # object that was there before, by the object's class. `FINDERS` fill both.
 LIBRARIES: dict[int, Any] = {}
 OBJECTS: dict[type, Callable[[Any], Any]] = {}
+# The same for NumPy's functions where they are not a module's variables: a closure, a default or a class holds them.
+NUMPYS: dict[int, Any] = {}
 KEPT = "stands_for"  # the attribute of what stands in that keeps the object alive
 # What stands in now, by the id of the object: wherever a program holds that, the same stands for it.
 MADE: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
@@ -84,7 +86,7 @@ def has_stand_in(x: Any) -> bool:
         return any(map(has_stand_in, (x.func, *x.args, *x.keywords.values())))
     if kind is staticmethod:
         return has_stand_in(x.__func__)
-    return id(x) in LIBRARIES or kind in OBJECTS
+    return id(x) in LIBRARIES or kind in OBJECTS or id(x) in NUMPYS
 
 
 def find_stand_in(x: Any) -> Any:
@@ -94,11 +96,14 @@ def find_stand_in(x: Any) -> Any:
     """
     if id(x) in LIBRARIES:
         return LIBRARIES[id(x)]
+    if id(x) in NUMPYS:
+        return NUMPYS[id(x)]
     kind = type(x)
     if kind in OBJECTS:
         return _find_made(x, OBJECTS[kind])
     if kind is types.MethodType and (owner := find_stand_in(x.__self__)) is not None:
-        return getattr(owner, x.__name__)
+        own = getattr(x.__self__, x.__name__, None) == x  # not what a program has bound to it by hand
+        return getattr(owner, x.__name__, None) if own else types.MethodType(x.__func__, owner)
     if kind is functools.partial and has_stand_in(x):
         given = {name: stand_for(value) for name, value in x.keywords.items()}
         return functools.partial(stand_for(x.func), *map(stand_for, x.args), **given)
@@ -111,6 +116,24 @@ def stand_for(x: Any) -> Any:
     """Return what stands for something while a transform runs: mostly the thing itself."""
     stands_in = find_stand_in(x)
     return x if stands_in is None else stands_in
+
+
+def is_librarys(x: Any) -> bool:
+    """Return whether a function, or the class of an object, is SciPy's own, so that something may stand in for it."""
+    return str(getattr(x, "__module__", "")).startswith("scipy.")
+
+
+def stand_for_given(function: Any) -> Any:
+    """Return what stands for a function that a transform is given itself, which no name or place leads to."""
+    found = find_stand_in(function)
+    if found is None:
+        held: Any = function
+        while type(held) in (functools.partial, types.MethodType):
+            held = held.func if type(held) is functools.partial else held.__self__
+        if is_librarys(held):
+            find_all()  # it may not have been seen yet
+            found = find_stand_in(function)
+    return function if found is None else found
 
 
 def _find_made(x: Any, make: Callable[[Any], Any]) -> Any:

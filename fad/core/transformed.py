@@ -8,6 +8,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from fad.core.stand_ins import is_librarys, stand_for_given
+
 _COPIED = tuple(name for name in functools.WRAPPER_ASSIGNMENTS if name != "__doc__")
 
 
@@ -178,5 +180,7 @@ loops, which stands above."""
 
 
 def as_run(fun: Callable) -> Callable:
-    """Return a function of the user's as a transform is to call it."""
+    """Return a function of the user's as a transform is to call it: a library's own as what stands in for it."""
+    if type(fun) is not types.FunctionType or is_librarys(fun):
+        fun = stand_for_given(fun)
     return conversions[0](fun) if conversions else fun

@@ -383,8 +383,11 @@ def codes_of(code: types.CodeType) -> list[types.CodeType]:
 
 
 def is_of_library(fun: types.FunctionType) -> bool:
-    """Return whether a function is of a library whose code is not read."""
-    return is_library(fun.__module__)
+    """Return whether a function is of a library whose code is not read.
+
+    One of the user's has a library's module where functools.wraps made it like that one's function.
+    """
+    return is_library(fun.__module__) and is_library(fun.__globals__.get("__name__"))
 
 
 def _module_of(cls: type) -> Any:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.stand_ins import OBJECTS, stand_for
+from fad.core.tracer import Tracer
 from fad.core.transformed import transformed
 from fad.core.views import layout
 from fad.ops.creation import copy
@@ -103,6 +105,38 @@ def vectorize(
     if doc is not None:
         vectorized.__doc__ = doc
     return vectorized
+
+
+class Vectorized:
+    """What stands for an object that a program made by ``numpy.vectorize`` before a transform runs.
+
+    It is NumPy's for plain arguments.
+    """
+
+    def __init__(self, original: np.vectorize):
+        self.stands_for = original
+        self._own: Callable | None = None
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return np.vectorize
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stands_for, name)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.stands_for.__reduce_ex__(protocol)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        v: Any = self.stands_for
+        if not any(type(x) is Tracer for x in tree.leaves((args, kwargs))):
+            return v(*args, **kwargs)
+        if self._own is None:
+            self._own = vectorize(stand_for(v.pyfunc), v.otypes, None, v.excluded, v.cache, v.signature)
+        return self._own(*args, **kwargs)
+
+
+OBJECTS[np.vectorize] = Vectorized
 
 
 def _convert(results: Any, otypes: Any) -> Any:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.integrate as si
 
+from fad.core import buffers
+from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.scipy.host import HostCall, check_found, needs_host_call
@@ -134,7 +136,8 @@ def _integrate(func: Callable, a: Any, b: Any, args: Any, points: Any, options: 
         )
     args = args if isinstance(args, tuple) else (args,)  # as in SciPy
     closure = Closure(lambda x: func(x, *args)).keep(a, b)
-    integral = _Integral(closure.at, options | {"points": points}, name == "quad_vec")
+    moves = tuple(type(buffers.plain(x)) is Tracer for x in (a, b))
+    integral = _Integral(closure.at, options | {"points": points}, moves, name == "quad_vec")
     a, b = (as_value(x, f"a limit of {name}") for x in (a, b))
     a, b = (x if is_inexact(x) else x.astype(float) for x in (a, b))
     value, error = integral.call(a, b, *closure.held)
@@ -145,9 +148,10 @@ def _integrate(func: Callable, a: Any, b: Any, args: Any, points: Any, options: 
 class _Integral:
     """The integral of ``build(held)`` between two limits, as a function of limits and held values."""
 
-    def __init__(self, build: Callable, options: dict, of_arrays: bool = False):
+    def __init__(self, build: Callable, options: dict, moves: tuple[bool, ...], of_arrays: bool = False):
         self.build = self.__wrapped__ = build
         self.options = options
+        self.moves = moves  # whether each limit may have a derivative
         self.of_arrays = of_arrays  # whether it is quad_vec's, of an integrand with several numbers
         self.call = HostCall("scipy.integrate.quad", self.run, self.push, self.forward, self.pull, self.batch)
 
@@ -164,17 +168,19 @@ class _Integral:
         return [np.stack(column) for column in zip(*found, strict=True)], [True, True]
 
     def ends(self, a: Any, b: Any, held: Any) -> tuple:
+        """Return the integrand at each limit that moves: at one that does not, it need not have a value."""
         f = self.build(list(held))
-        return tuple(None if np.isinf(number(x)).any() else f(x) for x in (a, b))
+        limits = zip((a, b), self.moves, strict=True)
+        return tuple(f(x) if moves and not np.isinf(number(x)).any() else None for x, moves in limits)
 
     def push(self, operands: list, tangents: list) -> tuple[list, list]:
         a, b, *held = operands
         ta, tb, *changes = tangents
         total = self._has_changed(a, b, held, changes)
         at_a, at_b = self.ends(a, b, held)
-        if at_b is not None:
+        if at_b is not None and _may_move(tb):
             total = total + at_b * tb
-        if at_a is not None:
+        if at_a is not None and _may_move(ta):
             total = total - at_a * ta
         value, error = self.call(*operands)
         return [value, error], [total, np.zeros_like(error)]
@@ -199,7 +205,7 @@ class _Integral:
 
             return along
 
-        return _Integral(build, self.options, self.of_arrays).call(a, b, *held, *changes)[0]
+        return _Integral(build, self.options, self.moves, self.of_arrays).call(a, b, *held, *changes)[0]
 
     def forward(self, *operands: Any) -> tuple[list, Any]:
         return self.call(*operands), list(operands)
@@ -223,4 +229,10 @@ class _Integral:
         options, of_arrays = self.options, self.of_arrays
         if not of_arrays and np.shape(held[i]):
             options, of_arrays = {name: options[name] for name in ("epsabs", "epsrel", "points")}, True
-        return _Integral(build, options | {"norm": "max"} if of_arrays else options, of_arrays).call(a, b, *held, ct)[0]
+        options = options | {"norm": "max"} if of_arrays else options
+        return _Integral(build, options, self.moves, of_arrays).call(a, b, *held, ct)[0]
+
+
+def _may_move(tangent: Any) -> bool:
+    """Whether a limit moves: one that stays may be where the integrand has no value, which times zero would be NaN."""
+    return type(tangent) is Tracer or bool(np.any(tangent))

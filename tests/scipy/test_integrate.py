@@ -244,6 +244,26 @@ def test_an_integral_of_arrays_has_the_derivatives_of_its_formula():
     assert fad.grad(lambda a: ours.quad_vec(lambda t: np.exp(-a * t), 0.0, np.inf)[0])(2.0) == pytest.approx(-0.25)
 
 
+@pytest.mark.parametrize("integrate", [ours.quad, ours.quad_vec, si.quad, si.quad_vec])
+def test_a_limit_that_stays_may_be_where_the_integrand_has_no_value(integrate):
+    def of(s, b):
+        return integrate(lambda x: s * np.log(1 + x * x) / x, 0, b)[0]
+
+    def anywhere(a, s):
+        return integrate(lambda x: s / np.sqrt(x), a, 1.0)[0]
+
+    with np.errstate(all="raise"):  # nor is it asked for one there
+        slope = of(1.0, 1.5)
+        expected = [slope, 0.7 * np.log(3.25) / 1.5]
+        np.testing.assert_allclose(fad.grad(of, (0, 1))(0.7, 1.5), expected, rtol=1e-9)
+        np.testing.assert_allclose(fad.jvp(of, (0.7, 1.5), (1.0, 0.0))[1], expected[0], rtol=1e-9)
+        np.testing.assert_allclose(fad.jvp(of, (0.7, 1.5), (0.0, 1.0))[1], expected[1], rtol=1e-9)
+        np.testing.assert_allclose(fad.hessian(of, (0, 1))(0.7, 1.5)[1][0], np.log(3.25) / 1.5, rtol=1e-9)
+        np.testing.assert_allclose(fad.jit(fad.grad(of))(0.7, 1.5), slope, rtol=1e-9)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(fad.jvp(anywhere, (0.0, 3.0), (0.0, 1.0))[1], 2.0, rtol=1e-7)
+
+
 def test_quad_over_the_whole_line():
     gradient = fad.grad(lambda a: ours.quad(lambda x, a: np.exp(-a * x * x), -np.inf, np.inf, (a,))[0])(2.0)
     assert gradient == pytest.approx(-np.sqrt(np.pi) / 2 * 2**-1.5)
