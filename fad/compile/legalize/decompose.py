@@ -34,6 +34,7 @@ from fad.ops.reduction import fmax_p, fmin_p, logsumexp_p, max_p, min_p, prod_p
 from fad.ops.selection import round_p
 from fad.ops.sorting import argsort_p, partition_order_p, partition_p, permute_back_p, permute_p, sort_p
 from fad.ops.statistics import variance_p
+from fad.ops.structural import concatenate_p
 
 _SORTED, _ORDERS = (sort_p, partition_p), (argsort_p, partition_order_p)
 _REAL = (np.dtype(float), np.dtype(np.float32))
@@ -274,6 +275,22 @@ def _pad(work: Builder, eq: Equation) -> int | None:
     return work.scatter(eq.ins, [index], work.types[eq.outs[0]].shape)
 
 
+def _join(work: Builder, eq: Equation) -> int | None:
+    """Write a join of arrays of several dtypes as one of arrays of its own, as in ``np.array([[c, -s, 0], ...])``."""
+    dtype = work.types[eq.outs[0]].dtype
+    found = {work.types[i].dtype for i in eq.ins}
+    if found == {dtype} or not {dtype, *found} <= {*_COUNTED}:
+        return None
+    return work.concatenate([_as_dtype(work, i, dtype) for i in eq.ins], eq.params["axis"])
+
+
+def _as_dtype(work: Builder, i: int, dtype: np.dtype) -> int:
+    if work.types[i].dtype == dtype:
+        return i
+    known = work.constants.get(i)
+    return work.astype(i, dtype) if known is None else work.constant(known.astype(dtype))
+
+
 def _round(work: Builder, eq: Equation) -> int | None:
     (x,), decimals = eq.ins, eq.params["decimals"]
     dtype = work.types[x].dtype
@@ -439,7 +456,7 @@ _RULES: dict[Primitive, Callable] = {
     prod_p: _product, max_p: _extreme(_any), min_p: _extreme(_all),
     fmax_p: _extreme_of_numbers(max_p, -math.inf), fmin_p: _extreme_of_numbers(min_p, math.inf),
     argmax_p: _position(max_p), argmin_p: _position(min_p), contract_p: _contract, pad_p: _pad, round_p: _round,
-    power: _power, convolve_p: _convolve, cholesky_pullback_p: _pull_back_cholesky,
+    concatenate_p: _join, power: _power, convolve_p: _convolve, cholesky_pullback_p: _pull_back_cholesky,
     hermitian_p: _is_hermitian, maybe_singular_p: _maybe_singular,
     pinv_p: _pseudoinverse, sort_p: _sort, partition_p: _partition,
     **dict.fromkeys((argsort_p, permute_p, permute_back_p), _along_last),
