@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fad.compile.ir.builder import Builder
-from fad.compile.ir.lowered_ops import FACTOR_SYSTEM, NOT_NEGATIVE, PARTITIONED, PLACE, SORTED
+from fad.compile.ir.lowered_ops import FACTOR_SYSTEM, INTEGER_POWER, NOT_NEGATIVE, PARTITIONED, PLACE, SORTED
 from fad.compile.legalize.pairwise_distances import sum_over_pairs
 from fad.core.graph import SCALAR, Equation, Graph, Type
 from fad.core.primitive import Primitive
@@ -124,10 +124,6 @@ def _logsumexp(work: Builder, eq: Equation) -> int | None:
 
 # --- powers of integers ---------------------------------------------------------------------------------------------
 
-# The third operand is what says that no exponent is negative.
-_integer_power = Primitive(
-    "integer_power", lambda x, n, _: np.power(x, n), lower="integer_power({0}, {1})", archetype="elementwise"
-)
 _LARGEST = 64  # constant exponents up to this one are products
 
 
@@ -142,7 +138,7 @@ def _power(work: Builder, eq: Equation) -> int | None:
     checked = work.number(0, out.dtype)
     if known is None and t.dtype != _TRUTH:
         checked = work.apply(NOT_NEGATIVE, (n,), {"of": eq.outs[0]}, Type((), t.dtype, SCALAR))
-    return work.elementwise(_integer_power, x, n, checked, dtype=out.dtype)
+    return work.elementwise(INTEGER_POWER, x, n, checked, dtype=out.dtype)
 
 
 # --- questions to arrays ---------------------------------------------------------------------------------------------

@@ -9,16 +9,19 @@ steps, and what is counted up by a constant.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from fad.compile.ir.expressions import template
+from fad.compile.ir.lowered_ops import INTEGER_POWER
 from fad.compile.ir.types import EXACT
 from fad.control_flow.loop_layout import Loop
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY, Primitive
 from fad.core.rewriter import Rewriting
+from fad.ops.elementwise import multiply
 from fad.staging.record import on_numbers
 
 MOST = 2**63 - 1  # of a native integer
@@ -41,6 +44,12 @@ def _check(*xs: Any, how: str, of: int) -> Any:
             raise Beyond
     elif how == "exact":
         if abs(xs[0]) > EXACT:
+            raise Beyond
+    elif how == "natural":
+        if xs[0] < 0:
+            raise Beyond
+    elif how == "finite":
+        if not np.isfinite(xs[0]):
             raise Beyond
     elif not -MOST - 1 <= on_numbers(REGISTRY[how]).forward(*xs) <= MOST:
         raise Beyond
@@ -67,17 +76,18 @@ def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool =
         out = work.add_value(Type((), dtype, SCALAR))
         checks.append(Equation(CHECK, ins, {"how": how, "of": eq.outs[0]}, (out,), eq.place))
 
-    for eq in graph.equations:
+    for eq in _without_small_powers(graph, work, size):
         if eq.prim.archetype == "loop":
             eq = _loop(eq, size)
         elif eq.prim.archetype == "branch":
             branches = tuple(with_checks(g, _list_given(g, eq.ins[1:], size), True) for g in eq.params["branches"])
             eq = Equation(eq.prim, eq.ins, {**eq.params, "branches": branches}, eq.outs, eq.place)
         elif eq.prim.array_form is not None:
-            eq, how = _treat(graph, eq, size, body)
+            eq, how = _treat(work, eq, size, body)
             if how:
-                check(eq, how, eq.ins[1:] if how == "nonzero" else eq.ins, graph.types[eq.ins[0]].dtype)
-            for i in _list_rounded(graph, eq, size):
+                checked = {"nonzero": eq.ins[1:], "natural": eq.ins[1:2], "finite": eq.outs}.get(how, eq.ins)
+                check(eq, how, checked, work.types[checked[0]].dtype)
+            for i in _list_rounded(work, eq, size):
                 check(eq, "exact", (i,), _INTEGER)
         elif any(t.dtype == _NARROW and t.kind != NUMBER for t in [graph.types[i] for i in (*eq.ins, *eq.outs)]):
             numbers = {i for i in eq.ins if graph.types[i].kind == NUMBER and graph.types[i].dtype.kind == "i"}
@@ -88,7 +98,22 @@ def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool =
     return work.finish()
 
 
-def _treat(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation, str]:
+def _without_small_powers(graph: Graph, work: Rewriting, size: dict) -> Iterator[Equation]:
+    """Give a program's equations; a square or cube that may not fit is one of products, of which each has its check."""
+    for eq in graph.equations:
+        n = graph.constants.get(eq.ins[1]) if eq.prim.symbol == "**" else None
+        t = graph.types[eq.outs[0]] if type(n) is int and n in (2, 3) else None
+        if t is None or t.kind != NUMBER or t.dtype != _INTEGER or _find_bound(eq, graph.constants, size) <= MOST:
+            yield eq
+            continue
+        times, x = on_numbers(multiply), eq.ins[0]
+        square = eq.outs[0] if n == 2 else work.add_value(t)
+        yield Equation(times, (x, x), {}, (square,), eq.place)
+        if n == 3:
+            yield Equation(times, (square, x), {}, eq.outs, eq.place)
+
+
+def _treat(graph: Rewriting, eq: Equation, size: dict, body: bool) -> tuple[Equation, str]:
     """Return an operation on Python's numbers, as a call that is exact if need be, and what is to be checked or ''."""
     symbol, out = eq.prim.symbol, graph.types[eq.outs[0]]
     if out.kind != NUMBER:
@@ -97,6 +122,8 @@ def _treat(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation
         return eq, "" if graph.constants.get(eq.ins[1]) else "nonzero"
     if out.dtype == _INTEGER:
         bound = size[eq.outs[0]] = _find_bound(eq, graph.constants, size)
+        if symbol == "**" and bound <= MOST and eq.ins[1] not in graph.constants:
+            return Equation(INTEGER_POWER, (*eq.ins, eq.ins[1]), {}, eq.outs, eq.place), "natural"
         if bound <= MOST:
             return eq, ""
         size[eq.outs[0]] = MOST
@@ -104,11 +131,14 @@ def _treat(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation
             return eq, (eq.prim.array_form or eq.prim).name
         return _exactly(eq, int), ""
     if symbol == "**" and template(graph, eq, graph.constants) is None:
+        of_floats = any(graph.types[i].dtype.kind == "f" for i in eq.ins)
+        if body and of_floats and out.dtype.kind == "f" and eq.prim.array_form is not None:
+            return Equation(eq.prim.array_form, eq.ins, {}, eq.outs, eq.place), "finite"  # a call is most of a step
         return _exactly(eq, {"f": float, "c": complex}[out.dtype.kind]), ""
     return eq, ""
 
 
-def _list_rounded(graph: Graph, eq: Equation, size: dict) -> list[int]:
+def _list_rounded(graph: Rewriting, eq: Equation, size: dict) -> list[int]:
     """Return the integers that a native program would round before it compares them with a float, or divides them."""
     whole = [i for i in eq.ins if graph.types[i].dtype == _INTEGER]
     together = len(whole) == len(eq.ins)
@@ -148,6 +178,8 @@ def _find_bound(eq: Equation, constants: dict, size: dict) -> int:
         return (1 << max(a, *rest, 1).bit_length()) - 1
     if symbol in ("<<", "**") and type(second) is int and 0 <= second < 64:
         return a << second if symbol == "<<" else a**second
+    if symbol == "**" and second is None and (a <= 1 or rest[0] < 64):
+        return max(a, 1) ** min(rest[0], 63)
     return MOST + 1
 
 
@@ -158,14 +190,15 @@ def _list_given(graph: Graph, operands: tuple, size: dict) -> dict[int, int]:
 def _loop(eq: Equation, size: dict) -> Equation:
     """Return a loop whose body has its checks; a state that is counted up by a constant stays small."""
     loop = Loop(eq)
+    steps = loop.length if type(loop.length) is int else min(size.get(loop.count, STEPS), STEPS)
     known = {i: size.get(o, MOST) for i, o in zip(loop.const_inputs, loop.consts, strict=True)}
     if loop.indexed:
-        known[loop.index_input] = STEPS
+        known[loop.index_input] = steps
     made = {e.outs[0]: e for e in loop.body.equations if e.outs}
     for i, o, new in zip(loop.carry_inputs, loop.carry, loop.carry_outputs, strict=True):
         start = size.get(o, MOST)
         step = 0 if new == i else _step(made.get(new), i, loop.body.constants)
-        known[i] = MOST if step is None else min(MOST, start + STEPS * step)
+        known[i] = MOST if step is None else min(MOST, start + steps * step)
     body = with_checks(loop.body, known, True)
     return Equation(eq.prim, eq.ins, {**eq.params, "body": body}, eq.outs, eq.place)
 

@@ -215,6 +215,10 @@ def check_module(name: str, t: str, how: str) -> Module:
         lines += [f"  %low = trunc {t} %x to i32", f"  %z = sext i32 %low to {t}", f"  %bad = icmp ne {t} %x, %z"]
     elif how == "exact":
         lines += [f"  %z = add {t} %x, {EXACT}", f"  %bad = icmp ugt {t} %z, {2 * EXACT}"]
+    elif how == "natural":
+        lines.append(f"  %bad = icmp slt {t} %x, 0")
+    elif how == "finite":  # a difference that is no number
+        lines += [f"  %z = fsub {t} %x, %x", f"  %bad = fcmp uno {t} %z, %z"]
     else:  # the negative of the least integer
         lines.append(f"  %bad = icmp eq {t} %x, {-(2**63)}")
     lines += ["  %code = zext i1 %bad to i32", "  ret i32 %code", "}", ""]

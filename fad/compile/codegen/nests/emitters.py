@@ -450,7 +450,8 @@ def _check(body: Body, eq: Equation) -> None:
     """Leave the loop where a number of Python's has no place in 64 bits."""
     how, w = eq.params["how"], body.w
     numbers = [body.values[i] for i in eq.ins]
-    if not all(isinstance(x, Number) and x.t == I64 for x in numbers):
+    kind = "double" if how == "finite" else I64
+    if not all(isinstance(x, Number) and x.t == kind for x in numbers):
         raise TooMuch("a number of Python's is checked")
     names = [x.name for x in numbers]  # type: ignore[union-attr]
     if how == "narrow":
@@ -460,15 +461,19 @@ def _check(body: Body, eq: Equation) -> None:
     elif how == "exact":
         w.require(w.compare(">=", names[0], str(-EXACT), I64))
         w.require(w.compare("<=", names[0], str(EXACT), I64))
+    elif how == "natural":
+        w.require(w.compare(">=", names[0], "0", I64))
+    elif how == "finite":
+        w.require(w.compare("<", w.magnitude(names[0], kind), constant(math.inf, kind), kind))
     elif how == absolute.name:
         w.require(w.compare("!=", names[0], str(-(2**63)), I64))
     else:
         operation = _OVERFLOWING[how]
         operands = ["0", *names] if how == negative.name else names
-        kind = "{i64, i1}"
-        w.needs.add(f"declare {kind} @llvm.{operation}.with.overflow.i64(i64, i64)")
-        pair = w.fresh(f"call {kind} @llvm.{operation}.with.overflow.i64(i64 {operands[0]}, i64 {operands[1]})")
-        flag = w.fresh(f"extractvalue {kind} {pair}, 1")
+        both = "{i64, i1}"
+        w.needs.add(f"declare {both} @llvm.{operation}.with.overflow.i64(i64, i64)")
+        pair = w.fresh(f"call {both} @llvm.{operation}.with.overflow.i64(i64 {operands[0]}, i64 {operands[1]})")
+        flag = w.fresh(f"extractvalue {both} {pair}, 1")
         w.require(w.fresh(f"xor i1 {flag}, true"))
     body.values[eq.outs[0]] = Number(constant(0, body.type(eq.outs[0])), body.type(eq.outs[0]))
 
