@@ -63,7 +63,7 @@ class Names(ast.NodeVisitor):
         self._inner(node)
 
     def _inner(self, node: ast.AST) -> None:
-        inner = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        inner = _free_names(node)
         self.loads |= inner
         self.shared |= inner
 
@@ -91,6 +91,19 @@ class Names(ast.NodeVisitor):
         self.generic_visit(node)
 
     visit_MatchStar = visit_MatchAs
+
+
+def _free_names(node: ast.AST) -> set[str]:
+    """Return the names that a function or class shares with the code around it, or may share."""
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    body = [node.body] if isinstance(node, ast.Lambda) else node.body
+    within = {id(n) for part in body for n in ast.walk(part)}
+    around = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in within}  # defaults, decorators
+    used = Names(*body)
+    declared = {x for s in body for n in walk_scope(s) if isinstance(n, (ast.Nonlocal, ast.Global)) for x in n.names}
+    own = {n.arg for n in ast.walk(node.args) if isinstance(n, ast.arg)} | (used.stores - declared)
+    return around | declared | ((used.loads | used.shared) - own)
 
 
 def bound_by(nodes: Iterable[ast.AST]) -> set[str]:
