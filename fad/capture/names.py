@@ -7,6 +7,7 @@ they may be called at any time.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -183,6 +184,22 @@ class Liveness:
 
 def _walruses(node: ast.AST) -> set[str]:
     return {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)}
+
+
+def find_appended(body: list[ast.stmt]) -> set[str]:
+    """Return the names of which statements of a block append to a list, once each, while nothing in it reads them."""
+    found = [x for s in body if (x := _appended_by(s)) is not None]
+    used = Counter(n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name))
+    return {x for x in found if used[x] == found.count(x)}
+
+
+def _appended_by(s: ast.stmt) -> str | None:
+    """Return the name in ``name.append(value)``."""
+    call = s.value if isinstance(s, ast.Expr) else None
+    if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
+        return None
+    f = call.func
+    return f.value.id if isinstance(f, ast.Attribute) and f.attr == "append" and isinstance(f.value, ast.Name) else None
 
 
 def own_jumps(body: list[ast.stmt], loops: bool = True) -> list[ast.stmt]:
