@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import collections
 import functools
+import math
 import operator
 import types
 from collections.abc import Callable
@@ -21,8 +22,9 @@ from fad.capture.context import current, is_staged, refuse
 from fad.capture.convert import convert_function, is_users, wants_conversion
 from fad.control_flow.padded import PaddedArray
 from fad.core.random_sources import check_draw
-from fad.core.tracer import Tracer
+from fad.core.tracer import Tracer, bind
 from fad.core.transformed import Transformed
+from fad.ops.conversion import whole_number_p
 
 _PURE = frozenset({
     abs, all, any, bool, bytes, callable, chr, complex, dict, divmod, enumerate, float, format, frozenset, getattr,
@@ -225,7 +227,20 @@ def _int(x: Any = 0, *args: Any) -> Any:
         from fad.capture.values import as_number
 
         return as_number(x)
+    if x.dtype.kind == "f" and not x.shape:
+        from fad.capture.values import as_number
+
+        return as_number(bind(whole_number_p, x))
     return refuse("it makes an int of a value that differs from step to step")
+
+
+def _rounding(plain: Callable, traced: np.ufunc) -> Callable:
+    """Return a function that gives a whole number of Python's, as that ufunc rounds."""
+
+    def rounded(x: Any, *args: Any) -> Any:
+        return plain(x, *args) if args or not is_staged(x) or x.dtype.kind != "f" else _int(traced(x))
+
+    return rounded
 
 
 def _len(x: Any) -> Any:
@@ -241,5 +256,7 @@ def _print(*_: Any, **__: Any) -> None:
 
 STANDS_IN: dict[Any, Callable] = {
     min: _extreme(min, np.minimum), max: _extreme(max, np.maximum), int: _int, len: _len,
+    math.floor: _rounding(math.floor, np.floor), math.ceil: _rounding(math.ceil, np.ceil),
+    math.trunc: _rounding(math.trunc, np.trunc), round: _rounding(round, np.rint),
     print: _print,
 }  # fmt: skip

@@ -40,6 +40,29 @@ astype_p: Any = linear(
 )
 
 
+def _whole_number(x):
+    if not x.ndim:
+        return np.int64(int(x))
+    if not np.all(np.abs(x) < 2.0**63):
+        raise OverflowError("a number that is to be an integer leaves 64 bits")
+    return x.astype(np.int64)
+
+
+# What int(x) leaves of a floating-point number, which raises where that is no number, or has no place in 64 bits.
+whole_number_p: Any = register(
+    Primitive(
+        "whole_number",
+        _whole_number,
+        flat=True,
+        archetype="whole_number",
+        batch=lambda size, batched, xs, params: bind(whole_number_p, xs[0]),
+        samples=lambda s: [call(s.real())],
+        doc="The number without what is behind its point.",
+        raises="OverflowError: The number has no place in 64 bits. ValueError: It is not a number.",
+    )
+)
+
+
 def _python_number(x):
     x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
     return x if x.ndim else weaken(x[()])

@@ -1,6 +1,7 @@
 """Divisors, multiples and powers of integers in native code: NumPy's values, wrapped around as NumPy's are."""
 
 import functools
+import math
 import operator
 
 import numpy as np
@@ -168,3 +169,18 @@ def test_powers_in_loops_grow_and_raise_as_pythons_do(f, calls):
                 got = fast(*args)
                 assert type(got) is type(want)
                 assert got == pytest.approx(want, rel=1e-13)
+
+
+def test_integers_of_floating_point_numbers_in_loops_are_native():
+    def f(x):
+        h, s = np.zeros(20), 0.0
+        for k in range(200):
+            i = int(x[k % 5] * 7)
+            h[i] += x[k % 5] - i
+            s += round(x[0] * k) * math.floor(x[1] + k)
+        return np.sum(h**2) + s
+
+    x = np.array([0.7, 1.9, 0.2, 2.4, 0.1])
+    with fad.config.use(loops="capture"):
+        assert native(f, x) == pytest.approx(f(x))
+        np.testing.assert_allclose(native(fad.grad(f), x), fad.grad(f)(x))

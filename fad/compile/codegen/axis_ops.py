@@ -52,7 +52,7 @@ def _plan(graph: Graph, eq: Equation) -> tuple[str, Callable, tuple[int, ...]] |
         return None
     if kinds[-1] != t:
         return None
-    if prim is CHECK and (kinds[0] == "i64" or p["how"] in ("nonzero", "finite")):
+    if prim is CHECK and (kinds[0] == "i64" or p["how"] in ("nonzero", "finite", "fits")):
         title = f"check_{p['how']}_{t}"
         return title, lambda: scan.check_module(title, t, p["how"]), (1, 1, 1)
     if prim is NOT_NEGATIVE:

@@ -21,6 +21,7 @@ from fad.control_flow.loop_layout import Loop
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY, Primitive
 from fad.core.rewriter import Rewriting
+from fad.ops.conversion import astype_p, whole_number_p
 from fad.ops.elementwise import multiply
 from fad.staging.record import on_numbers
 
@@ -47,6 +48,9 @@ def _check(*xs: Any, how: str, of: int) -> Any:
             raise Beyond
     elif how == "natural":
         if xs[0] < 0:
+            raise Beyond
+    elif how == "fits":
+        if not abs(xs[0]) < 2.0**63:
             raise Beyond
     elif how == "finite":
         if not np.isfinite(xs[0]):
@@ -82,6 +86,9 @@ def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool =
         elif eq.prim.archetype == "branch":
             branches = tuple(with_checks(g, _list_given(g, eq.ins[1:], size), True) for g in eq.params["branches"])
             eq = Equation(eq.prim, eq.ins, {**eq.params, "branches": branches}, eq.outs, eq.place)
+        elif eq.prim is whole_number_p:
+            check(eq, "fits", eq.ins, graph.types[eq.ins[0]].dtype)
+            eq = Equation(astype_p, eq.ins, {"dtype": _INTEGER}, eq.outs, eq.place)
         elif eq.prim.array_form is not None:
             eq, how = _treat(work, eq, size, body)
             if how:

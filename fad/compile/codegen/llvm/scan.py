@@ -6,7 +6,7 @@ register; otherwise the inner loop runs over Q, which LLVM turns into vectors.
 
 from __future__ import annotations
 
-from fad.compile.codegen.llvm.builder import Emitter
+from fad.compile.codegen.llvm.builder import Emitter, constant
 from fad.compile.codegen.llvm.math.catalogue import TYPED
 from fad.compile.codegen.llvm.module import SCALAR, Module
 from fad.compile.ir.types import BYTES, EXACT, INTEGERS
@@ -217,6 +217,10 @@ def check_module(name: str, t: str, how: str) -> Module:
         lines += [f"  %z = add {t} %x, {EXACT}", f"  %bad = icmp ugt {t} %z, {2 * EXACT}"]
     elif how == "natural":
         lines.append(f"  %bad = icmp slt {t} %x, 0")
+    elif how == "fits":
+        limit = constant(2.0**63, t)
+        lines += [f"  %low = fneg {t} {limit}", f"  %a = fcmp ogt {t} %x, %low", f"  %b = fcmp olt {t} %x, {limit}",
+                  "  %good = and i1 %a, %b", "  %bad = xor i1 %good, true"]  # fmt: skip
     elif how == "finite":  # a difference that is no number
         lines += [f"  %z = fsub {t} %x, %x", f"  %bad = fcmp uno {t} %z, %z"]
     else:  # the negative of the least integer

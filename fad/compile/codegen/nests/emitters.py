@@ -450,8 +450,8 @@ def _check(body: Body, eq: Equation) -> None:
     """Leave the loop where a number of Python's has no place in 64 bits."""
     how, w = eq.params["how"], body.w
     numbers = [body.values[i] for i in eq.ins]
-    kind = "double" if how == "finite" else I64
-    if not all(isinstance(x, Number) and x.t == kind for x in numbers):
+    kinds = ("double", "float") if how in ("finite", "fits") else (I64,)
+    if not all(isinstance(x, Number) and x.t in kinds for x in numbers):
         raise TooMuch("a number of Python's is checked")
     names = [x.name for x in numbers]  # type: ignore[union-attr]
     if how == "narrow":
@@ -463,8 +463,9 @@ def _check(body: Body, eq: Equation) -> None:
         w.require(w.compare("<=", names[0], str(EXACT), I64))
     elif how == "natural":
         w.require(w.compare(">=", names[0], "0", I64))
-    elif how == "finite":
-        w.require(w.compare("<", w.magnitude(names[0], kind), constant(math.inf, kind), kind))
+    elif how in ("finite", "fits"):
+        t, limit = numbers[0].t, math.inf if how == "finite" else 2.0**63  # type: ignore[union-attr]
+        w.require(w.compare("<", w.magnitude(names[0], t), constant(limit, t), t))
     elif how == absolute.name:
         w.require(w.compare("!=", names[0], str(-(2**63)), I64))
     else:
