@@ -208,6 +208,8 @@ class Capture:
         text = "its state does not keep its type" if why is None else str(why)
         if isinstance(why, Exception):
             text = f"its body raises {type(why).__name__}" + (f": {text}" if text else "")
+        if isinstance(why, BaseException):  # whose traceback holds this object and the arrays of the body
+            why.__traceback__ = why.__context__ = None
         line = getattr(why, "line", "")
         self.leave_to_python("recorded step by step", f"{text} (at {line})" if line else text, refused=True)
 
