@@ -180,6 +180,9 @@ def _builtin(f: Any) -> Any:
         return f if issubclass(owner, (*_CONSTANT, dict, float)) else refuse(f"it calls {owner.__name__}.{name}")
     if isinstance(owner, _CONTAINERS):
         what = type(owner).__name__
+        appended = current().appended.get(id(owner))  # type: ignore[union-attr]
+        if appended is not None and name == "append":
+            return appended.append
         return f if name in _READING else refuse(f"it changes a {what}, by {name}")
     return refuse(f"it calls {name} of a {type(owner).__name__}, of which it is not known what it does")
 

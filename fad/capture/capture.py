@@ -54,6 +54,8 @@ class Capture:
 
     def over(self, n: Any, item: Callable, limit: int) -> Outcome | None:
         """Capture a loop of n steps; return how it ended. Raises NotCaptured where it is short, or cannot be."""
+        if type(n) is not int:
+            self.step.lists = {}
         self.prepare(n, item)
         if self.branches and current() is not None:  # which say nothing of those of the next step
             limit = 0
@@ -65,7 +67,7 @@ class Capture:
         def step(state: tuple, k: Any) -> tuple:
             state, outcome = self.step.run(state, (item, k))
             self._check_stays(outcome)
-            return state, None
+            return state, self.step.rows
 
         first = self.step.first()
         found = record_loop.scan(
@@ -82,7 +84,7 @@ class Capture:
             accept=self.has_small_integers,
             at_once=True,
         )
-        self.finish(None if found is None else found[0], n)
+        self.finish(None if found is None else found[0], n, rows=None if found is None else found[1])
         return None
 
     def until(self, limit: int) -> Outcome | None:
@@ -175,7 +177,7 @@ class Capture:
         self.why = steps
         return False
 
-    def finish(self, state: Any, n: Any, returned: Any = ()) -> None:
+    def finish(self, state: Any, n: Any, returned: Any = (), rows: Any = None) -> None:
         """Let names and arrays be what the loop made of them."""
         if state is None:
             self.give_up()
@@ -185,6 +187,8 @@ class Capture:
             bind_name(step.cells[name], fresh(x))
         for root, new in zip(step.roots, arrays, strict=True):
             replace(root, new)
+        if rows:
+            step.extend_lists(rows, n)
         step.note_links(self.runs, returned)
         carried = ", ".join([*step.names, *(f"an array of shape {x.shape}" for x in step.roots)])
         steps = f"{n} steps" if type(n) is int else "as many steps as it takes"
@@ -204,6 +208,8 @@ class Capture:
         text = "its state does not keep its type" if why is None else str(why)
         if isinstance(why, Exception):
             text = f"its body raises {type(why).__name__}" + (f": {text}" if text else "")
+        if isinstance(why, BaseException):  # whose traceback holds this object and the arrays of the body
+            why.__traceback__ = why.__context__ = None
         line = getattr(why, "line", "")
         self.leave_to_python("recorded step by step", f"{text} (at {line})" if line else text, refused=True)
 
@@ -277,7 +283,8 @@ class Capture:
             number = trace.new(0)
             if n is not None:
                 assume(number, 0, n)
-            outcome = step.body(*([] if item is None else [item(number)]))
+            with step.appending():
+                outcome = step.body(*([] if item is None else [item(number)]))
             roots = [x for x in step.roots if is_written(x)]
             changed = self._compare(given)
             # Of inner loops one step is run, which does not show all.
@@ -285,6 +292,7 @@ class Capture:
             step.value = NOTHING if outcome is None else type_example(value_of(outcome))
             if not changed:
                 step.check_aliases(given, value_of(outcome))
+            step.appended = {}
         if not changed and len(roots) == len(step.roots):
             step.check_shared(given, self.peel)
         changed = changed or len(roots) < len(step.roots)

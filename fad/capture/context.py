@@ -14,12 +14,13 @@ from fad.core.tracer import Tracer, up_to_date
 class Body:
     """A body that is being recorded."""
 
-    __slots__ = ("trace", "trial", "aliased")
+    __slots__ = ("trace", "trial", "aliased", "appended")
 
     def __init__(self, trace: Any, trial: bool):
         self.trace = trace
         self.trial = trial  # whether it is run to see what it does: loops in it run one step, and branches both ways
         self.aliased: list[list[Tracer]] = []  # groups of arrays of which some may be one and the same
+        self.appended: dict[int, list] = {}  # lists to which a step of the loop appends, by identity: what it appends
 
 
 _current: ContextVar[Body | None] = ContextVar("body", default=None)

@@ -24,6 +24,7 @@ LONG = 400  # operations up to which a loop is recorded step by step
 LONG_INSIDE = 48  # the same within a captured body, whose operations run again and again
 _REFUSALS = 8  # of a loop that is short enough to be recorded, before it is recorded without another attempt
 _BEARABLE = 4000  # operations of such a loop
+_FEW = 16  # steps of an inner loop that is not captured itself, all of which are run to see what they do
 _PEELED = 2  # first steps that may be run before the others are captured
 
 
@@ -115,9 +116,14 @@ def _try_for(site: Loop, sequence: Sequence, body: Callable, inside: Any) -> Out
     fixed = type(sequence.length) is int
     if fixed and sequence.length == 0:
         return None
-    with inside.trace.repeat(sequence.length if fixed else 16) as number:
-        assume(number, 0, sequence.length)
-        outcome = _try_step(site, inside, [body], lambda: body(sequence.element(number)))
+    try:
+        with inside.trace.repeat(sequence.length if fixed else 16) as number:
+            assume(number, 0, sequence.length)
+            outcome = _try_step(site, inside, [body], lambda: body(sequence.element(number)))
+    except (Exception, Unrecordable) as why:
+        if not fixed or sequence.length > _FEW or (isinstance(why, Unrecordable) and why.trace is not inside.trace):
+            raise
+        outcome = _run_plainly(sequence, body)  # as it will be run: it cannot do without the number of its step
     return _try_outcome(outcome, inside)
 
 

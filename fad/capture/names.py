@@ -7,6 +7,7 @@ they may be called at any time.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -63,7 +64,7 @@ class Names(ast.NodeVisitor):
         self._inner(node)
 
     def _inner(self, node: ast.AST) -> None:
-        inner = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        inner = _free_names(node)
         self.loads |= inner
         self.shared |= inner
 
@@ -91,6 +92,19 @@ class Names(ast.NodeVisitor):
         self.generic_visit(node)
 
     visit_MatchStar = visit_MatchAs
+
+
+def _free_names(node: ast.AST) -> set[str]:
+    """Return the names that a function or class shares with the code around it, or may share."""
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    body = [node.body] if isinstance(node, ast.Lambda) else node.body
+    within = {id(n) for part in body for n in ast.walk(part)}
+    around = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in within}  # defaults, decorators
+    used = Names(*body)
+    declared = {x for s in body for n in walk_scope(s) if isinstance(n, (ast.Nonlocal, ast.Global)) for x in n.names}
+    own = {n.arg for n in ast.walk(node.args) if isinstance(n, ast.arg)} | (used.stores - declared)
+    return around | declared | ((used.loads | used.shared) - own)
 
 
 def bound_by(nodes: Iterable[ast.AST]) -> set[str]:
@@ -170,6 +184,22 @@ class Liveness:
 
 def _walruses(node: ast.AST) -> set[str]:
     return {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)}
+
+
+def find_appended(body: list[ast.stmt]) -> set[str]:
+    """Return the names of which statements of a block append to a list, once each, while nothing in it reads them."""
+    found = [x for s in body if (x := _appended_by(s)) is not None]
+    used = Counter(n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name))
+    return {x for x in found if used[x] == found.count(x)}
+
+
+def _appended_by(s: ast.stmt) -> str | None:
+    """Return the name in ``name.append(value)``."""
+    call = s.value if isinstance(s, ast.Expr) else None
+    if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
+        return None
+    f = call.func
+    return f.value.id if isinstance(f, ast.Attribute) and f.attr == "append" and isinstance(f.value, ast.Name) else None
 
 
 def own_jumps(body: list[ast.stmt], loops: bool = True) -> list[ast.stmt]:

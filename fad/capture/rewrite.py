@@ -13,7 +13,7 @@ import copy
 from collections.abc import Iterable
 
 from fad.capture.expressions import HELPERS, MADE, Expressions, Iterables, as_index, helper
-from fad.capture.names import Liveness, Names, bound_by, own_jumps, walk_scope
+from fad.capture.names import Liveness, Names, bound_by, find_appended, own_jumps, walk_scope
 from fad.capture.sites import Branch, Loop
 
 _WAITING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
@@ -326,9 +326,11 @@ class Rewriter:
         leaves = any(
             isinstance(x, (ast.Break, ast.Return)) for x in own_jumps(s.body, True) if not isinstance(x, ast.Continue)
         )
+        appended = set() if leaves or isinstance(s, ast.While) else find_appended(s.body) - self.live.always
         self.loops.append(
             Loop(self.file, s.lineno, _kind(s), tuple(sorted(used.stores)), carried, behind,
-                 frozenset(used.rebinds), tuple(sorted(used.updates)), operations, nested, leaves, reason)
+                 frozenset(used.rebinds), tuple(sorted(used.updates)), operations, nested, leaves,
+                 tuple(sorted(appended)), reason)
         )  # fmt: skip
         return len(self.loops) - 1
 

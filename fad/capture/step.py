@@ -25,8 +25,10 @@ from fad.capture.state import (
     is_handle,
     is_state,
     is_written,
+    require_body,
     standing_for,
 )
+from fad.capture.values import as_number
 from fad.control_flow.subgraph import BodyTrace
 from fad.core.tracer import Tracer
 from fad.core.views import root_of, snapshot
@@ -51,13 +53,22 @@ class Step:
         self.late: dict[
             str, Any
         ] = {}  # names that a step binds and the code behind the loop reads: values of their types
+        self.rows: dict[str, list] = {}  # what a step appends to lists, as values
+        self.numbers: Any = {}  # which of these are Python's numbers
         self.value: tuple = ()  # (what a return in the loop gives, as a value of its type,)
         self.before: dict[str, Any] = {}  # what names are bound to before the loop
         cells = [(name, self.cells[name]) for name in self.bound if content(self.cells[name]) is not UNBOUND]
         self.exclusive = {name for name, cell in cells if is_exclusive(cell)}
+        self.lists = self._find_lists()
+        self.appended: dict[str, list] = {}  # what the last step that was looked at appends to them
         self.links: dict[str, list] = {}  # what the arrays that a step leaves names bound to may be, besides new ones
         self.passed: set[str] = set()  # names whose arrays a step may leave to itself or to another name
         self._guess()
+
+    def _find_lists(self) -> dict[str, list]:
+        """Return the lists to which a step may append: nobody else knows them, and there is no body around."""
+        cells = [(name, self.cells[name]) for name in self.site.appended if name in self.cells and current() is None]
+        return {name: content(cell) for name, cell in cells if type(content(cell)) is list and is_exclusive(cell)}
 
     def _guess(self) -> None:
         """Take those names by value that the text rebinds, and those arrays as written that the text writes into."""
@@ -109,13 +120,44 @@ class Step:
         given = [fresh(x) for x in values]
         handles = dict(zip(self.names, given, strict=True))
         with self.enter(list(given), arrays) as before, self._context():
-            outcome = self.body() if item is None else self.body(item[0](item[1]))
+            with self.appending():
+                outcome = self.body() if item is None else self.body(item[0](item[1]))
             self._check_kept(before)
             self.check_aliases(handles, value_of(outcome))
             left = [self._find_left(name) for name in self.names]
             lates = [self._find_left(name) for name in self.late]
+            self.rows = {name: [self._find_row(x) for x in values] for name, values in self.appended.items()}
+            self.numbers = tree.map(_is_number, self.rows)
+            self.appended = {}
             outcome = _describe_end(outcome)
             return (left, [snapshot(x) for x in self.roots], lates), outcome
+
+    @contextlib.contextmanager
+    def appending(self) -> Iterator[None]:
+        """Let what a step appends to its lists be kept beside them for the length of a block."""
+        body = require_body()
+        self.appended = {name: [] for name in self.lists}
+        body.appended = {id(self.lists[name]): values for name, values in self.appended.items()}
+        try:
+            yield
+        finally:
+            body.appended = {}
+
+    def _find_row(self, x: Any) -> Any:
+        """Return what a step appends to a list, as it is at its end."""
+        if not is_state(x):
+            refuse("it appends something to a list that is no array or number")
+        if any(type(leaf) is np.ndarray or (is_handle(leaf) and not leaf.shape) for leaf in tree.leaves(x)):
+            refuse("it appends an array from outside, or one without axes, to a list")
+        return tree.map(as_leaf, x)
+
+    def extend_lists(self, rows: dict[str, list], n: int) -> None:
+        """Append to the lists what all steps do, given it in stacks."""
+        for name, values in rows.items():
+            for k in range(n):
+                found = tree.map(lambda y, number, k=k: as_number(y[k]) if number else y[k], values, self.numbers[name])
+                self.lists[name] += fresh(found)
+            self.appended[name] = self.lists[name][-n * len(values) :] if values else []
 
     def _check_kept(self, before: dict[str, Any]) -> None:
         """Refuse a step that binds a name of which the first look did not show it."""
@@ -167,7 +209,8 @@ class Step:
 
     def _left_by(self, returned: Any) -> dict[str, Any]:
         """Return what a step leaves names bound to, and what it returns."""
-        return {**{name: self.content(name) for name in [*self.names, *self.late]}, RETURNED: returned}
+        appended = {f"what it appends to {name}": values for name, values in self.appended.items()}
+        return {**{name: self.content(name) for name in [*self.names, *self.late]}, **appended, RETURNED: returned}
 
     def _link(self, handles: dict[str, Any], returned: Any) -> None:
         """Note for each name which arrays it may know besides new ones."""
@@ -233,6 +276,13 @@ def _describe_end(outcome: Outcome | None) -> Outcome | None:
     if not is_state(value):
         refuse("it returns something that is no array")
     return None if outcome is None else Outcome(kind_of(outcome), tree.map(as_leaf, value))
+
+
+def _is_number(x: Any) -> bool:
+    """Return whether a value is a number of Python's, and not of NumPy's."""
+    from fad.control_flow.subgraph import example
+
+    return type(example(x)) in (bool, int, float, complex)
 
 
 def type_example(x: Any) -> Any:

@@ -76,6 +76,7 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.legalize.decompose import decompose
     from fad.compile.legalize.gemm_accumulate import accumulate_gemm
     from fad.compile.legalize.narrow_selects import narrow_selects
+    from fad.compile.legalize.place_masks import place_masks
     from fad.compile.legalize.pooling import expand_pools, split_sums
     from fad.compile.legalize.push_lookups_up import push_lookups_up
     from fad.compile.legalize.push_slices_up import push_slices_up
@@ -92,6 +93,7 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.passes.cse import share_copies
 
     for rewrite in (
+        place_masks,  # masks that are known are lists of places
         decompose,  # norms, variances, einsum, distances: by simpler operations
         strip_mine,  # what is computed from large products runs strip by strip, so that tables stay in the cache
         expand_chosen_products,  # products with what a mask chooses of a matrix

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.control_flow.branch_pieces import as_scalar, cut_pullbacks
 from fad.control_flow.compose_views import compose_views
 from fad.control_flow.dependence import find_chosen
 from fad.control_flow.interpreter import compute_example
@@ -30,12 +31,11 @@ from fad.control_flow.subgraph import (
     record_flat,
 )
 from fad.core.cotangent import densify
-from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type, has_effects, type_of
+from fad.core.graph import Equation, Graph, has_effects, type_of
 from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
 from fad.core.tracer import Tracer, bind, tracer, youngest
 from fad.core.values import traces_of
-from fad.staging.python_numbers import to_scalar_p
 from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_value, kind_of, split_as_kept, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
@@ -106,11 +106,9 @@ def _of_one_type(bodies: list[Body]) -> bool:
     if any(len({(t.shape, t.dtype) for t in column}) > 1 for column in columns):
         return False
     for b in bodies:
-        work, outputs = Rewriting(b.graph), []
+        work = Rewriting(b.graph)
         work.equations += b.graph.equations
-        for v in b.graph.outputs:
-            t = work.types[v]
-            outputs.append(work.apply(to_scalar_p, (v,), {}, Type((), t.dtype, SCALAR)) if t.kind == NUMBER else v)
+        outputs = [as_scalar(work, v) for v in b.graph.outputs]
         b.graph = work.finish().replace(outputs=outputs)
     return True
 
@@ -161,8 +159,6 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
     values, parents = split_as_kept(trace, args, -1)
     active = [p >= 0 for p in parents]
     marks = find_chosen(branches, active)
-    ys = list(bind(cond_p, index, *values, branches=branches))
-    values = trace.keep(values, parents)
     n = len(values)
 
     def pull(graph: Graph) -> Callable:
@@ -174,13 +170,19 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
         return fun
 
     shown = [as_value(example(v)) if a else example(v) for v, a in zip(values, active, strict=True)]
-    shown_cts = [np.zeros_like(example(y))[()] for y, m in zip(ys, marks, strict=True) if m]
-    graphs, read = _drop_unread([record_flat(pull(g), [*shown, *shown_cts]) for g in branches], n)
-    values = select_marked(values, read)
+    out_types = [branches[0].types[o] for o in branches[0].outputs]
+    shown_cts = [np.zeros_like(t.zeros())[()] for t in select_marked(out_types, marks)]
+    branches, pullbacks, _ = cut_pullbacks(
+        branches, [record_flat(pull(g), [*shown, *shown_cts]) for g in branches], n
+    )
+    graphs, read = _drop_unread(pullbacks, n)
+    ys = list(bind(cond_p, index, *values, branches=branches))
+    values = select_marked(trace.keep(values, parents), read)
+    ys, pieces = ys[: len(marks)], ys[len(marks) :]
 
     def pullback(cts: list) -> list:
         full = [zeros_like(y) if ct is None else ct for ct, y, m in zip(cts, ys, marks, strict=True) if m]
-        return place_marked(bind(cond_p, index, *values, *full, branches=graphs), active)
+        return place_marked(bind(cond_p, index, *values, *pieces, *full, branches=graphs), active)
 
     outs = trace.call(parents, ys, pullback)
     return [t if m else y for t, y, m in zip(outs, ys, marks, strict=True)]

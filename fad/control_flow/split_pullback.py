@@ -22,7 +22,7 @@ from fad.transforms.check import zeros_like
 from fad.transforms.vjp import vjp
 
 _NEAR = 1 << 21  # bytes that a loop keeps, which stay in the cache until its backward pass
-_PIECES = 8  # a piece of the state is kept if it is so many times smaller: then the state need not be
+PIECES = 8  # a piece of the state is kept if it is so many times smaller: then the state need not be
 
 
 class Halves(NamedTuple):
@@ -76,7 +76,7 @@ def _is_kept(eq: Equation, graph: Graph, near: bool, moving: set[int]) -> bool:
     if eq.prim is getitem_p and not any(i in moving for i in eq.ins):
         return False  # it is read again where it is
     if eq.prim is getitem_p and len(eq.ins) == 1 and eq.ins[0] in moving:  # or the array would have to be kept
-        return graph.types[eq.outs[0]].size * _PIECES <= graph.types[eq.ins[0]].size
+        return graph.types[eq.outs[0]].size * PIECES <= graph.types[eq.ins[0]].size
     index_of_slices = eq.prim is getitem_p and len(eq.ins) == 1
     numbers = all(graph.types[o].kind == NUMBER for o in eq.outs)
     cheap = not near if eq.prim.cheap == "far" else eq.prim.cheap  # and computed again

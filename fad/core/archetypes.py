@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import numbers
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -252,9 +253,18 @@ def _compare_with_object(x: Tracer, y: Any, differs: bool) -> Any:
     return np.full(x.shape, differs) if no_number and is_array(x) else NotImplemented
 
 
+_SEQUENCES = frozenset({list, tuple, str, bytes})
+
+
+def _repeats(x: Tracer) -> bool:
+    """Return whether a sequence times a traced value is the sequence so many times: it is for a whole number."""
+    return not x.shape and x.dtype.kind in "iu" and not is_array(x)
+
+
 def install_operator(prim: Primitive, symbol: str) -> None:
     """Make a Python operator on tracers run `prim`; written out so that the hot path is one call deep."""
     prim.symbol = symbol
+    times = symbol == "*"
 
     def forwards(x, y):
         trace = x.owner
@@ -264,6 +274,8 @@ def install_operator(prim: Primitive, symbol: str) -> None:
                 return trace.both(prim, x, y)
             if other.birth > trace.birth:
                 return other.right(prim, x, y)
+        elif times and type(y) in _SEQUENCES and _repeats(x):
+            return y * operator.index(x)
         return trace.left(prim, x, y)
 
     def compared(x, y):
@@ -271,6 +283,8 @@ def install_operator(prim: Primitive, symbol: str) -> None:
         return _compare_with_object(x, y, symbol == "!=") if out is NotImplemented else out
 
     def backwards(y, x):
+        if times and type(x) in _SEQUENCES and _repeats(y):
+            return x * operator.index(y)
         return y.owner.right(prim, x, y)
 
     def alone(x):

@@ -290,6 +290,9 @@ def _beside_numbers(kind, *ends):
     return own[0] if len(own) == 1 and own[0].newbyteorder("=") == kind else kind
 
 
+_NUMBERS = frozenset({int, float, complex})
+
+
 def _linear_samples(s):
     return [
         call(s.real(), s.real(), 5),
@@ -312,7 +315,9 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     num = num.__index__()
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
-    start, stop = (x if type(x) in (int, float, complex) else as_array(x) for x in (start, stop))
+    if type(start) in _NUMBERS and type(stop) in _NUMBERS:  # `num` alone was traced
+        return np.linspace(start, stop, num, endpoint, retstep, dtype, axis)
+    start, stop = (x if type(x) in _NUMBERS else as_array(x) for x in (start, stop))
     start, stop = (x * 1.0 if hasattr(x, "dtype") and x.dtype.kind in "biu" else x for x in (start, stop))
     kind = result_type(start, stop, float(num))
     delta = stop - start

@@ -458,7 +458,7 @@ def _set_vjp(k, ct, y, x, v, *arrays, template):
         return zero_absorbing(c) if masks else c  # zero where written, and where it was zero
     if k > 1:
         return None
-    if arrays and v.size:
+    if v.size and any(a.dtype.kind != "b" for a in _as_arrays(arrays)):  # masks choose each place once
         # Of several values for one place the last is kept; the others have no derivative.
         if all(math.prod(np.shape(a)) == 1 for a in arrays):
             return cast(ct[index], v.dtype)

@@ -17,13 +17,13 @@ from fad.backends import is_numpy
 from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import outcome
+from fad.core.tracer import bind, outcome
 from fad.core.views import layout
 from fad.ops.asking import example
 from fad.ops.indexing import pick
 from fad.ops.memory_order import axes_in_memory, lay_out_axes
 from fad.ops.reduction import as_scalar, is_true
-from fad.ops.sorting import sort_with_order
+from fad.ops.sorting import argpartition_p, sort_with_order
 from fad.ops.statistics import warn_if
 from fad.ops.structural import as_array, beside, normalize_axes
 
@@ -74,6 +74,7 @@ def _position(method: str, n: Any, q: Any) -> tuple[Any, Any]:
     return place, lambda fraction, place: 0.0
 
 
+_LONG = 2048  # elements of rows that are partitioned; shorter ones are sorted in machine code in loops
 _ELEMENTS = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")  # methods that give elements
 
 # --- quantiles of a sorted array ------------------------------------------------------------------------------------
@@ -84,25 +85,46 @@ def _take(s: Any, places: Any) -> Any:
     return pick(s, (Ellipsis, places)) if places.ndim == 1 else np.take_along_axis(s, places, -1)
 
 
-def _interpolate(s: Any, n: Any, q: Any, method: str, weak: bool) -> Any:
-    """Return quantiles of an array sorted along its last axis, of which the first n elements count; q a vector."""
+def _locate(n: Any, q: Any, method: str) -> tuple[Any, Any, Any]:
+    """Return the two places among n sorted elements that a quantile lies between, and how far behind the first.
+
+    The distance is None for a method that gives elements.
+    """
     place, rule = _position(method, n, q)
     last = n - 1
     floor = np.floor(place)
     low = np.where(place < 0, 0, np.where(place >= last, last, floor)).astype(np.intp)
     high = np.where(place < 0, 0, np.where(place >= last, last, floor + 1)).astype(np.intp)
-    a = _take(s, low)
-    if rule is not None:
-        weight = rule(place - floor, place)
-        if type(weight) is float:
-            return a
-    else:
-        weight = place - floor
-    b = _take(s, high)
+    weight = place - floor if rule is None else rule(place - floor, place)
+    return low, high, None if type(weight) is float else weight
+
+
+def _interpolate(take: Any, places: tuple[Any, Any, Any], dtype: np.dtype, weak: bool) -> Any:
+    """Return quantiles between elements of sorted rows of a dtype, of which ``take(places)`` gives some."""
+    low, high, weight = places
+    a = take(low)
+    if weight is None:
+        return a
+    b = take(high)
     # From the nearer end, as NumPy does; the distance from there is rounded last.
     far = weight >= 0.5
     weight = np.where(far, weight - 1, weight)
-    return np.where(far, b, a) + (b - a) * (weight.astype(s.dtype) if weak else weight)
+    return np.where(far, b, a) + (b - a) * (weight.astype(dtype) if weak else weight)
+
+
+def _select(rows: Any, places: np.ndarray) -> Any:
+    """Return a function that gives elements of sorted rows, at some of the places named here and at the last one.
+
+    Long rows are partitioned for them and not sorted.
+    """
+    n = rows.shape[-1]
+    if n < _LONG or rows.dtype.kind != "f":
+        s = sort_with_order(rows, rows.ndim - 1)[0]
+        return lambda wanted: _take(s, wanted)
+    known = np.unique([*places.reshape(-1), n - 1])
+    order = bind(argpartition_p, rows, axis=rows.ndim - 1, kth=tuple(map(int, known)))
+    few = np.take_along_axis(rows, order[..., known], -1)
+    return lambda wanted: _take(few, np.searchsorted(known, wanted))
 
 
 def _weigh(s: Any, w: Any, q: Any) -> Any:
@@ -193,13 +215,18 @@ def _of_rows(rows, q, method, weak, skip_nan, weights, spread):
         if not skip_nan:
             raise IndexError("cannot take a quantile of no elements")
         return np.full_like(rows, np.nan, shape=(*rows.shape[:-1], q.size))
+    n = rows.shape[-1]
+    places = None if skip_nan or weights is not None else _locate(n, q, method)
+    if places is not None and type(places[0]) is np.ndarray:
+        take = _select(rows, np.concatenate(places[:2]))
+        return _put_nan(_interpolate(take, places, rows.dtype, weak), np.isnan(take(np.array([n - 1]))))
     s, order = sort_with_order(rows, rows.ndim - 1)
     missing = np.isnan(s)
     if not skip_nan:
-        if weights is None:
-            y = _interpolate(s, s.shape[-1], q, method, weak)
-        else:
+        if places is None:
             y = _weigh(s, _sort_weights(spread(weights), order), q)
+        else:
+            y = _interpolate(lambda wanted: _take(s, wanted), places, s.dtype, weak)
         return _put_nan(y, missing[..., -1:])
     count = np.sum(~missing, axis=-1, keepdims=True)
     none = count == 0
@@ -207,7 +234,9 @@ def _of_rows(rows, q, method, weak, skip_nan, weights, spread):
     if weights is not None:
         w = np.where(missing, 0.0, _sort_weights(spread(weights), order))
         return _weigh(s, np.where(none, 1.0, w), q)
-    return _interpolate(np.where(missing & ~none, 0.0, s), np.maximum(count, 1).astype(q.dtype), q, method, weak)
+    filled = np.where(missing & ~none, 0.0, s)
+    places = _locate(np.maximum(count, 1).astype(q.dtype), q, method)
+    return _interpolate(lambda wanted: _take(filled, wanted), places, s.dtype, weak)
 
 
 def _sort_weights(w, order):
@@ -305,17 +334,19 @@ def _middle(a, axis, out, keepdims, skip_nan):
     n = rows.shape[-1]
     if n == 0:
         return np.mean(a, axis=axis, keepdims=keepdims)
-    s = sort_with_order(rows, rows.ndim - 1)[0]
-    missing = np.isnan(s)
     if skip_nan:
+        s = sort_with_order(rows, rows.ndim - 1)[0]
+        missing = np.isnan(s)
         count = np.sum(~missing, axis=-1, keepdims=True)
         warn_if(count == 0, "All-NaN slice encountered")
         low, high = np.maximum(count - 1, 0) // 2, count // 2
         pair = np.take_along_axis(s, np.concatenate([low, high], axis=-1), -1)
         y = 0.5 * (pair[..., 0] + pair[..., 1])
     else:
-        y = s[..., n // 2] if n % 2 else 0.5 * (s[..., n // 2 - 1] + s[..., n // 2])
-        y = _put_nan(y, missing[..., -1]).astype(s.dtype.newbyteorder("="), copy=False)
+        middle = [n // 2] if n % 2 else [n // 2 - 1, n // 2]
+        s = _select(rows, np.array(middle))(np.array([*middle, n - 1]))
+        y = s[..., 0] if n % 2 else 0.5 * (s[..., 0] + s[..., 1])
+        y = _put_nan(y, np.isnan(s[..., -1])).astype(s.dtype.newbyteorder("="), copy=False)
     y = y + 0.0  # NumPy takes the mean, a sum, in which a zero is positive
     y = _lay_out_as_mean(y, rows, skip_nan)
     shape = tuple(1 if i in axes else d for i, d in enumerate(a.shape))

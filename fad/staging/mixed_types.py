@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ class _Notes:
 
     def __init__(self) -> None:
         self.mixed = False  # whether a loop or choice gives numbers that are of another type at times
-        self.asked = False  # whether the user's code asked for the type of a traced number
+        self.asked: set[tuple[Any, int]] = set()  # numbers whose type the user's code asked for, with their traces
 
 
 _notes: ContextVar[_Notes | None] = ContextVar("notes", default=None)
@@ -55,18 +56,30 @@ def note_mixed() -> None:
         notes.mixed = True
 
 
-def note_question() -> None:
+def note_question(trace: Any, number: int) -> None:
     """Note that the type of a traced number was asked for, if the user's code did so."""
     notes = _notes.get()
-    if notes is not None and not notes.asked:
+    if notes is not None:
         frame = sys._getframe(2)
         while frame.f_back is not None and frame.f_code.co_name in ("__class__", "class_of", "class_of_element"):
             frame = frame.f_back
-        notes.asked = (frame.f_globals.get("__name__") or "").partition(".")[0] not in ("fad", "numpy", "optree")
+        if (frame.f_globals.get("__name__") or "").partition(".")[0] not in ("fad", "numpy", "optree"):
+            notes.asked.add((trace, number))
 
 
 _OF_BOOLS = frozenset({"+", "-", "*", "/", "//", "%", "**", "~", "<<", ">>", "neg", "pos"})
 _WIDENING = frozenset({"elementwise", "selection", "flat", "product", "bilinear"})
+
+
+def is_asked(notes: _Notes, trace: Any, graph: Graph) -> bool:
+    """Return whether the user's code asked for the type of a number that may be of another one at times."""
+    if not notes.asked:
+        return False
+    either: set[int] = set()  # numbers that a loop or choice gives, and what is computed from these alone
+    for eq in graph.equations:
+        if eq.prim.multi or (not either.isdisjoint(eq.ins) and not any(graph.types[i].shape for i in eq.ins)):
+            either.update([o for o in eq.outs if not graph.types[o].shape])
+    return any(owner is not trace or number in either for owner, number in notes.asked)
 
 
 def tells_types_apart(graph: Graph) -> bool:

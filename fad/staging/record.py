@@ -37,7 +37,7 @@ from fad.ops.conversion import python_number_p
 from fad.ops.elementwise import add
 from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused
-from fad.staging.mixed_types import MixedTypes, note_question, noting_types, tells_types_apart
+from fad.staging.mixed_types import MixedTypes, is_asked, note_question, noting_types, tells_types_apart
 from fad.staging.outer_state import OuterState
 from fad.staging.python_numbers import gives_number, on_numbers, to_scalar_p
 from fad.transforms.check import as_operand
@@ -124,7 +124,7 @@ class RecordTrace(Trace):
 
     def class_of(self, x: Tracer) -> type:
         if not self.types[x.info].shape:
-            note_question()
+            note_question(self, x.info)
         return self.weak.get(x.info, x.wrapped).__class__
 
     def number_of_outer(self, x: Tracer) -> int:
@@ -381,7 +381,7 @@ def _record(
         trace.finish()
     trace.snapshots.check()
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
-    if notes.mixed and (notes.asked or tells_types_apart(graph)):
+    if notes.mixed and (is_asked(notes, trace, graph) or tells_types_apart(graph)):
         raise MixedTypes
     shared = {id(x) for x in (*leaves, *trace.constants.values()) if hasattr(x, "shape")} | trace.sources.keys()
     lowered = [_as_plain(trace.lower(y)) for y in outs]  # arrays that took traced values are plain ones since the end

@@ -170,3 +170,45 @@ def test_a_guard_is_shown_at_the_line_of_its_if_and_not_at_the_end_of_its_body()
     fast(X)
     shown = fast.explain()
     assert shown.count(": if x[i] > 0") == 3, shown
+
+
+TURNS = np.array([[0, 1], [1, 0], [-1, 2]])
+PARTS = ["x", "y", "z"]
+
+
+def streaming(x):
+    u = np.stack([x, 0.5 * x, 0.1 * x])
+    for _ in range(30):
+        v = np.zeros_like(u)
+        for i in range(3):
+            v[i] = 0.9 * u[2 - i]
+        for i in range(3):
+            u[i] = np.roll(v[i], [2, 0, 1][i])
+    return np.sum(u**2)
+
+
+def by_names(x):
+    u = x * 1.0
+    for _ in range(30):
+        for i in range(3):
+            if PARTS[i] == "y":
+                u[i] += 0.1
+            else:
+                u[i] *= 0.99
+    return np.sum(u**2)
+
+
+def of_growing_shapes(x):
+    s = x * 1.0
+    for t in range(30):
+        for n in range(1, 4):
+            s = s + 1e-3 * np.ones((n, 1)).sum(0) * t * np.sin(s)
+    return np.sum(s)
+
+
+@pytest.mark.parametrize("f", [streaming, by_names, of_growing_shapes], ids=lambda f: f.__name__)
+def test_a_loop_is_captured_around_a_short_one_that_needs_the_number_of_its_step(f):
+    x = np.array([0.3, -0.2, 0.5])
+    agree(f, x)
+    what, text = report_of(f, x)
+    assert what[0] == "captured", text

@@ -3,6 +3,8 @@
 An integer that leaves 64 bits gives what Python gives, in every transform and in every later call.
 """
 
+import math
+
 import numpy as np
 import pytest
 
@@ -452,3 +454,54 @@ def test_a_first_call_that_raises_leaves_a_program_that_is_right(f, order):
     fast = fad.jit(f)
     for k in (*order, *order):
         assert outcome(fast, k) == outcome(f, k), k
+
+
+def between_points(x):
+    s, table = 0.0, np.arange(40.0) ** 2
+    for k in range(60):
+        u = x[k % 30] * 7 + 0.3 * k
+        i = int(u)
+        s += table[i] * (1 - (u - i)) + table[i + 1] * (u - i)
+    return s
+
+
+def in_bins(x):
+    h = np.zeros(20)
+    for k in range(60):
+        h[math.floor(abs(x[k % 30]) * 5 + k * 0.02)] += x[k % 30]
+    return np.sum(h**2)
+
+
+def rounded_in_every_way(x):
+    s = 0.0
+    for k in range(60):
+        s += round(x[k % 30] * k) * x[0] + math.ceil(x[1] - k) * math.trunc(3 * x[2]) * x[3] + int(-2.5 * x[k % 30])
+    return s
+
+
+OF_FLOATS = [between_points, in_bins, rounded_in_every_way]
+
+
+@pytest.mark.parametrize("f", OF_FLOATS, ids=lambda f: f.__name__)
+def test_integers_of_floating_point_numbers_are_captured(f):
+    agree(f, X)
+    what, text = report_of(f, X)
+    assert what == ["captured"], text
+
+
+@pytest.mark.parametrize("f", OF_FLOATS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
+def test_no_number_and_a_large_one_give_the_error_or_result_of_python(f, value):
+    def outcome(g, x):
+        try:
+            return g(x)
+        except (ArithmeticError, ValueError, IndexError) as error:
+            return type(error), str(error).partition("\n")[0]
+
+    bad = X.copy()
+    bad[2] = value
+    with fad.config.use(loops="capture"):
+        fast = fad.jit(f)
+        for x in (X, X, bad, X, bad):
+            wanted, found = outcome(f, x), outcome(fast, x)
+            assert found == (pytest.approx(wanted, rel=1e-12, nan_ok=True) if isinstance(wanted, float) else wanted)

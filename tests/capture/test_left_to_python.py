@@ -383,10 +383,10 @@ def an_inner_gradient(x):
 # --- what is not captured -----------------------------------------------------------------------------------
 
 
-def appends(x):
+def extends(x):
     out = []
     for i in range(5):
-        out.append(x[i] ** 2)
+        out.extend([x[i] ** 2])
     return np.sum(np.stack(out))
 
 
@@ -560,7 +560,7 @@ SAME = [
     an_inner_gradient, asserts,
 ]  # fmt: skip
 LEFT = [
-    appends, prints, draws_from_a_generator, runs_over_a_generator, looks_up_a_dictionary, looks_up_a_list_of_strings,
+    extends, prints, draws_from_a_generator, runs_over_a_generator, looks_up_a_dictionary, looks_up_a_list_of_strings,
     sets_an_attribute, fills_a_dictionary, tries, changes_shape, counts_in_a_global,
     a_helper_counts_in_a_global, counts_in_a_closure, runs_over_itertools, pops_from_a_list, extends_a_list_in_place,
     factorial_of_python_integers, doubled_integers,
@@ -756,7 +756,7 @@ def test_explain_says_what_became_of_each_loop():
         for i in range(3):
             s = s * x[i]
         for i in range(150):
-            out.append(s * i)
+            out.insert(0, s * i)
         return sum(out)
 
     fast = fad.jit(f)
@@ -766,7 +766,7 @@ def test_explain_says_what_became_of_each_loop():
     name = "loop at test_left_to_python.py"
     assert f"{name}:{first + 2}: captured: 4000 steps, state s" in text
     assert f"{name}:{first + 4}: unrolled: 3 steps" in text
-    assert f"{name}:{first + 6}: recorded step by step: it changes a list, by append" in text
+    assert f"{name}:{first + 6}: recorded step by step: it changes a list, by insert" in text
 
 
 def two_names_at_first(x):

@@ -164,3 +164,29 @@ def test_asking_whether_a_number_is_an_array_does_not_end_the_capture():
         return s
 
     assert report_of(f, np.arange(1.0, 4.0), loops="auto")[0] == ["captured"]
+
+
+def test_a_loop_stays_one_if_another_number_is_asked_for_its_type():
+    def f(x):
+        v = np.zeros(STEPS)
+        for i in range(STEPS):
+            v[i] = max(0, x[0] - i)  # an int of Python's in some steps
+        last = v[-1] if not isinstance(x[1], (list, tuple)) else v[0]
+        return sum(np.sum(y) for y in (v[3], last) if not isinstance(y, (list, tuple)))
+
+    x = np.array([5.5, 2.0, 3.0])
+    for g in (f, fad.grad(f)):
+        np.testing.assert_allclose(fad.jit(g)(x), g(x))
+        assert report_of(g, x)[0][0] == "captured"
+
+
+def test_a_type_that_is_asked_for_of_what_comes_of_a_mixed_number_ends_the_capture():
+    def f(x):
+        t = 0
+        for i in range(STEPS):
+            t = i if i < x[0] else x[1]
+        return (1.0 if isinstance(t + 1, float) else 2.0) * x[1]
+
+    fast = fad.jit(f)
+    for x in (np.array([1000.0, 2.0]), np.array([1.0, 2.0])):
+        assert fast(x) == f(x)

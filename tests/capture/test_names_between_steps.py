@@ -170,3 +170,40 @@ SWAPS = [swapped_an_even_number_of_times, handed_round, handed_round_by_a_while]
 @pytest.mark.parametrize("f", SWAPS, ids=lambda f: f.__name__)
 def test_an_array_that_names_hand_round_keeps_its_other_name(f):
     agree(f, X)
+
+
+def a_parameter_of_a_function_inside_has_the_name(x):
+    def slope(y, h=0.1):
+        z = np.roll(y, 1)
+        return h * (z - y)
+
+    ys = np.zeros((6, 5))
+    ys[0] = x
+    for k in range(5):
+        y = ys[k]
+        z = y + slope(y)
+        ys[k + 1] = y + 0.5 * (slope(y) + slope(z))
+    return np.sum(ys**2)
+
+
+def a_function_inside_reads_what_steps_bind(x):
+    def slope():
+        return 0.1 * np.roll(y, 1)
+
+    def count():
+        nonlocal n
+        n += 1
+        return n
+
+    y, n, s = x, 0, 0.0
+    for _ in range(5):
+        y = y - slope()
+        s = s + count() * np.sum(y)
+    return s * n
+
+
+def test_a_function_inside_shares_the_names_that_are_not_its_own():
+    agree(a_function_inside_reads_what_steps_bind, X)
+    agree(a_parameter_of_a_function_inside_has_the_name, X)
+    what, text = report_of(a_parameter_of_a_function_inside_has_the_name, X)
+    assert what == ["captured"], text

@@ -18,6 +18,9 @@ HOLES[2] = np.nan
 
 
 PROGRAMS = {
+    "a matrix with whole numbers in it": (lambda x: np.array([[x[0], 0, 1], [-x[1], True, 2]]), X),
+    "joined to whole numbers": (lambda x: np.concatenate([[0], np.cumsum(x), np.arange(3) * (x > 0).sum()]), X),
+    "numbers joined to truths": (lambda x: np.stack([x > 0, np.argsort(x)], axis=1), X),
     "norm": (lambda x: np.linalg.norm(x), X),
     "norm of rows": (lambda x: x / np.linalg.norm(x, axis=1, keepdims=True), M),
     "norm over axes apart": (lambda x: np.linalg.norm(x, axis=(0, 2)), B),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from natively import compiled
+from natively import compiled, native
 
 import fad
 from fad import control
@@ -230,3 +230,63 @@ def test_an_index_out_of_range_in_a_loop_raises_numpys_error_and_later_calls_are
             with pytest.raises(IndexError, match=f"index {k[1] if k[1] == 5 else -6} is out of bounds"):
                 fast(x, np.array(k))
             assert fast(x, np.array([-1, 1, 2])) == 4 * 7.0
+
+
+MASK = np.random.default_rng(4).random((7, 9)) > 0.6
+
+
+def through_masks(x):
+    y = x * 1.0
+    y[0, MASK] = np.sin(x[2, MASK])
+    y[1][~MASK] -= 0.5
+    y[:, MASK] *= 2.0
+    y[MASK[0, :3]] = x[0, 0]
+    return y
+
+
+def through_masks_in_loops(x):
+    wall = np.fromfunction(lambda i, j: (i - 3) ** 2 + (j - 4) ** 2 < 5, x[0].shape)
+    y = x * 1.0
+    for _ in range(20):
+        z = 0.9 * y
+        for i in range(3):
+            z[i, wall] = y[2 - i, wall]
+        y[:] = np.roll(z, 1, axis=2)
+    return y
+
+
+@pytest.mark.parametrize("f", [through_masks, through_masks_in_loops])
+def test_known_masks_are_places_without_a_call_of_numpy(f):
+    x = np.random.default_rng(5).normal(size=(3, 7, 9))
+    g = fad.grad(lambda x: np.sum(np.cos(f(x))))
+    with fad.config.use(loops="capture"):
+        np.testing.assert_allclose(native(f, x), f(x), rtol=1e-13)
+        np.testing.assert_allclose(compiled(g, x)(x), g(x), rtol=1e-12, atol=1e-13)
+
+
+def test_a_mask_of_values_is_another_program_for_other_values():
+    def f(x):
+        y = x * 1.0
+        y[x > 0] = np.sqrt(x[x > 0])
+        return y
+
+    x = np.linspace(-1.0, 1.0, 9)
+    fast = compiled(f, x)
+    assert "calls of NumPy" not in fast.explain(), fast.explain()
+    for shift in (0.0, 0.5, -0.5, 5.0, -5.0, 0.0):
+        for _ in range(3):
+            np.testing.assert_array_equal(fast(x + shift), f(x + shift))
+
+
+def test_a_known_mask_may_choose_nothing_or_all():
+    def f(x):
+        y = x * 1.0
+        y[1, MASK & False] = x[0, MASK & False]
+        y[2, MASK | True] = x[0, MASK | True] * 2.0
+        y[2, :, MASK[0]] += 1.0
+        return y
+
+    x = np.random.default_rng(5).normal(size=(3, 7, 9))
+    g = fad.grad(lambda x: np.sum(np.cos(f(x))))
+    np.testing.assert_array_equal(compiled(f, x)(x), f(x))
+    np.testing.assert_allclose(compiled(g, x)(x), g(x), rtol=1e-13)

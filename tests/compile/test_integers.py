@@ -1,6 +1,7 @@
 """Divisors, multiples and powers of integers in native code: NumPy's values, wrapped around as NumPy's are."""
 
 import functools
+import math
 import operator
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from natively import compiled, native
 
+import fad
 from fad import control
 
 pytest.importorskip("llvmlite")
@@ -92,3 +94,93 @@ def test_a_negative_exponent_in_a_native_loop_raises_numpys_error():
     fast = compiled(powers, np.int64(6))
     with pytest.raises(ValueError, match="negative integer powers"):
         fast(np.int64(3))
+
+
+def squares_and_cubes(x):
+    s = 0.0
+    for k in range(200):
+        s += (k - 3) ** 2 * x + k**3 - (2 * k) ** 2
+    return s
+
+
+def signs(x):
+    s = 0.0
+    for k in range(200):
+        s += (-1) ** k * x ** (2 * k + 1) / (2 * k + 1) + 2.0**-k * (-1.0) ** k
+    return s
+
+
+def counted(x):
+    s, n = 0.0, 1
+    while n < 200:
+        s += x * n**2 / (n + 1) ** 3
+        n += 1
+    return s
+
+
+@pytest.mark.parametrize("f", [squares_and_cubes, signs, counted])
+def test_powers_of_pythons_numbers_in_loops_are_native(f):
+    with fad.config.use(loops="capture"):
+        assert native(f, 0.7) == pytest.approx(f(0.7), rel=1e-14)
+        assert native(fad.grad(f), 0.7) == pytest.approx(fad.grad(f)(0.7), rel=1e-13)
+
+
+def grow(x, n):
+    s = 0.0
+    while s < 3.0:
+        s += x * (n**2 + 1) + 0.0 * n**3
+        n = n * n
+    return n
+
+
+def divide_by_powers(x, n):
+    s = 0.0
+    for k in range(50):
+        s += x ** (n - k)
+    return s
+
+
+def turn_signs(x, n):
+    s = 0.0
+    for k in range(50):
+        s += x * (-1) ** (n - k)
+    return s
+
+
+@pytest.mark.parametrize(
+    ("f", "calls"),
+    [
+        (grow, [(1.0, 3), (1e-25, 10**3), (1.0, 3)]),
+        (divide_by_powers, [(0.5, 60), (0.0, 60), (0.0, 10), (10.0, 400), (-2.0, 10)]),
+        (turn_signs, [(0.5, 60), (0.5, 10), (0.5, 60)]),
+    ],
+)
+def test_powers_in_loops_grow_and_raise_as_pythons_do(f, calls):
+    with fad.config.use(loops="capture"):
+        fast = compiled(f, *calls[0])
+        assert "calls of NumPy" not in fast.explain(), fast.explain()
+        for args in calls:
+            try:
+                want = f(*args)
+            except ArithmeticError as error:
+                with pytest.raises(type(error)):
+                    fast(*args)
+            else:
+                got = fast(*args)
+                assert type(got) is type(want)
+                assert got == pytest.approx(want, rel=1e-13)
+
+
+def test_integers_of_floating_point_numbers_in_loops_are_native():
+    def f(x):
+        h, s = np.zeros(20), 0.0
+        for k in range(200):
+            i = int(x[k % 5] * 7)
+            h[i] += x[k % 5] - i
+            s += round(x[0] * k) * math.floor(x[1] + k)
+        return np.sum(h**2) + s
+
+    x = np.array([0.7, 1.9, 0.2, 2.4, 0.1])
+    with fad.config.use(loops="capture"):
+        assert native(f, x) == pytest.approx(f(x))
+        np.testing.assert_allclose(native(fad.grad(f), x), fad.grad(f)(x))

@@ -1,5 +1,7 @@
 """Where the state of a loop nest lies, what is kept of it, and that sums of any length are right."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -215,3 +217,45 @@ def test_a_branch_in_a_loop_has_cotangents_of_what_either_side_makes_of_it(rng):
         return np.sum(q * q)
 
     check(f, rng.normal(size=30))
+
+
+def read_in_a_branch(w, m):
+    d = np.ones((m.shape[0] + 1, m.shape[1] + 1))
+    for i in range(m.shape[0]):
+        for j in range(m.shape[1]):
+            if m[i, j] > 0:
+                c = d[i, j]
+            else:
+                c = 0.5 * d[i, j + 1] + w * d[i + 1, j]
+            d[i + 1, j + 1] = c
+    return d[-1, -1]
+
+
+def written_in_a_branch(w, m):
+    d = np.ones((m.shape[0] + 1, m.shape[1] + 1))
+    for i in range(m.shape[0]):
+        for j in range(m.shape[1]):
+            if m[i, j] > 0:
+                d[i + 1, j + 1] = d[i, j] * np.sin(w)
+            elif m[i, j] > -1:
+                d[i + 1, j + 1] = min(d[i, j + 1] + w, d[i + 1, j] * w, d[i, j] - 1.0)
+    return d[-1, -1] + d.sum()
+
+
+@pytest.mark.parametrize("f", [read_in_a_branch, written_in_a_branch])
+def test_a_branch_keeps_what_it_reads_of_an_array_and_no_state_of_a_step(f, rng):
+    m = rng.normal(size=(12, 12))
+    check(f, 0.7, m)
+    text = nest(fad.grad(f), 0.7, m).explain()
+    assert int(re.search(r"take (\d+) bytes of memory", text)[1]) < 20_000  # each of 144 states has 1352 bytes
+
+
+@pytest.mark.parametrize("f", [read_in_a_branch, written_in_a_branch])
+def test_a_loop_backward_adds_no_whole_arrays_for_what_a_branch_read(f, rng):
+    def count_sums(graph):
+        own = sum(eq.prim.name == "add" and bool(graph.types[eq.outs[0]].shape) for eq in graph.equations)
+        return own + sum(count_sums(body) for eq in graph.equations for body in eq.bodies)
+
+    with fad.config.use(loops="capture"):
+        graph = optimise(fad.make_graph(fad.grad(f))(0.7, rng.normal(size=(12, 12))))
+    assert count_sums(graph) == 0

@@ -259,7 +259,7 @@ def test_a_rotation_is_two_slices_that_are_joined():
         graph = record(lambda x, s=shift, a=axis: np.roll(x, s, a) * 2.0, X)
         found = optimise(graph)
         np.testing.assert_array_equal(found(X)[0], graph(X)[0])
-        assert ("roll_round" in names(found)) == (shift == 0)
+        assert "roll_round" not in names(found)
     assert names(optimise(record(lambda x: np.roll(x, 1, 0), X))) == ["getitem", "getitem", "join"]
 
 

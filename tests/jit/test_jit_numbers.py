@@ -245,3 +245,29 @@ def test_results_that_are_real_for_some_values_and_complex_for_others_are_numpys
         got, wanted = fast(given[k]), f(given[k])
         assert got.dtype == wanted.dtype
         np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [3, np.int64(2), np.uint8(2)])
+def test_sequences_are_repeated_by_traced_whole_numbers(n):
+    def f(c, n):
+        return [c] * n, n * [c, 1.0], (2.0,) * n, "ab" * n
+
+    for _ in range(3):
+        assert fad.jit(lambda c, n: f(c, n)[:3])(1.5, n) == f(1.5, n)[:3]
+    assert fad.jit(lambda c, n: c * len(f(c, n)[3]))(1.5, n) == 1.5 * 2 * n
+
+
+def test_a_list_times_a_traced_array_is_an_array():
+    x = np.array(3)
+    np.testing.assert_array_equal(fad.jit(lambda x: [1, 2] * x)(x), [3, 6])
+
+
+def test_a_grid_has_a_traced_number_of_points():
+    def f(c, n):
+        a = np.zeros(n)
+        a[:] = c * np.linspace(-1, 1, n) + np.logspace(0, 1, n) + np.linspace(0.0, 2, num=n, endpoint=False)
+        return a
+
+    jitted = fad.jit(f)
+    for n in (5, 5, 4, 1):
+        np.testing.assert_allclose(jitted(2.0, n), f(2.0, n), rtol=1e-15)

@@ -318,3 +318,20 @@ def test_multiplying_at_an_index_that_names_a_place_twice_is_refused():
 def test_a_float_index_is_refused():
     with pytest.raises(IndexError, match="integer or boolean"):
         fad.grad(lambda x: x[x])(np.ones(3))
+
+
+def test_what_is_written_through_a_mask_has_the_cotangents_of_its_places_alone():
+    mask = np.array([[True, False, True], [False, True, True]])
+
+    def f(x, v):
+        y = x * 1.0
+        y[mask] = v
+        y[1, mask[0]] = v[:2] * 2.0
+        return y
+
+    x, v = np.arange(6.0).reshape(2, 3), np.array([3.0, 1.0, 4.0, 5.0])
+    weights = np.array([[2.0, 3.0, 5.0], [7.0, 11.0, 13.0]])
+    graph = fad.make_graph(fad.grad(lambda v: np.sum(weights * f(x, v))))(v)
+    found = fad.grad(lambda v: np.sum(weights * f(x, v)))(v)
+    np.testing.assert_array_equal(found, [2.0 + 2 * 7.0, 5.0 + 2 * 13.0, 11.0, 0.0])
+    assert "equal" not in [eq.prim.name for eq in graph.equations]  # nobody asks which value was written last

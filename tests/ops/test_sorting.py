@@ -134,3 +134,32 @@ def test_a_partition_of_traced_values_has_the_order_of_numpys(kth):
             y, pull = fad.vjp(f, x)
             np.testing.assert_array_equal(y, wanted)
             np.testing.assert_array_equal(pull(wanted)[0], x)
+
+
+LONG_ROWS = np.random.default_rng(3).normal(size=(2, 3000))
+OF_RANKS = {
+    "median": np.median,
+    "medians": lambda x: np.median(x, axis=1),
+    "median of an odd number": lambda x: np.median(x[:, 1:].ravel()[1:]),
+    "percentiles": lambda x: np.percentile(x, [0, 2.5, 50, 97.5, 100], axis=1),
+    "quantile by an element": lambda x: np.quantile(x, 0.3, method="higher"),
+    "quantile between": lambda x: np.quantile(x, [[0.1, 0.9]], axis=1, method="hazen", keepdims=True),
+}
+
+
+@pytest.mark.parametrize("name", OF_RANKS)
+def test_ranks_of_long_rows_are_found_without_sorting(name):
+    f = OF_RANKS[name]
+    graph = fad.make_graph(fad.value_and_grad(lambda x: np.sum(f(x) ** 2)))(LONG_ROWS)
+    assert {"sort_along", "argsort"}.isdisjoint([eq.prim.name for eq in graph.equations])
+    holes, ties = LONG_ROWS.copy(), np.round(LONG_ROWS)
+    holes[1, 7] = np.nan
+    for x in (LONG_ROWS, holes, ties, LONG_ROWS.astype(np.float32), np.arange(6000).reshape(2, 3000)):
+        wanted = f(x)
+        for found in (fad.jit(f)(x), fad.vmap(f)(x[None])[0]):
+            assert np.asarray(found).dtype == np.asarray(wanted).dtype
+            np.testing.assert_array_equal(found, wanted)
+    v = np.random.default_rng(4).normal(size=LONG_ROWS.shape)
+    slope = fad.jvp(f, (LONG_ROWS,), (v,))[1]
+    np.testing.assert_allclose(slope, (f(LONG_ROWS + 1e-8 * v) - f(LONG_ROWS - 1e-8 * v)) / 2e-8, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(np.sum(fad.grad(lambda x: np.sum(f(x)))(LONG_ROWS) * v), np.sum(slope), rtol=1e-10)

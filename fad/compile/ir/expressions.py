@@ -15,6 +15,7 @@ import numpy as np
 from fad.compile.ir.types import BOOL, F32, F64, INTEGERS, LLVM_TYPE
 from fad.core.graph import NUMBER, Equation, Graph
 from fad.core.primitive import Primitive
+from fad.core.rewriter import Rewriting
 
 # Functions that a template may call: those computed by polynomials, in double precision, and those that take few
 # instructions in the operands' own type. `codegen.llvm.math.catalogue` emits them.
@@ -41,7 +42,7 @@ _BY_CONSTANTS = frozenset({"//", "%", *_RAISING})  # what these are computed by 
 _LARGEST_POWER = 64
 
 
-def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
+def template(graph: Graph | Rewriting, eq: Equation, constants: dict) -> str | None:
     """Return the template of an elementwise equation, or None if it has none that kernels can compute."""
     prim = eq.prim
     if prim.multi or len(eq.outs) != 1 or (eq.params and prim.lower not in _CONVERTED):

@@ -88,6 +88,11 @@ WRITE_PIECES = Primitive("write_pieces", lambda x, *pieces, **params: _write_pie
 # Zero, if no element is negative. If one is, a native program stops: `of` is the result that then has no value.
 NOT_NEGATIVE = Primitive("not_negative", lambda x, *, of: np.asarray(x).dtype.type(0))
 
+# An integer to the power of one that is not negative. The third operand says so: it is what a check gives.
+INTEGER_POWER = Primitive(
+    "integer_power", lambda x, n, _: np.power(x, n), lower="integer_power({0}, {1})", archetype="elementwise"
+)
+
 # Where along the last axis an extreme, of the same rank, is first.
 PLACE = Primitive("place_of_extreme", lambda x, m, *, keepdims: np.argmax((x == m) | (x != x), -1, keepdims=keepdims))
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fad.compile.ir.builder import Builder
-from fad.compile.ir.lowered_ops import FACTOR_SYSTEM, NOT_NEGATIVE, PARTITIONED, PLACE, SORTED
+from fad.compile.ir.lowered_ops import FACTOR_SYSTEM, INTEGER_POWER, NOT_NEGATIVE, PARTITIONED, PLACE, SORTED
 from fad.compile.legalize.pairwise_distances import sum_over_pairs
 from fad.core.graph import SCALAR, Equation, Graph, Type
 from fad.core.primitive import Primitive
@@ -34,6 +34,7 @@ from fad.ops.reduction import fmax_p, fmin_p, logsumexp_p, max_p, min_p, prod_p
 from fad.ops.selection import round_p
 from fad.ops.sorting import argsort_p, partition_order_p, partition_p, permute_back_p, permute_p, sort_p
 from fad.ops.statistics import variance_p
+from fad.ops.structural import concatenate_p
 
 _SORTED, _ORDERS = (sort_p, partition_p), (argsort_p, partition_order_p)
 _REAL = (np.dtype(float), np.dtype(np.float32))
@@ -123,10 +124,6 @@ def _logsumexp(work: Builder, eq: Equation) -> int | None:
 
 # --- powers of integers ---------------------------------------------------------------------------------------------
 
-# The third operand is what says that no exponent is negative.
-_integer_power = Primitive(
-    "integer_power", lambda x, n, _: np.power(x, n), lower="integer_power({0}, {1})", archetype="elementwise"
-)
 _LARGEST = 64  # constant exponents up to this one are products
 
 
@@ -141,7 +138,7 @@ def _power(work: Builder, eq: Equation) -> int | None:
     checked = work.number(0, out.dtype)
     if known is None and t.dtype != _TRUTH:
         checked = work.apply(NOT_NEGATIVE, (n,), {"of": eq.outs[0]}, Type((), t.dtype, SCALAR))
-    return work.elementwise(_integer_power, x, n, checked, dtype=out.dtype)
+    return work.elementwise(INTEGER_POWER, x, n, checked, dtype=out.dtype)
 
 
 # --- questions to arrays ---------------------------------------------------------------------------------------------
@@ -272,6 +269,22 @@ def _pad(work: Builder, eq: Equation) -> int | None:
         return None
     index = tuple([slice(low, low + n) for (low, _), n in zip(eq.params["widths"], t.shape, strict=True)])
     return work.scatter(eq.ins, [index], work.types[eq.outs[0]].shape)
+
+
+def _join(work: Builder, eq: Equation) -> int | None:
+    """Write a join of arrays of several dtypes as one of arrays of its own, as in ``np.array([[c, -s, 0], ...])``."""
+    dtype = work.types[eq.outs[0]].dtype
+    found = {work.types[i].dtype for i in eq.ins}
+    if found == {dtype} or not {dtype, *found} <= {*_COUNTED}:
+        return None
+    return work.concatenate([_as_dtype(work, i, dtype) for i in eq.ins], eq.params["axis"])
+
+
+def _as_dtype(work: Builder, i: int, dtype: np.dtype) -> int:
+    if work.types[i].dtype == dtype:
+        return i
+    known = work.constants.get(i)
+    return work.astype(i, dtype) if known is None else work.constant(known.astype(dtype))
 
 
 def _round(work: Builder, eq: Equation) -> int | None:
@@ -439,7 +452,7 @@ _RULES: dict[Primitive, Callable] = {
     prod_p: _product, max_p: _extreme(_any), min_p: _extreme(_all),
     fmax_p: _extreme_of_numbers(max_p, -math.inf), fmin_p: _extreme_of_numbers(min_p, math.inf),
     argmax_p: _position(max_p), argmin_p: _position(min_p), contract_p: _contract, pad_p: _pad, round_p: _round,
-    power: _power, convolve_p: _convolve, cholesky_pullback_p: _pull_back_cholesky,
+    concatenate_p: _join, power: _power, convolve_p: _convolve, cholesky_pullback_p: _pull_back_cholesky,
     hermitian_p: _is_hermitian, maybe_singular_p: _maybe_singular,
     pinv_p: _pseudoinverse, sort_p: _sort, partition_p: _partition,
     **dict.fromkeys((argsort_p, permute_p, permute_back_p), _along_last),

@@ -10,17 +10,20 @@ steps, and what is counted up by a constant.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from fad.compile.ir.expressions import template
+from fad.compile.ir.lowered_ops import INTEGER_POWER
 from fad.compile.ir.types import EXACT
 from fad.control_flow.loop_layout import Loop
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY, Primitive
 from fad.core.refusals import is_of_math
 from fad.core.rewriter import Rewriting
+from fad.ops.elementwise import multiply
 from fad.staging.python_numbers import on_numbers
 
 MOST = 2**63 - 1  # of a native integer
@@ -44,6 +47,9 @@ def _check(*xs: Any, how: str, of: int) -> Any:
     elif how == "exact":
         if abs(xs[0]) > EXACT:
             raise Beyond
+    elif how == "natural":
+        if xs[0] < 0:
+            raise Beyond
     elif how in ("finite", "fits"):
         if not abs(xs[0]) < (math.inf if how == "finite" else 2.0**63):
             raise Beyond
@@ -54,9 +60,11 @@ def _check(*xs: Any, how: str, of: int) -> Any:
 
 _CHECKED = ("+", "-", "*", "neg", "abs")  # operations on integers that have a check; others are calls that are exact
 _QUOTIENTS = frozenset({"/", "//", "%"})
-# What is checked of an operation, if not all its operands: the divisor; the result, for where that is infinite or NaN
-# Python raises, gives a complex number, or was given an infinite one, and may be left to do it.
-_OPERANDS: dict[str, Any] = {"nonzero": lambda eq: eq.ins[1:], "finite": lambda eq: eq.outs, "fits": lambda eq: eq.ins}
+# What is checked of an operation, if not all its operands: the divisor; an exponent; the result, for where that is
+# infinite or NaN Python raises, gives a complex number, or was given an infinite one, and may be left to do it.
+_OPERANDS: dict[str, Any] = {
+    "nonzero": lambda eq: eq.ins[1:], "natural": lambda eq: eq.ins[1:2], "finite": lambda eq: eq.outs,
+}  # fmt: skip
 _COMPARING = frozenset({"<", "<=", ">", ">=", "==", "!="})
 # Zero, if the operation `how` on these operands has a result in 64 bits; otherwise a native program stops at `of`.
 CHECK = Primitive("check_number", _check, archetype="check")
@@ -76,18 +84,18 @@ def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool =
         out = work.add_value(Type((), dtype, SCALAR))
         checks.append(Equation(CHECK, ins, {"how": how, "of": eq.outs[0]}, (out,), eq.place))
 
-    for eq in graph.equations:
+    for eq in _without_small_powers(graph, work, size):
         if eq.prim.archetype == "loop":
             eq = _loop(eq, size)
         elif eq.prim.archetype == "branch":
             branches = tuple(with_checks(g, _list_given(g, eq.ins[1:], size), True) for g in eq.params["branches"])
             eq = Equation(eq.prim, eq.ins, {**eq.params, "branches": branches}, eq.outs, eq.place)
         elif eq.prim.array_form is not None:
-            eq, how = _treat(graph, eq, size, body)
+            eq, how = _treat(work, eq, size, body)
             if how:
                 checked = _OPERANDS[how](eq) if how in _OPERANDS else eq.ins
-                check(eq, how, checked, graph.types[checked[0]].dtype)
-            for i in _list_rounded(graph, eq, size):
+                check(eq, how, checked, work.types[checked[0]].dtype)
+            for i in _list_rounded(work, eq, size):
                 check(eq, "exact", (i,), _INTEGER)
         elif any(t.dtype == _NARROW and t.kind != NUMBER for t in [graph.types[i] for i in (*eq.ins, *eq.outs)]):
             numbers = {i for i in eq.ins if graph.types[i].kind == NUMBER and graph.types[i].dtype.kind == "i"}
@@ -98,7 +106,22 @@ def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool =
     return work.finish()
 
 
-def _treat(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation, str]:
+def _without_small_powers(graph: Graph, work: Rewriting, size: dict) -> Iterator[Equation]:
+    """Give a program's equations; a square or cube that may not fit is one of products, of which each has its check."""
+    for eq in graph.equations:
+        n = graph.constants.get(eq.ins[1]) if eq.prim.symbol == "**" else None
+        t = graph.types[eq.outs[0]] if type(n) is int and n in (2, 3) else None
+        if t is None or t.kind != NUMBER or t.dtype != _INTEGER or _find_bound(eq, graph.constants, size) <= MOST:
+            yield eq
+            continue
+        times, x = on_numbers(multiply), eq.ins[0]
+        square = eq.outs[0] if n == 2 else work.add_value(t)
+        yield Equation(times, (x, x), {}, (square,), eq.place)
+        if n == 3:
+            yield Equation(times, (square, x), {}, eq.outs, eq.place)
+
+
+def _treat(graph: Rewriting, eq: Equation, size: dict, body: bool) -> tuple[Equation, str]:
     """Return an operation on Python's numbers, as a call that is exact if need be, and what is to be checked or ''."""
     symbol, out = eq.prim.symbol, graph.types[eq.outs[0]]
     if out.kind != NUMBER:
@@ -111,6 +134,8 @@ def _treat(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation
         return eq, divides
     if out.dtype == _INTEGER:
         bound = size[eq.outs[0]] = _find_bound(eq, graph.constants, size)
+        if symbol == "**" and bound <= MOST and eq.ins[1] not in graph.constants:
+            return Equation(INTEGER_POWER, (*eq.ins, eq.ins[1]), {}, eq.outs, eq.place), "natural"
         if bound <= MOST:
             return eq, divides
         size[eq.outs[0]] = MOST
@@ -125,7 +150,7 @@ def _treat(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation
     return eq, ""
 
 
-def _list_rounded(graph: Graph, eq: Equation, size: dict) -> list[int]:
+def _list_rounded(graph: Rewriting, eq: Equation, size: dict) -> list[int]:
     """Return the integers that a native program would round before it compares them with a float, or divides them."""
     whole = [i for i in eq.ins if graph.types[i].dtype == _INTEGER]
     together = len(whole) == len(eq.ins)
@@ -165,6 +190,8 @@ def _find_bound(eq: Equation, constants: dict, size: dict) -> int:
         return (1 << max(a, *rest, 1).bit_length()) - 1
     if symbol in ("<<", "**") and type(second) is int and 0 <= second < 64:
         return a << second if symbol == "<<" else a**second
+    if symbol == "**" and second is None and (a <= 1 or rest[0] < 64):
+        return max(a, 1) ** min(rest[0], 63)
     return MOST + 1
 
 
@@ -175,14 +202,15 @@ def _list_given(graph: Graph, operands: tuple, size: dict) -> dict[int, int]:
 def _loop(eq: Equation, size: dict) -> Equation:
     """Return a loop whose body has its checks; a state that is counted up by a constant stays small."""
     loop = Loop(eq)
+    steps = loop.length if type(loop.length) is int else min(size.get(loop.count, STEPS), STEPS)
     known = {i: size.get(o, MOST) for i, o in zip(loop.const_inputs, loop.consts, strict=True)}
     if loop.indexed:
-        known[loop.index_input] = STEPS
+        known[loop.index_input] = steps
     made = {e.outs[0]: e for e in loop.body.equations if e.outs}
     for i, o, new in zip(loop.carry_inputs, loop.carry, loop.carry_outputs, strict=True):
         start = size.get(o, MOST)
         step = 0 if new == i else _step(made.get(new), i, loop.body.constants)
-        known[i] = MOST if step is None else min(MOST, start + STEPS * step)
+        known[i] = MOST if step is None else min(MOST, start + steps * step)
     body = with_checks(loop.body, known, True)
     return Equation(eq.prim, eq.ins, {**eq.params, "body": body}, eq.outs, eq.place)
 

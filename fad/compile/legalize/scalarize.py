@@ -29,7 +29,7 @@ from fad.ops.structural import concatenate_p
 MOST_ELEMENTS = 9  # of one array
 MOST_OPERATIONS = 300  # of single numbers in one step
 MOST_HEAVY = 9  # functions that vectors compute much faster
-CHECKED_NUMBERS = ("nonzero", "finite", "fits")  # what is checked of a number alone
+CHECKED_NUMBERS = ("nonzero", "natural", "finite", "fits")  # what is checked of a number alone
 MOST_OF_BRANCH = 128  # operations of a branch that is computed whether it is taken or not
 
 

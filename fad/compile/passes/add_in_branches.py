@@ -32,7 +32,7 @@ def add_in_branches(graph: Graph) -> Graph:
             if branch is None or branch.prim.archetype != "branch" or uses[r] != 1 or r in taken:
                 continue
             ready = place.get(x, -1) < place[r] and graph.types[x] == graph.types[r] == graph.types[eq.outs[0]]
-            if ready and graph.types[r].shape and _some_way_is_zero(branch, branch.outs.index(r)):
+            if ready and graph.types[r].shape and _some_way_adds_little(branch, branch.outs.index(r)):
                 taken[r] = (eq, x)
                 break
     if not taken:
@@ -64,8 +64,22 @@ def _is_zero(graph: Graph, i: int) -> bool:
     return c is not None and not np.any(c)
 
 
-def _some_way_is_zero(eq: Equation, k: int) -> bool:
-    return any(_is_zero(g, g.outputs[k]) for g in eq.params["branches"])
+def _some_way_adds_little(eq: Equation, k: int) -> bool:
+    """Return whether a way gives zeros, but for places at which it adds."""
+    return any(_find_updates(g, g.equations, g.outputs[k], _uses(g)) is not None for g in eq.params["branches"])
+
+
+def _find_updates(graph: Graph, equations: list[Equation], o: int, uses: Counter) -> list[int] | None:
+    """Return the numbers of the equations that make a value of zeros by adding at some places, the last one first.
+
+    It is None for another value.
+    """
+    made = {eq.outs[0]: k for k, eq in enumerate(equations) if eq.prim.adds}
+    found, x = [], o
+    while x in made and uses[x] == 1:
+        found.append(made[x])
+        x = equations[made[x]].ins[0]
+    return found if _is_zero(graph, x) else None
 
 
 def _with_terms(graph: Graph, outer: Graph, terms: dict[int, int]) -> Graph:
@@ -81,17 +95,11 @@ def _with_terms(graph: Graph, outer: Graph, terms: dict[int, int]) -> Graph:
 
 def _add(work: Builder, o: int, term: int, uses: Counter) -> int:
     """Return the sum of a value and a term; what is added to zeros at some places is added to the term there."""
-    if _is_zero(work.graph, o):
-        return term
-    made = {eq.outs[0]: k for k, eq in enumerate(work.equations) if eq.prim.adds}
-    links, x = [], o
-    while x in made and uses[x] == 1:
-        links.append(made[x])
-        x = work.equations[made[x]].ins[0]
-    if not links or not _is_zero(work.graph, x):
+    updates = _find_updates(work.graph, work.equations, o, uses)
+    if updates is None:
         return work.add(term, o)
-    for k in reversed(links):
+    for k in reversed(updates):
         eq = work.equations[k]
         work.equations[k] = Equation(eq.prim, (term, *eq.ins[1:]), eq.params, eq.outs, eq.place)
         term = eq.outs[0]
-    return o
+    return o if updates else term

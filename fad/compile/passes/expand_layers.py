@@ -32,7 +32,7 @@ def _rotation(work: Builder, eq: Equation) -> None:
     turns = [(n % t.shape[a], a) for n, a in zip(eq.params["shift"], eq.params["axis"], strict=True)]
     turns = [(n, a) for n, a in turns if n]
     if not turns:
-        work.equations.append(eq)
+        work.replace(eq, work.copy(x))
         return
     for n, a in turns:
         whole = t.shape[a]

@@ -12,6 +12,10 @@ def _is_nonzero(e: Emitter, x: str, t: str) -> str:
     return e.compare("!=", x, constant(0.0, t), t)
 
 
+def _is_natural(e: Emitter, x: str, t: str) -> str:
+    return e.compare(">=", x, constant(0.0, t), t)
+
+
 def _is_below(limit: float) -> Callable:
     def emit(e: Emitter, x: str, t: str) -> str:
         return e.compare("<", e.call("fabs", x, t=t), constant(limit, t), t)
@@ -21,5 +25,5 @@ def _is_below(limit: float) -> Callable:
 
 # The `how` of a check -> how to emit whether it holds.
 OF_ONE_NUMBER: dict[str, Callable[[Emitter, str, str], str]] = {
-    "nonzero": _is_nonzero, "finite": _is_below(math.inf), "fits": _is_below(2.0**63),
+    "nonzero": _is_nonzero, "natural": _is_natural, "finite": _is_below(math.inf), "fits": _is_below(2.0**63),
 }  # fmt: skip

@@ -451,7 +451,7 @@ def _check(body: Body, eq: Equation) -> None:
     """Leave the loop where a number of Python's has no place in 64 bits."""
     how, w = eq.params["how"], body.w
     numbers = [body.values[i] for i in eq.ins]
-    if not all(isinstance(x, Number) and x.t in (I64, F64) for x in numbers):
+    if not all(isinstance(x, Number) and x.t in (I64, F64, F32) for x in numbers):
         raise TooMuch("a number of Python's is checked")
     names = [x.name for x in numbers]  # type: ignore[union-attr]
     kind = body.type(eq.ins[0])
@@ -469,10 +469,10 @@ def _check(body: Body, eq: Equation) -> None:
     else:
         operation = _OVERFLOWING[how]
         operands = ["0", *names] if how == negative.name else names
-        kind = "{i64, i1}"
-        w.needs.add(f"declare {kind} @llvm.{operation}.with.overflow.i64(i64, i64)")
-        pair = w.fresh(f"call {kind} @llvm.{operation}.with.overflow.i64(i64 {operands[0]}, i64 {operands[1]})")
-        flag = w.fresh(f"extractvalue {kind} {pair}, 1")
+        both = "{i64, i1}"
+        w.needs.add(f"declare {both} @llvm.{operation}.with.overflow.i64(i64, i64)")
+        pair = w.fresh(f"call {both} @llvm.{operation}.with.overflow.i64(i64 {operands[0]}, i64 {operands[1]})")
+        flag = w.fresh(f"extractvalue {both} {pair}, 1")
         w.require(w.fresh(f"xor i1 {flag}, true"))
     body.values[eq.outs[0]] = Number(constant(0, body.type(eq.outs[0])), body.type(eq.outs[0]))
 
