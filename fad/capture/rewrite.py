@@ -326,7 +326,9 @@ class Rewriter:
         leaves = any(
             isinstance(x, (ast.Break, ast.Return)) for x in own_jumps(s.body, True) if not isinstance(x, ast.Continue)
         )
-        appended = set() if leaves or isinstance(s, ast.While) else find_appended(s.body) - self.live.always
+        appended: set[str] = set()
+        if isinstance(s, ast.For) and not leaves:
+            appended = find_appended(s.body) - Names(s.iter, s.target).loads - self.live.always
         self.loops.append(
             Loop(self.file, s.lineno, _kind(s), tuple(sorted(used.stores)), carried, behind,
                  frozenset(used.rebinds), tuple(sorted(used.updates)), operations, nested, leaves,

@@ -166,6 +166,14 @@ def read_in_the_step(x):
     return np.sum(np.array(seen) ** 2)
 
 
+def runs_over_the_list(x):
+    seen, s = [x[0], x[1]], 0.0
+    for a, _ in zip(seen, range(STEPS), strict=False):
+        seen.append(a * 0.9)
+        s = s + a
+    return s + len(seen)
+
+
 def in_some_steps(x):
     seen, u = [], x
     for i in range(STEPS):
@@ -191,7 +199,7 @@ def rows_of_rows(x):
 AS_PYTHON_DOES = [
     one_array_all_along, the_last_is_written_behind, elements_are_written_behind, the_first_is_written_by_another_name,
     names_go_round, rows_of_an_array, one_array_from_outside, read_by_another_name, read_by_a_function,
-    read_in_the_step, in_some_steps, rows_of_rows,
+    read_in_the_step, runs_over_the_list, in_some_steps, rows_of_rows,
 ]  # fmt: skip
 
 
