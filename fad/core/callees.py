@@ -25,7 +25,7 @@ CONVERTERS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "a
 _FROM_LISTS = {"array", "full", "full_like", "r_", "c_", "vectorize", "fromfunction", *CONVERTERS}
 _WRITERS = {
     "copyto", "put", "putmask", "place", "put_along_axis", "fill_diagonal", "at", "fill", "sort", "partition",
-    "itemset", "flat", "nan_to_num", "setfield", "__setitem__", "shuffle", "permutation",
+    "itemset", "flat", "nan_to_num", "setfield", "__setitem__", "setitem", "shuffle", "permutation",
 }  # fmt: skip
 _OVERLAID = ("numpy", "scipy")
 _MOST = 400  # functions that are looked at

@@ -21,7 +21,7 @@ import numpy as np
 
 from fad.backends import DEVICE_ARRAYS
 from fad.core.buffers import buffer
-from fad.core.stand_ins import KEPT, MADE, find_stand_in, has_stand_in
+from fad.core.stand_ins import KEPT, MADE, NUMPYS, find_stand_in, has_stand_in
 from fad.core.views import Memory, copy_layout, is_writeable
 from fad.introspect.reachable import Walk, is_library, is_of_library
 
@@ -77,7 +77,7 @@ def lend(function: Any, own: bool = False) -> list[tuple]:
         for place, (container, key, value) in _places(function).items():
             entry = _lent.get(place)
             if entry is None or value is not entry[3]:
-                stands_in = _find_loan(value, own)
+                stands_in = _as_attribute(container, value, _find_loan(value, own))
                 if stands_in is not None and not (key == KEPT and container is getattr(stands_in, "__dict__", None)):
                     entry = _lent[place] = [container, key, value, stands_in, entry[4] if entry else 0]
                     _put(container, key, stands_in)
@@ -85,6 +85,13 @@ def lend(function: Any, own: bool = False) -> list[tuple]:
                 entry[4] += 1
                 found.append(place)
     return found
+
+
+def _as_attribute(container: Any, value: Any, stands_in: Any) -> Any:
+    """Return what stands in, so that a class whose attribute it is does not make a method of it."""
+    if type(value) is types.BuiltinFunctionType and issubclass(type(container), type):
+        return staticmethod(stands_in)
+    return stands_in
 
 
 def _find_loan(x: Any, own: bool) -> Any:
@@ -183,7 +190,12 @@ def _places(function: Any) -> dict[tuple, tuple]:
         if not is_library(cls.__module__):
             found += [(cls, name, value) for name, value in vars(cls).items() if name in walk.names]
     places = {(id(c), id(key) if type(c) is types.MemberDescriptorType else key): (c, key, x) for c, key, x in found}
-    return {place: at for place, at in places.items() if place in _lent or _may_be_lent(at[2])}
+    return {place: at for place, at in places.items() if place in _lent or (_may_be_lent(at[2]) and not _is_named(*at))}
+
+
+def _is_named(container: Any, key: Any, x: Any) -> bool:
+    """Return whether something is a function of NumPy's under a name of a module, which the overlay exchanges."""
+    return id(x) in NUMPYS and type(container) is dict and "__builtins__" in container
 
 
 def _may_be_lent(x: Any) -> bool:

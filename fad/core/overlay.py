@@ -22,7 +22,7 @@ from fad.core.iterators import broadcast, fromiter, ndenumerate, nditer
 from fad.core.makers import MAKERS, Grid, converter, maker, of_lists, wrap_made
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.random_sources import own_generator, random_module
-from fad.core.stand_ins import LIBRARIES
+from fad.core.stand_ins import LIBRARIES, NUMPYS
 from fad.core.views import RUNS
 
 
@@ -86,8 +86,10 @@ def build() -> None:
     named |= _OTHERS | {f.__name__: f for f in (ndenumerate, nditer, broadcast, fromiter)}
     vars(module).update(named, random=random_module())
     REPLACED.update({id(getattr(np, name)): f for name, f in named.items()})
-    REPLACED.update({id(np): module, id(np.random): module.random, id(_import_module): _import})
+    REPLACED.update({id(np): module, id(np.random): module.random})
     REPLACED.update({id(getattr(np.random, n)): vars(module.random)[n] for n in np.random.__all__})
+    NUMPYS.update(REPLACED)
+    REPLACED[id(_import_module)] = _import
     constructor = _Array("ndarray", (), {"__doc__": np.ndarray.__doc__})
     with_constructor = types.ModuleType("numpy", np.__doc__)
     vars(with_constructor).update(vars(module), ndarray=constructor)

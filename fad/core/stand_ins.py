@@ -15,6 +15,8 @@ from fad.introspect.reachable import names_in
 # object that was there before, by the object's class. `FINDERS` fill both.
 LIBRARIES: dict[int, Any] = {}
 OBJECTS: dict[type, Callable[[Any], Any]] = {}
+# The same for NumPy's functions where they are not a module's variables: a closure, a default or a class holds them.
+NUMPYS: dict[int, Any] = {}
 KEPT = "stands_for"  # the attribute of what stands in that keeps the object alive
 # What stands in now, by the id of the object: wherever a program holds that, the same stands for it.
 MADE: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
@@ -63,7 +65,7 @@ def has_stand_in(x: Any) -> bool:
         return any(map(has_stand_in, (x.func, *x.args, *x.keywords.values())))
     if kind is staticmethod:
         return has_stand_in(x.__func__)
-    return id(x) in LIBRARIES or kind in OBJECTS
+    return id(x) in LIBRARIES or kind in OBJECTS or id(x) in NUMPYS
 
 
 def find_stand_in(x: Any) -> Any:
@@ -73,6 +75,8 @@ def find_stand_in(x: Any) -> Any:
     """
     if id(x) in LIBRARIES:
         return LIBRARIES[id(x)]
+    if id(x) in NUMPYS:
+        return NUMPYS[id(x)]
     kind = type(x)
     if kind in OBJECTS:
         return _find_made(x, OBJECTS[kind])
