@@ -81,7 +81,8 @@ def find_stand_in(x: Any) -> Any:
     if kind in OBJECTS:
         return _find_made(x, OBJECTS[kind])
     if kind is types.MethodType and (owner := find_stand_in(x.__self__)) is not None:
-        return getattr(owner, x.__name__)
+        own = getattr(x.__self__, x.__name__, None) == x  # not what a program has bound to it by hand
+        return getattr(owner, x.__name__, None) if own else types.MethodType(x.__func__, owner)
     if kind is functools.partial and has_stand_in(x):
         given = {name: stand_for(value) for name, value in x.keywords.items()}
         return functools.partial(stand_for(x.func), *map(stand_for, x.args), **given)

@@ -335,3 +335,15 @@ def test_a_curve_of_a_class_above_takes_traced_values():
 
 def test_a_curve_has_traced_ends_of_its_integral():
     assert fad.grad(lambda b: CURVE.integrate(0.1, b))(0.6) == pytest.approx(CURVE(0.6))
+
+
+def _double_density(distribution, x):
+    return 2 * distribution.logpdf(x)
+
+
+BOUND = types.MethodType(_double_density, PRIOR)
+
+
+def test_a_function_that_a_program_bound_to_an_object_finds_what_stands_for_it():
+    np.testing.assert_allclose(fad.grad(lambda x: BOUND(x).sum())(X), (0.5 - X) / 2)
+    assert BOUND.__self__ is PRIOR
