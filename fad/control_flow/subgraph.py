@@ -95,9 +95,14 @@ class BodyTrace(RecordTrace):
         return self.number_of_outer(x) if is_numpy_array(x) or is_on_device(x) else super().constant(x)
 
     def from_outside(self) -> list:
-        """Return the captured values: arrays themselves, not their copies, so that those around can watch them."""
+        """Return the captured values: arrays themselves, not their copies, so that those around can watch them.
+
+        A view may have been taken again in a body within this one, for which its array stood for another value.
+        """
         found = []
         for x, _ in self.captured:
+            if type(x) is Tracer:
+                up_to_date(x)
             source, copy = self.sources.get(id(x), (x, x))
             if source is not copy and not equal(source, copy):
                 raise Unrecordable(self, "its steps write into an array")

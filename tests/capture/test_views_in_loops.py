@@ -286,3 +286,32 @@ def test_an_index_outside_of_a_view_is_an_error(view):
                 np.testing.assert_allclose(jitted(a, places, 3), fun(a, places, 3), rtol=1e-12)
         with pytest.raises(IndexError, match=f"index {size} is out of bounds"):
             jitted(a, np.arange(9), size + 1)
+
+
+def test_a_view_that_the_second_half_of_a_condition_reads_outlives_it():
+    def trimmed_sum(c):
+        d = c[1:]
+        n = len(d)
+        while n > 0 and d[n - 1] == 0:
+            n -= 1
+        return np.sum(d[:n] ** 2) + n
+
+    for c in (np.array([1.0, 2.0, 3.0, 0.0, 0.0]), np.array([1.0, 2.0, 0.0, 4.0, 5.0]), np.zeros(5)):
+        expected = np.where(np.cumsum(c[::-1])[::-1] > 0, 2 * c, 0.0) * [0, 1, 1, 1, 1]
+        np.testing.assert_allclose(fad.jit(trimmed_sum)(c), trimmed_sum(c))
+        np.testing.assert_allclose(fad.jit(fad.grad(trimmed_sum))(c), expected)
+
+
+def test_a_view_that_a_branch_in_a_loop_reads_outlives_it():
+    def program(c):
+        d = c[::2]
+        total = 0.0
+        for i in range(12):
+            if total < 3.0:
+                total = total + d[i % 3]
+            total = total + 0.1 * d[0]
+        return total + d[1]
+
+    c = np.array([0.5, 1.0, 0.25, 1.0, 0.75])
+    np.testing.assert_allclose(fad.jit(program)(c), program(c))
+    np.testing.assert_allclose(fad.jit(fad.grad(program))(c), fad.grad(program)(c))
