@@ -18,7 +18,7 @@ from fad.scipy.signal import windows
 from fad.scipy.signal.convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve
 from fad.scipy.signal.design import bessel, butter, cheby1, cheby2, ellip, firwin, iirfilter, iirnotch, iirpeak
 from fad.scipy.signal.estimates import lombscargle, medfilt, medfilt2d, wiener
-from fad.scipy.signal.filters import filtfilt, lfilter, lfilter_zi, sosfilt, sosfilt_zi, sosfiltfilt
+from fad.scipy.signal.filters import filtfilt, lfilter, lfilter_zi, lfiltic, sosfilt, sosfilt_zi, sosfiltfilt
 from fad.scipy.signal.forms import (
     bilinear,
     bilinear_zpk,
@@ -59,8 +59,8 @@ __all__ = [
     "cheby2", "chirp", "coherence", "cont2discrete", "convolve", "convolve2d", "correlate", "correlate2d", "csd",
     "decimate", "deconvolve", "detrend", "ellip", "fftconvolve", "filtfilt", "find_peaks", "firwin", "freqresp",
     "freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "gausspulse", "get_window", "group_delay", "hilbert",
-    "iirfilter", "iirnotch", "iirpeak", "impulse", "istft", "lfilter", "lfilter_zi", "lombscargle", "lp2bp_zpk",
-    "lp2bs_zpk", "lp2hp_zpk", "lp2lp_zpk", "lsim", "medfilt", "medfilt2d", "normalize", "oaconvolve",
+    "iirfilter", "iirnotch", "iirpeak", "impulse", "istft", "lfilter", "lfilter_zi", "lfiltic", "lombscargle",
+    "lp2bp_zpk", "lp2bs_zpk", "lp2hp_zpk", "lp2lp_zpk", "lsim", "medfilt", "medfilt2d", "normalize", "oaconvolve",
     "peak_prominences", "peak_widths", "periodogram", "place_poles", "resample", "resample_poly", "residue",
     "residuez", "savgol_filter", "sawtooth", "sos2tf", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz",
     "spectrogram", "square", "ss2tf", "ss2zpk", "step", "stft", "tf2sos", "tf2ss", "tf2zpk", "upfirdn", "welch",

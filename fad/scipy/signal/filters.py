@@ -242,6 +242,38 @@ def lfilter_zi(b, a):
     return np.concatenate([first[None], tail[1:]])
 
 
+@register_function("lfiltic", samples=lambda s: [
+    call(s.real(3), 2.0 * np.concatenate([np.ones(1, s.dtype), 0.2 * s.real(1)]), s.real(3), s.real(1)),
+    call(s.real(2), np.concatenate([np.ones(1, s.dtype), 0.2 * s.real(3)]), s.real(2))],
+    raises="ValueError: A coefficient array has several axes, or the first of the denominator is 0.")  # fmt: skip
+def lfiltic(b, a, y, x=None):
+    """Return the state of a filter after outputs `y` and inputs `x`, the latest first; what is missing was 0.
+
+    >>> fad.scipy.signal.lfiltic(np.array([0.5]), np.array([1.0, -0.5]), np.array([2.0]))
+    array([1.])
+    """
+    b, a = (np.atleast_1d(as_array(v)) for v in (b, a))
+    for name, v in (("a", a), ("b", b)):
+        if v.ndim > 1:
+            raise ValueError(f"Filter coefficients `{name}` must be 1-D.")
+    if not a.shape[0]:
+        raise ValueError("There must be at least one `a` coefficient.")
+    if a[0] == 0:
+        raise ValueError("First `a` filter coefficient must be non-zero.")
+    b, a, y, *x = _operands(b, a, as_array(y), *([] if x is None else [as_array(x)]))
+    order = max(b.shape[0], a.shape[0]) - 1
+    found = -_carry_over(a, y, order)
+    return (found + _carry_over(b, x[0], order) if x else found) / a[0]
+
+
+def _carry_over(coefficients: Any, past: Any, order: int) -> Any:
+    """Return what a signal's past adds to each delay of a filter's state, before the division by a[0]."""
+    n = coefficients.shape[0] - 1
+    past = np.concatenate([past, np.zeros_like(past, shape=max(0, n - past.shape[0]))])
+    sums = [np.sum(coefficients[m + 1 :] * past[: n - m]) for m in range(n)]
+    return np.stack([*sums, *[np.zeros_like(past, shape=())] * (order - n)]) if order else past[:0]
+
+
 # --- second-order sections ------------------------------------------------------------------------------------------
 
 

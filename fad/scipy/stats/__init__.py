@@ -43,6 +43,7 @@ from fad.scipy.stats.descriptive import (
     median_abs_deviation,
     moment,
     pmean,
+    scoreatpercentile,
     sem,
     skew,
     trim_mean,
@@ -87,7 +88,7 @@ __all__ = [
     "johnsonsu", "kendalltau", "ks_2samp", "kurtosis", "laplace", "linregress", "logistic", "loglaplace", "lognorm",
     "loguniform", "lomax", "maxwell", "median_abs_deviation", "moment", "multivariate_normal", "multivariate_t",
     "nakagami", "nbinom", "norm", "pareto", "pearsonr", "pmean", "poisson", "powerlaw", "rankdata", "rayleigh",
-    "reciprocal", "sem", "skew", "skewnorm", "spearmanr", "t", "triang", "trim_mean", "truncnorm", "ttest_1samp",
-    "ttest_ind", "ttest_rel", "uniform", "variation", "vonmises", "wasserstein_distance", "weibull_max",
+    "reciprocal", "scoreatpercentile", "sem", "skew", "skewnorm", "spearmanr", "t", "triang", "trim_mean", "truncnorm",
+    "ttest_1samp", "ttest_ind", "ttest_rel", "uniform", "variation", "vonmises", "wasserstein_distance", "weibull_max",
     "weibull_min", "wishart", "zmap", "zscore",
 ]  # fmt: skip

@@ -308,6 +308,47 @@ def iqr(x, axis=None, rng=(25, 75), scale=1.0, nan_policy="propagate", interpola
 
 
 @register_function(
+    "scoreatpercentile",
+    complex=False,
+    samples=lambda s: [
+        call(s.real(7), 30.0),
+        call(s.real(5, 3), [10, 50], axis=0),
+        call(s.real(6), 30, (-10.0, 10.0), "lower"),
+    ],
+    raises="ValueError: A percentile is none, or the method is unknown.",
+)
+def scoreatpercentile(a, per, limit=(), interpolation_method="fraction", axis=None):
+    """Return percentiles of samples, of those between two limits if these are given.
+
+    >>> import numpy as np, fad
+    >>> fad.grad(fad.scipy.stats.scoreatpercentile)(np.array([0.0, 1.0, 3.0]), 75)
+    array([0. , 0.5, 0.5])
+    """
+    a = as_array(a)
+    if not a.size:
+        return np.full(np.shape(per), np.nan)[()]
+    if limit:
+        a = a[(limit[0] <= a) & (a <= limit[1])]
+    a = np.sort(a, axis=axis) * np.float64(1.0)  # SciPy's weights are in double precision
+    along = 0 if axis is None else axis
+    if not np.isscalar(per):
+        return np.stack([_find_score(a, p, interpolation_method, along) for p in per])
+    return _find_score(a, per, interpolation_method, along)
+
+
+def _find_score(a: Any, per: Any, method: str, axis: int) -> Any:
+    """Return a percentile of sorted samples."""
+    if not 0 <= per <= 100:
+        raise ValueError("percentile must be in the range [0, 100]")
+    at = per / 100.0 * (a.shape[axis] - 1)
+    if at % 1 and method not in ("lower", "higher", "fraction"):
+        raise ValueError("interpolation_method can only be 'fraction', 'lower' or 'higher'")
+    at = math.floor(at) if method == "lower" else math.ceil(at) if method == "higher" else at
+    low = np.take(a, int(at), axis=axis)
+    return low if at == int(at) else low * (int(at) + 1 - at) + np.take(a, int(at) + 1, axis=axis) * (at - int(at))
+
+
+@register_function(
     "trim_mean",
     complex=False,
     samples=lambda s: [call(s.real(7), 0.2), call(s.real(5, 3), 0.3), call(s.real(3, 4), 0.1, axis=None)],
