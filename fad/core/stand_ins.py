@@ -22,12 +22,19 @@ KEPT = "stands_for"  # the attribute of what stands in that keeps the object ali
 MADE: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 FINDERS: list[Callable[[dict, dict], None]] = []
 # Functions of SciPy's that do harm in a first run without stand-ins: C code prints the error of the function that it is
-# given, before it raises it; `golden` only compares values, so that it returns numbers that no derivative reaches; and
+# given, before it raises it; `golden` and `fmin` only compare values, so that they return numbers that no derivative
+# reaches; code that makes Python numbers of what it is given (quad, brentq) would let jit record a path for each; and
 # SciPy does not know a sparse matrix of fad's for one.
 _HARMFUL = {
-    "scipy.optimize": frozenset({"curve_fit", "fsolve", "least_squares", "leastsq", "root", "golden"}),
+    "scipy.optimize": frozenset({
+        "curve_fit", "fsolve", "least_squares", "leastsq", "root", "golden", "fmin", "brentq", "brenth", "bisect",
+        "ridder",
+    }),
+    "scipy.integrate": frozenset({"quad", "dblquad", "tplquad", "nquad"}),
+    "scipy.signal": frozenset({"chirp", "cheby1", "cheby2", "iirnotch", "iirpeak"}),
+    "scipy.interpolate": frozenset({"splint"}),
     "scipy.sparse": frozenset({"issparse", "isspmatrix", "isspmatrix_csr", "isspmatrix_csc", "sparray", "spmatrix"}),
-}
+}  # fmt: skip
 
 
 def find_all() -> None:
