@@ -22,13 +22,19 @@ KEPT = "stands_for"  # the attribute of what stands in that keeps the object ali
 MADE: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 FINDERS: list[Callable[[dict, dict], None]] = []
 # Functions that do harm in a first run without stand-ins. SciPy's C code prints the error of the function that it is
-# given, before it raises it; `golden` only compares values, so that it returns numbers that no derivative reaches;
-# SciPy does not know a sparse matrix of fad's for one; and `math` gives numbers, which a recorded program takes for
-# constants of this call. Modules that make stand-ins enter their own.
+# given, before it raises it; `golden` and `fmin` only compare values, so that they return numbers that no derivative
+# reaches; SciPy does not know a sparse matrix of fad's for one; and what makes Python numbers of its arguments, as
+# `math`, quad and brentq do, gives a recorded program constants of one call. Modules that make stand-ins enter theirs.
 HARMFUL: dict[str, frozenset[str]] = {
-    "scipy.optimize": frozenset({"curve_fit", "fsolve", "least_squares", "leastsq", "root", "golden"}),
+    "scipy.optimize": frozenset({
+        "curve_fit", "fsolve", "least_squares", "leastsq", "root", "golden", "fmin", "brentq", "brenth", "bisect",
+        "ridder",
+    }),
+    "scipy.integrate": frozenset({"quad", "dblquad", "tplquad", "nquad"}),
+    "scipy.signal": frozenset({"chirp", "cheby1", "cheby2", "iirnotch", "iirpeak"}),
+    "scipy.interpolate": frozenset({"splint"}),
     "scipy.sparse": frozenset({"issparse", "isspmatrix", "isspmatrix_csr", "isspmatrix_csc", "sparray", "spmatrix"}),
-}
+}  # fmt: skip
 
 
 def find_all() -> None:

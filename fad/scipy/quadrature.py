@@ -160,7 +160,7 @@ class _Integral:
         if self.of_arrays:
             integral = si.quad_vec(lambda x: number(check_found(f(np.float64(x)))), float(a), float(b), **self.options)
         else:
-            integral = si.quad(lambda x: number(check_found(f(x))).item(), float(a), float(b), **self.options)
+            integral = si.quad(lambda x: _as_float(f(x)), float(a), float(b), **self.options)
         return [np.asarray(x)[()] for x in integral[:2]]
 
     def batch(self, size: int, batched: list, values: list) -> tuple[list, list]:
@@ -231,6 +231,10 @@ class _Integral:
             options, of_arrays = {name: options[name] for name in ("epsabs", "epsrel", "points")}, True
         options = options | {"norm": "max"} if of_arrays else options
         return _Integral(build, options, self.moves, of_arrays).call(a, b, *held, ct)[0]
+
+
+def _as_float(y: Any) -> Any:
+    return y if type(y) in (float, np.float64) else number(check_found(y)).item()
 
 
 def _may_move(tangent: Any) -> bool:

@@ -1,5 +1,7 @@
 """What an error says of the place where something went wrong."""
 
+import itertools
+
 import numpy as np
 import pytest
 from refusals import loaded
@@ -9,6 +11,7 @@ import fad.eager
 from fad.errors import MutationError, TracerConversionError
 
 X = np.linspace(0.1, 1.0, 12)
+HIDDEN = itertools.repeat(np)  # NumPy's own functions, where fad does not find them
 
 
 def said(f):
@@ -104,12 +107,8 @@ def test_a_class_of_a_library_is_named():
 
 
 def test_a_plain_list_of_traced_values_is_answered_with_stack():
-    import numpy as np  # for itself: NumPy's own functions
-
-    assert "np.stack" in said(lambda x: np.mean([x[0], x[1]]))
+    assert "np.stack" in said(lambda x: (lambda np: np.mean([x[0], x[1]]))(next(HIDDEN)))
 
 
 def test_the_method_dot_of_a_plain_array_is_answered_with_an_operator():
-    import numpy as np  # for itself: NumPy's own functions
-
-    assert "a @ x" in said(lambda x: np.eye(12).dot(x).sum())
+    assert "a @ x" in said(lambda x: (lambda np: np.eye(12).dot(x).sum())(next(HIDDEN)))

@@ -1,0 +1,43 @@
+"""Where SciPy makes Python numbers of what it is given, ``jit`` records one path, and not one for each number."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import integrate, interpolate, optimize, signal
+
+import fad
+
+TIMES = np.linspace(0.0, 2.0, 7)
+KNOTS = interpolate.splrep(TIMES, TIMES**3)
+
+PROGRAMS = {
+    "quad": lambda a: integrate.quad(lambda x: a * x, 0, a)[0],
+    "quad of a constant interval": lambda a: integrate.quad(lambda x: a * x, 0, 1)[0],
+    "dblquad": lambda a: integrate.dblquad(lambda y, x: a * x * y, 0, a, 0, 1)[0],
+    "nquad": lambda a: integrate.nquad(lambda y, x: a * x * y, [[0, a], [0, 1]])[0],
+    "brentq": lambda a: optimize.brentq(lambda x: x * x - a, 0.0, 5.0),
+    "brenth": lambda a: optimize.brenth(lambda x: x * x - a, 0.0, 5.0),
+    "bisect": lambda a: optimize.bisect(lambda x: x * x - a, 0.0, 5.0),
+    "ridder": lambda a: optimize.ridder(lambda x: x * x - a, 0.0, 5.0),
+    "fmin": lambda a: optimize.fmin(lambda x: ((x - a) ** 2).sum(), np.zeros(1), disp=False).sum(),
+    "splint": lambda a: interpolate.splint(0, a, KNOTS),
+    "chirp": lambda a: signal.chirp(TIMES, a, 1.0, 2.0).sum(),
+    "cheby1": lambda a: signal.cheby1(2, a, 0.3)[0].sum(),
+    "cheby2": lambda a: signal.cheby2(2, 20 * a, 0.3)[0].sum(),
+    "iirnotch": lambda a: signal.iirnotch(a / 5, 3.0)[0].sum(),
+    "iirpeak": lambda a: signal.iirpeak(a / 5, 3.0)[0].sum(),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_one_path_serves_all_numbers_and_a_gradient_leaves_it_alone(name):
+    f = PROGRAMS[name]
+    compiled = fad.jit(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for k in range(36):
+            found = compiled(1.1 + 0.01 * k)
+            if k == 1:
+                fad.grad(f)(1.1)
+            np.testing.assert_allclose(found, f(1.1 + 0.01 * k), rtol=1e-4)
