@@ -183,6 +183,17 @@ def compares_classes(code: types.CodeType) -> bool:
 
 
 @functools.lru_cache(4096)
+def may_identify(code: types.CodeType, name: str) -> bool:
+    """Return whether code may ask whether something ``is`` what a name stands for, which it does not only call."""
+    steps = list(dis.get_instructions(code)) if name in code.co_names else []
+    if any(at.opname == "IS_OP" for at in steps):
+        loaded = [n for n, at in enumerate(steps) if at.argval == name]
+        if not all(_is_to_be_called(steps, n) for n in loaded):
+            return True
+    return any(may_identify(c, name) for c in code.co_consts if isinstance(c, types.CodeType))
+
+
+@functools.lru_cache(4096)
 def imports_library(code: types.CodeType) -> bool:
     """Return whether code itself imports a library whose names something stands in for."""
     if any(name.partition(".")[0] in _OVERLAID for name in code.co_names):

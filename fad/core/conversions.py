@@ -53,7 +53,7 @@ def _error_of_loss(what: str, wanted: str, bare: str) -> TracerConversionError:
     error = TracerConversionError(
         f"{what} was about to become a {wanted}, without its derivative. {_advice(at)}; {bare}"
     )
-    error.caller = _name_in_math(at.called)
+    error.caller = _name_of_conversion(at)
     return error
 
 
@@ -64,7 +64,7 @@ def to_number_of_batch(size: int) -> BatchedValueError:
         f"a Python number was requested of a batched value, which stands for {size} numbers inside vmap. "
         f"{_instead(caller) if caller else _advice(at)}; to see the numbers, print(x)"
     )
-    error.caller = caller or _name_in_math(at.called)
+    error.caller = caller or _name_of_conversion(at)
     return error
 
 
@@ -223,6 +223,11 @@ def _advise_on_call(at: Step) -> str:
     if name == "normal":
         return f"Write x + {at.text}(size=x.shape), for NumPy draws plain numbers"
     return f"Use x itself for {at.text}(...), and NumPy's functions"
+
+
+def _name_of_conversion(at: Step) -> str:
+    """Return what a line calls that makes a number of its argument: float, complex, or a function of `math`."""
+    return at.called.__name__ if at.called in (float, complex) else _name_in_math(at.called)
 
 
 def _name_in_math(called: Any) -> str:

@@ -100,6 +100,10 @@ def build() -> None:
     _WIDE_CONSTRUCTING.update(_WIDE | {id(np): wide_with_constructor, id(np.ndarray): constructor})
 
 
+# What stands for Python's classes of numbers, by their names, in the modules of programs that convert traced values.
+BUILTINS: dict[str, type] = {}
+_converting: dict[int, dict] = {}  # by id, the dictionaries of these modules
+_ABSENT = object()  # a name that a module itself does not have
 _lock = threading.Lock()
 # The id of a module's dictionary -> [dictionary, names and what they stood for, uses, what stands in for what, how many
 # names of other libraries were known]
@@ -127,8 +131,23 @@ def swap_in(spaces: tuple, wide: bool, constructing: tuple) -> None:
                     space[name] = stands_in
             elif entry[4] != len(LIBRARIES):
                 _swap_in_libraries(entry)
+            if id(space) in _converting:
+                _swap_in_builtins(entry)
             _widen_entry(entry, wide, constructs)
             entry[2] += 1
+
+
+def convert_in(space: dict) -> None:
+    """Let the names of Python's classes of numbers be exchanged in a module, whenever NumPy's are."""
+    _converting[id(space)] = space
+
+
+def _swap_in_builtins(entry: list) -> None:
+    space, names = entry[:2]
+    for name, kind in BUILTINS.items():
+        if name not in space:
+            names.append((name, _ABSENT, kind))
+            space[name] = kind
 
 
 def _swap_in_libraries(entry: list) -> None:
@@ -169,4 +188,11 @@ def swap_out(spaces: tuple) -> None:
                 del _swapped[id(space)]
                 for name, value, stood_in in entry[1]:
                     if space.get(name) is stood_in:
-                        space[name] = value
+                        _put_back(space, name, value)
+
+
+def _put_back(space: dict, name: str, value: Any) -> None:
+    if value is _ABSENT:
+        del space[name]
+    else:
+        space[name] = value

@@ -25,11 +25,12 @@ from fad.core.callees import (
     constructs_arrays,
     held_by,
     imports_library,
+    may_identify,
     wrapped_in,
     writes_arrays,
 )
 from fad.core.like_users import modules_with, sees_overlay
-from fad.core.overlay import REPLACED, build
+from fad.core.overlay import BUILTINS, REPLACED, build, convert_in
 from fad.core.stand_ins import LIBRARIES, find_all, holds_harmful, names_harmful
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed, Wrapping
@@ -158,7 +159,9 @@ def learn(error: BaseException, overlaid: Sequence[dict]) -> tuple[tuple, bool]:
     find_all()
     if any(imports_library(code) for code in codes):
         spaces[id(vars(builtins))] = vars(builtins)
+    converts = learn_to_convert(error)
     found = tuple([s for s in spaces.values() if any(id(v) in REPLACED or id(v) in LIBRARIES for v in s.values())])
+    found += tuple([s for s in converts if all(s is not t for t in found)])
     writes = bool(codes) and writes_arrays(codes[-1])
     if found or writes:
         _known.clear()
@@ -166,6 +169,30 @@ def learn(error: BaseException, overlaid: Sequence[dict]) -> tuple[tuple, bool]:
         constructs = find_constructing((frame.f_code, frame.f_globals) for frame in frames)
         _learned.update((code, (found, failed, constructs)) for code in codes)
     return found, writes
+
+
+def learn_to_convert(error: BaseException) -> tuple:
+    """Return the dictionary of the module that called ``float(x)`` or ``complex(x)``, where an error arose by that.
+
+    The names are exchanged there from now on, unless a function of the module may ask ``type(x) is float``: what stands
+    for a class is not the class.
+    """
+    frames = find_frames(error)
+    if getattr(error, "caller", "") not in BUILTINS or not frames:
+        return ()
+    space = frames[-1].f_globals
+    codes = [*_codes_in(space), *[frame.f_code for frame in frames]]
+    if any(may_identify(code, name) for code in codes for name in BUILTINS):
+        return ()
+    convert_in(space)
+    return (space,)
+
+
+def _codes_in(space: dict) -> list[types.CodeType]:
+    """Return the code of the functions and methods that a module holds."""
+    found = list(space.values())
+    found += [x for kind in found if isinstance(kind, type) for x in list(vars(kind).values())]
+    return [x.__code__ for x in found if isinstance(x, types.FunctionType) and x.__globals__ is space]
 
 
 def learn_to_widen(frames: Sequence[types.FrameType]) -> None:

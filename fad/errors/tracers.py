@@ -25,12 +25,12 @@ class TracerConversionError(FadError, TypeError):
 
     Wrong::
 
-        fad.grad(lambda x: float(x) ** 2)(1.0)
+        fad.grad(lambda x: math.frexp(x)[0])(1.0)
         fad.grad(lambda x: np.sum(fill(table, x)))(1.0)     # where fill does table[0] = x
 
     Right::
 
-        fad.grad(lambda x: x**2)(1.0)
+        fad.grad(lambda x: np.frexp(x)[0])(1.0)
         fad.grad(lambda x: np.sum(fill(table.copy(), x)))(1.0)
 
     An array that the function makes takes traced values; one from outside is a plain array.
@@ -88,11 +88,11 @@ class RefusedAttributeError(MissingRuleError, AttributeError):
 
 
 class BatchedValueError(FadError, TypeError):
-    """A batched value, which stands for many numbers, was converted to one, as by ``float(x)``.
+    """A batched value, which stands for many numbers, was converted to one, as by ``math.ulp(x)``.
 
     Wrong::
 
-        fad.vmap(lambda x: float(x) + 1)(np.arange(3.0))
+        fad.vmap(lambda x: math.ulp(x) + 1)(np.arange(3.0))
 
     Right::
 

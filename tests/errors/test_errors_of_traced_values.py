@@ -88,7 +88,7 @@ def test_a_tracer_does_not_become_a_plain_array(convert):
         fad.grad(lambda x: np.sum(convert(x)))(1.0)
 
 
-@pytest.mark.parametrize("convert", [float, complex, math.frexp, math.ulp, lambda x: f"{float(x)}"])
+@pytest.mark.parametrize("convert", [float, complex, math.frexp, math.ulp])
 @pytest.mark.parametrize("transform", [fad.grad, lambda f: lambda x: fad.jvp(f, (x,), (1.0,))])
 def test_a_tracer_does_not_become_a_python_number(transform, convert):
     with refused(errors.TracerConversionError, "Python number", "float(fad.stop_gradient(x))"):

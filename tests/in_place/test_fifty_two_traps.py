@@ -5,6 +5,7 @@ Where a trap is about something else than one program, a test of another file ho
 `test_recorded_bodies`, 48 all, 49 `tests/backends`, 52 `test_infinite_partials`.
 """
 
+import math
 import threading
 
 import numpy as np
@@ -341,7 +342,7 @@ def the_buffer(x):  # 40
 
 def a_python_number(x):  # 41
     b = np.zeros(4)
-    b[0] = float(x[0])
+    b[0] = math.ulp(x[0])
 
 
 def the_text_of_a_number(x):  # 41
