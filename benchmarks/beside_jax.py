@@ -6,6 +6,7 @@ With ``--write`` the tables of docs/benchmarks.md are rewritten.
 from __future__ import annotations
 
 import argparse
+import math
 import pathlib
 import time
 from collections.abc import Callable
@@ -126,6 +127,38 @@ LOOPS = {
     "pinv": _repeat(lambda xp, x, a: xp.tanh(xp.linalg.pinv(a + xp.diag(x + 2)) @ x)),
     "lstsq": _repeat(lambda xp, x, a: xp.tanh(xp.linalg.lstsq(a + xp.diag(x + 2), x)[0])),
 }
+TABLE = np.linspace(0.0, 1.0, 9) ** 2
+
+
+def _march(step: Callable, theirs: Callable | None = None) -> tuple[Callable, Callable]:
+    """Return steps of one number, each with an element of a vector: ``step(math, s, v)``, and JAX's with ``jnp``."""
+
+    def loop(xp, x):
+        s = 0.5
+        for v in x:
+            s = step(math, s, v)
+        return s
+
+    return loop, lambda xp, x: jax.lax.scan(lambda s, v: ((theirs or step)(xp, s, v), None), 0.5, x)[0]
+
+
+def _look_up(m, s, v):
+    k = int(7 * s)
+    return 0.5 * abs(m.tanh(v)) + 0.5 * (TABLE[k] + (7 * s - k) * (TABLE[k + 1] - TABLE[k]))
+
+
+def _look_up_in_jax(m, s, v):
+    k, table = (7 * s).astype(int), m.asarray(TABLE)
+    return 0.5 * abs(m.tanh(v)) + 0.5 * (table[k] + (7 * s - k) * (table[k + 1] - table[k]))
+
+
+NUMBERS = {
+    "sine": _march(lambda m, s, v: 0.9 * s + 0.1 * m.sin(s) + 0.1 * v),
+    "growth": _march(lambda m, s, v: s + 0.01 * s * (1.0 - s) * m.exp(-s * s) + 0.001 * v),
+    "powers": _march(lambda m, s, v: 0.5 * s + 0.01 * (s * s + 1.5) ** -6 - 0.01 * (s * s + 1.5) ** -3 + 0.1 * v),
+    "square root": _march(lambda m, s, v: 0.5 * (s + (1.0 + v * v) / s) + 0.1 * m.sqrt(s * s + v * v)),
+    "table": _march(_look_up, _look_up_in_jax),
+}
 VECTORS = {
     "convolve, 5": lambda xp, x: (xp.convolve(x, xp.arange(5.0)) ** 2).sum(),
     "convolve, 32": lambda xp, x: (xp.convolve(x, xp.arange(32.0), "same") ** 2).sum(),
@@ -168,6 +201,10 @@ GROUPS: dict[str, tuple] = {
         FILTERS, (4, 6, 8, 12, 20), _noise,
         "Filters of n states and n / 2 observations, 200 steps: a `for` loop as anyone writes it, and for JAX a\n"
         "`lax.scan`. The loop and its gradient are one native function each.",
+    ),
+    "Loops over single numbers": (
+        NUMBERS, (1_000, 10_000), _points,
+        "n steps of one number, written with Python's `math`, and for JAX a `lax.scan`; the column of NumPy is Python's.",
     ),
     "Loops that sort and decompose": (
         LOOPS, (6, 12, 24), _points,
