@@ -204,7 +204,8 @@ GROUPS: dict[str, tuple] = {
     ),
     "Loops over single numbers": (
         NUMBERS, (1_000, 10_000), _points,
-        "n steps of one number, written with Python's `math`, and for JAX a `lax.scan`; the column of NumPy is Python's.",
+        "n steps of one number, written with Python's `math`, and for JAX a `lax.scan`; the column of NumPy is\n"
+        "Python's.",
     ),
     "Loops that sort and decompose": (
         LOOPS, (6, 12, 24), _points,
