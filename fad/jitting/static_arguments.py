@@ -32,10 +32,11 @@ class StaticArguments:
         fixed = {n % len(args): args[n] for n in nums if -len(args) <= n < len(args)}
         named = {k: v for k, v in kwargs.items() if k in names}
         rest, count = tuple(a for n, a in enumerate(args) if n not in fixed), len(args)
+        user = self.fun  # in the closure, where transforms look for the code that is going to run
 
         def fun(*rest, **others):
             it = iter(rest)
-            return as_run(self.fun)(*[fixed[n] if n in fixed else next(it) for n in range(count)], **others, **named)
+            return as_run(user)(*[fixed[n] if n in fixed else next(it) for n in range(count)], **others, **named)
 
         key = (
             tuple((n, type(v), hashable(v, f"static argument {n}")) for n, v in sorted(fixed.items())),

@@ -197,3 +197,18 @@ def test_a_static_nan_is_the_same_next_time():
     for _ in range(3):
         f(1.0, (float("nan"),))
     assert len(f._signatures) == 1
+
+
+def test_a_function_with_static_arguments_writes_into_the_arrays_that_it_makes():
+    def filled(n, x):
+        out = np.zeros(n)
+        for i in range(n):
+            out[i] = x * i
+        return out
+
+    fast, made = fad.jit(filled, static_argnums=0), []
+    for x in (0.5, 1.5, 2.5):
+        np.testing.assert_array_equal(fast(500, x), filled(500, x))
+        made.append(fast.cache_info().misses)
+    assert made == [1, 1, 1]  # and not a path for each number that is written
+    assert ": captured: 500 steps" in fast.explain()

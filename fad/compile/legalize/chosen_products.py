@@ -10,7 +10,7 @@ import numpy as np
 
 from fad.compile.ir.builder import Builder
 from fad.compile.ir.lowered_ops import BLOCK_PRODUCT, CHOSEN_PRODUCT
-from fad.compile.legalize.integer_overflow import CHECK
+from fad.compile.legalize.integer_overflow import add_check
 from fad.core.graph import Equation, Graph
 
 
@@ -36,4 +36,4 @@ def _expand(work: Builder, eq: Equation) -> None:
     else:
         work.replace(eq, work.product(BLOCK_PRODUCT, chosen, y, blocks=blocks, of="terms"))
     finite = work.isfinite(work.sum(work.multiply(z, zero), (0, 1)))
-    work.new(CHECK, (work.astype(finite, np.int64),), {"how": "nonzero", "of": z}, (), np.int64)
+    add_check(work, "nonzero", work.astype(finite, np.int64), z)

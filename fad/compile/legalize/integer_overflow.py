@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.ir.builder import Builder
 from fad.compile.ir.expressions import template
 from fad.compile.ir.lowered_ops import INTEGER_POWER
 from fad.compile.ir.types import EXACT
@@ -59,6 +60,7 @@ def _check(*xs: Any, how: str, of: int) -> Any:
 
 
 _CHECKED = ("+", "-", "*", "neg", "abs")  # operations on integers that have a check; others are calls that are exact
+_MOST_FACTORS = 8
 _QUOTIENTS = frozenset({"/", "//", "%"})
 # What is checked of an operation, if not all its operands: the divisor; an exponent; the result, for where that is
 # infinite or NaN Python raises, gives a complex number, or was given an infinite one, and may be left to do it.
@@ -68,6 +70,11 @@ _OPERANDS: dict[str, Any] = {
 _COMPARING = frozenset({"<", "<=", ">", ">=", "==", "!="})
 # Zero, if the operation `how` on these operands has a result in 64 bits; otherwise a native program stops at `of`.
 CHECK = Primitive("check_number", _check, archetype="check")
+
+
+def add_check(work: Builder, how: str, x: int, of: int) -> None:
+    """Let a program that is being written stop at operation `of` unless a number is what it should be."""
+    work.new(CHECK, (x,), {"how": how, "of": of}, (), work.types[x].dtype)
 
 
 def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool = False) -> Graph:
@@ -142,12 +149,20 @@ def _treat(graph: Rewriting, eq: Equation, size: dict, body: bool) -> tuple[Equa
         if symbol in _CHECKED:
             return eq, (eq.prim.array_form or eq.prim).name
         return _exactly(eq, int), ""
+    if symbol == "**" and out.dtype.kind == "c" and is_product(eq, graph.constants):
+        return eq, ""  # of complex numbers: `fad.compile.legalize.complex_numbers`
     if symbol == "**":
         text = template(graph, eq, graph.constants)
         if any(graph.types[i].dtype != _INTEGER for i in eq.ins) and text and (body or text != eq.prim.lower):
             return eq, "finite"
         return _exactly(eq, {"f": float, "c": complex}[out.dtype.kind]), ""
     return eq, ""
+
+
+def is_product(eq: Equation, constants: dict) -> bool:
+    """Return whether a power, if it is one of a complex number, is a product of few factors, as Python has it."""
+    n = constants.get(eq.ins[1])
+    return eq.prim.array_form is not None and type(n) in (int, float) and n in range(1, _MOST_FACTORS + 1)
 
 
 def _list_rounded(graph: Rewriting, eq: Equation, size: dict) -> list[int]:
