@@ -13,6 +13,7 @@ from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Resul
 from fad.control_flow.subgraph import record_flat, to_number_p
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.rewriter import Rewriting
+from fad.core.values import is_zero
 from fad.ops.creation import ones_p, zeros_p
 from fad.ops.elementwise import add as add_p
 from fad.ops.indexing import getitem_p
@@ -335,7 +336,7 @@ class _Accumulation(Rewriting):
 
     def is_zero(self, v: int) -> bool:
         c = self.graph.constants.get(v)
-        return (v in self.made and self.made[v].prim is zeros_p) or (c is not None and not np.any(c))
+        return (v in self.made and self.made[v].prim is zeros_p) or (c is not None and is_zero(c))
 
 
 def _is_loop(eq: Equation) -> bool:

@@ -9,6 +9,7 @@ from capture.agreement import agree, report_of
 from capture.loop_programs import compiled
 
 import fad
+from fad.core.values import is_zero
 
 X = np.array([0.71, -0.42, 1.13, 0.33, 0.89])
 
@@ -567,3 +568,21 @@ def test_many_ways_within_each_other_that_write_are_compiled():
         for _ in range(2):
             np.testing.assert_allclose(fast(x), f(x), rtol=1e-12)
             np.testing.assert_allclose(steep(x), fad.grad(f)(x), rtol=1e-10)
+
+
+# What np.empty may find in memory: numbers that raise a flag of the processor whenever they are looked at.
+FOUND = np.full((300, 3), 0x7FF0000000000001, np.uint64).view(float)
+
+
+def test_memory_that_nobody_has_written_gives_no_warning():
+    def filled(x):
+        out = FOUND.copy()
+        for k in range(300):
+            x = x + 0.01 * np.sin(x)
+            out[k] = x
+        return np.sum(out)
+
+    for transform in (fad.jit(filled), fad.jit(fad.grad(filled)), fad.grad(fad.jit(filled))):
+        transform(np.ones(3)), transform(np.ones(3))
+    assert not is_zero(FOUND)
+    assert is_zero(np.zeros(3))

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import numpy as np
-
 from fad.compile.ir.builder import Builder
 from fad.core.graph import Equation, Graph
+from fad.core.values import is_zero
 from fad.ops.elementwise import add
 
 
@@ -61,7 +60,7 @@ def _uses(graph: Graph) -> Counter:
 
 def _is_zero(graph: Graph, i: int) -> bool:
     c: Any = graph.constants.get(i)
-    return c is not None and not np.any(c)
+    return c is not None and is_zero(c)
 
 
 def _some_way_adds_little(eq: Equation, k: int) -> bool:

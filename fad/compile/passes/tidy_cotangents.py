@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import Equation, Graph
 from fad.core.rewriter import rewrite_equations
+from fad.core.values import is_zero
 from fad.ops.elementwise import add, logical_not
 from fad.ops.selection import where_p
 from fad.ops.structural import transpose_p
@@ -79,4 +78,4 @@ class _Tidying:
 
     def _is_zero(self, i: int) -> bool:
         c: Any = self.before.constants.get(i)
-        return c is not None and not np.any(c)
+        return c is not None and is_zero(c)

@@ -20,6 +20,7 @@ from fad.compile.pipeline import optimise
 from fad.compile.targets.numpy_program import NumPyProgram
 from fad.control_flow.interpreter import runner
 from fad.core.graph import Graph, type_of
+from fad.core.values import is_zero
 from fad.errors import NativeFallbackWarning
 from fad.staging.record import is_recording
 
@@ -98,7 +99,7 @@ def _fix_known(graph: Graph, operands: Any) -> tuple[Graph, list]:
     for i, x in zip(graph.inputs, operands, strict=True):
         if type(x) is np.ndarray and x.ndim and x.dtype.kind in "iu":
             constants[i] = x
-        elif type(x) is np.ndarray and x.ndim and x.dtype.kind == "f" and not (x.any() or np.signbit(x).any()):
+        elif type(x) is np.ndarray and x.ndim and x.dtype.kind == "f" and is_zero(x) and not np.signbit(x).any():
             constants[i] = np.broadcast_to(x.dtype.type(0), x.shape)
         else:
             rest.append((i, x))
