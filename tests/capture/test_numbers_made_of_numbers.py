@@ -100,6 +100,35 @@ def outcome(f, x):
         return type(error), str(error).partition("\n")[0]
 
 
+def joined(x):
+    s, z = x * 1.0, 0j
+    for k in range(300):
+        z = 0.5 * z + complex(s, 0.1 * k) + complex(int(3 * s), s) + complex(x, k) + complex(1, s)
+        s = 0.5 * s + 0.001 * abs(z) * x
+    return s
+
+
+def test_loops_that_make_complex_numbers_have_derivatives_under_jit():
+    slope = (joined(0.61 + 1e-6) - joined(0.61 - 1e-6)) / 2e-6
+    for transform, wanted in ((fad.jit(joined), joined(0.61)), (fad.jit(fad.grad(joined)), slope)):
+        transform(0.5)
+        np.testing.assert_allclose(transform(0.61), wanted, rtol=1e-7)
+        assert "captured" in transform.explain()
+
+
+def test_a_complex_number_has_the_parts_it_is_made_of():
+    def f(x):
+        s, z = x, 0j
+        for _ in range(300):
+            z = complex(-s * 0.0, -0.0) if s < 1e3 else complex(s, math.inf)
+            s = s + (1.0 if z.real == z.real else 2.0)
+        return z, s, complex(s, -math.inf).real
+
+    fast = fad.jit(f)
+    for x in (0.5, 0.5, 2e3):
+        assert repr(fast(x)) == repr(f(x))
+
+
 def repeat(step):
     def f(x):
         s = x
