@@ -162,3 +162,69 @@ def test_what_has_no_integer_raises_as_it_does_without_jit(step, xs):
             else:
                 assert "np.float64" not in found
                 np.testing.assert_allclose(float(found), float(wanted))
+
+
+ROWS = [0.5, 1.0, -2.0] * 100
+
+
+def sum_of_logarithms(x):
+    s = 0.0
+    for row in ROWS:
+        s = s + math.log(x + row)
+    return s
+
+
+def unread_quotient(x):
+    s = x
+    for row in ROWS:
+        _ = x / (row + x)
+        s = s * 0.5
+    return s
+
+
+def unread_root(x):
+    s, t = x, 0.0
+    for _ in range(300):
+        t = math.sqrt(s - 2.0 + x)
+        s, t = s * 0.5 + 2.0, 1.0
+    return s + t
+
+
+def unread_integer(x):
+    s = x
+    for k in range(300):
+        if s > 2.0:
+            _ = int(s**k)
+        s = s + 0.01
+    return s
+
+
+def unread_in_an_inner_loop(x):
+    s = x
+    for k in range(300):
+        for _ in range(k % 3):
+            _ = 1.0 / (s - 0.5)
+        s = s * 0.5
+    return s
+
+
+@pytest.mark.parametrize(
+    ("program", "fine", "wrong"),
+    [
+        (sum_of_logarithms, 3.0, 0.5), (unread_quotient, 3.0, 2.0), (unread_root, 3.0, -0.5),
+        (unread_integer, -2.5, 60.0), (unread_in_an_inner_loop, 3.0, 2.0),
+    ],
+)  # fmt: skip
+def test_what_a_step_computes_for_nothing_raises_as_in_the_plain_loop(program, fine, wrong):
+    wanted = outcome(program, wrong)
+    assert type(wanted) is tuple
+    fast, slopes = fad.jit(program), fad.jit(fad.grad(program))
+    slope = (program(fine + 1e-6) - program(fine - 1e-6)) / 2e-6
+    for _ in range(2):
+        np.testing.assert_allclose(fast(fine), program(fine))
+        np.testing.assert_allclose(slopes(fine), slope, rtol=1e-5, atol=1e-8)
+    assert "captured" in fast.explain()
+    for _ in range(2):
+        assert outcome(fast, wrong) == wanted
+    if program is sum_of_logarithms:  # whose derivative needs no logarithm
+        assert outcome(slopes, wrong) == wanted
