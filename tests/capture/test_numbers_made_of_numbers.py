@@ -228,3 +228,23 @@ def test_what_a_step_computes_for_nothing_raises_as_in_the_plain_loop(program, f
         assert outcome(fast, wrong) == wanted
     if program is sum_of_logarithms:  # whose derivative needs no logarithm
         assert outcome(slopes, wrong) == wanted
+
+
+FEW = [3, -1, 4]
+
+
+def looked_up_beyond_the_end(x):
+    s, n, m = x, 1, 2
+    for k in range(40):
+        n = (1 if -m < FEW[k] else 2**k) % 13
+        n = max(n, FEW[n]) % 5
+        m = k % 13
+    return s
+
+
+def test_a_loop_of_plain_numbers_raises_what_the_plain_loop_does():
+    wanted = outcome(looked_up_beyond_the_end, 0.5)
+    assert wanted == (IndexError, "list index out of range")
+    for transform in (fad.jit(looked_up_beyond_the_end), fad.jit(fad.grad(looked_up_beyond_the_end))):
+        for _ in range(2):
+            assert outcome(transform, 0.5) == wanted
