@@ -24,6 +24,7 @@ from fad.control_flow.padded import PaddedArray
 from fad.core.random_sources import check_draw
 from fad.core.tracer import Tracer, bind
 from fad.core.transformed import Transformed
+from fad.ops.complexes import parts_p
 from fad.staging.python_numbers import to_int_p
 
 _PURE = frozenset({
@@ -249,10 +250,13 @@ def _float(x: Any = 0.0) -> Any:
 
 
 def _complex(*parts: Any) -> Any:
-    if not any(map(is_staged, parts)) or any(is_staged(x) and not _is_real(x) for x in parts):
+    traced = [x for x in parts if type(x) is Tracer]
+    if not any(map(is_staged, parts)) or any(x.shape or not (_is_real(x) or x.dtype.kind in "iu") for x in traced):
         return complex(*parts)
-    real, *imaginary = [_float(x) if is_staged(x) else x for x in parts]
-    return real + (imaginary[0] if imaginary else 0.0) * 1j
+    real, imaginary = (*parts, 0.0)[:2]
+    if complex in (type(real), type(imaginary)):
+        return _as_number(real + imaginary * 1j)
+    return _as_number(bind(parts_p, *[x * np.float64(1.0) for x in (real, imaginary)]))  # scalars, not Python numbers
 
 
 def _round_by(original: Callable, whole: np.ufunc) -> Callable:

@@ -156,12 +156,15 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
     operands = Operands(body.captured, [n] if dynamic else [], leaves, items)
     if accept is not None and not accept(operands.join(), params):
         return None
-    found = None
-    if at_once:
-        operands, params = read_from_the_start(operands, params)
-        found = run_at_once(operands, params)
+
+    def run() -> list:
+        read = read_from_the_start(operands, params) if at_once else (operands, params)
+        found = run_at_once(*read) if at_once else None
+        return _bind(scan_p, *read) if found is None else found
+
+    found = _run_bound(run, operands, failed)
     if found is None:
-        found = _bind(scan_p, operands, params)
+        return None
     carry, y = tree.unflatten(body.out_tree, found)
     return tree.unflatten(in_tree, tree.leaves(carry)), _with_heads(heads, y, reverse)
 
@@ -171,6 +174,11 @@ def _most_steps(n: Any) -> int | None:
     if type(n) is not Tracer:
         return n
     return interval(n)[1] if isinstance(n.owner, BodyTrace) else None
+
+
+def _run_bound(run: Callable, operands: Operands, failed: Callable | None) -> list | None:
+    """Return what a loop gives; None where it raises and nothing in it is traced: the plain loop has its own error."""
+    return run() if Tracer in map(type, operands.join()) else attempt(run, failed=failed)
 
 
 def _bind(prim: Primitive, operands: Operands, params: dict) -> list:
@@ -429,7 +437,10 @@ def _while(cond, go, flat, leaves, in_tree, bound, failed, accept) -> Any:
     operands = Operands(body.captured, [], [as_value(start), *leaves], [])
     if accept is not None and not accept(operands.join(), params):
         return None
-    _, *last = Results.split(_bind(while_p, operands, params), params).carry
+    found = _run_bound(lambda: _bind(while_p, operands, params), operands, failed)
+    if found is None:
+        return None
+    _, *last = Results.split(found, params).carry
     return [tree.unflatten(in_tree, last)]
 
 

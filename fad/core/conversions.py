@@ -7,6 +7,7 @@ The advice is for what the line of the user was doing: storing into a plain arra
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Callable
 from types import CodeType
@@ -36,16 +37,16 @@ _BARE = "for the bare numbers, fad.stop_gradient(x)"
 
 def to_array(shape: tuple) -> TracerConversionError:
     """Return the error of a tracer of this shape that was to become a plain array."""
-    return _error_of_loss(f"a traced array of shape {shape}", "plain NumPy array", _BARE)
+    return _error_of_loss(f"a traced array of shape {shape}", "plain NumPy array", _BARE, _name_in_math)
 
 
 def to_number(kind: str) -> TracerConversionError:
     """Return the error of a tracer of this kind of trace that was to become a Python number."""
     bare = "for the bare number, float(fad.stop_gradient(x))"
-    return _error_of_loss(f"a traced value inside {kind}", "plain Python number", bare)
+    return _error_of_loss(f"a traced value inside {kind}", "plain Python number", bare, _find_caller)
 
 
-def _error_of_loss(what: str, wanted: str, bare: str) -> TracerConversionError:
+def _error_of_loss(what: str, wanted: str, bare: str, find_caller: Callable) -> TracerConversionError:
     caller = library_function()
     if caller:
         return _to_library(caller, what)
@@ -53,7 +54,7 @@ def _error_of_loss(what: str, wanted: str, bare: str) -> TracerConversionError:
     error = TracerConversionError(
         f"{what} was about to become a {wanted}, without its derivative. {_advice(at)}; {bare}"
     )
-    error.caller = _name_of_conversion(at)
+    error.caller = find_caller(at.called)
     return error
 
 
@@ -64,7 +65,7 @@ def to_number_of_batch(size: int) -> BatchedValueError:
         f"a Python number was requested of a batched value, which stands for {size} numbers inside vmap. "
         f"{_instead(caller) if caller else _advice(at)}; to see the numbers, print(x)"
     )
-    error.caller = caller or _name_of_conversion(at)
+    error.caller = caller or _find_caller(at.called)
     return error
 
 
@@ -225,9 +226,16 @@ def _advise_on_call(at: Step) -> str:
     return f"Use x itself for {at.text}(...), and NumPy's functions"
 
 
-def _name_of_conversion(at: Step) -> str:
-    """Return what a line calls that makes a number of its argument: float, complex, or a function of `math`."""
-    return at.called.__name__ if at.called in (float, complex) else _name_in_math(at.called)
+def _find_caller(called: Any) -> str:
+    """Return the full name of what requested a number: float, complex, a function of Python's `math`; '' for any other.
+
+    Without its own name where the line does not tell what it calls, ``pick(k)(x)``: it may be one of those of `math`.
+    """
+    while type(called) is functools.partial:
+        called = called.func
+    if called in (float, complex):
+        return called.__name__
+    return _name_in_math(called) or ("" if callable(called) else "math.")
 
 
 def _name_in_math(called: Any) -> str:

@@ -127,6 +127,7 @@ def _shows(code: types.CodeType, at: int, frame: types.FrameType) -> bool:
 
 _OPERATORS = {0: "+", 5: "*", 6: "%", 8: "**", 10: "-", 11: "/"}  # of the instruction BINARY_OP; 13 more for +=
 _SUBSCRIPT = 26  # and x[i], from Python 3.14 on
+_CALLS = ("CALL", "PRECALL")  # Python 3.11 does a call in the latter, once a function has run a few times
 
 
 def step() -> Step:
@@ -148,7 +149,7 @@ def step() -> Step:
         left = text.partition(f"{sign}=")[0].strip()
         updates = 13 <= argument < _SUBSCRIPT and sign and left
         return Step("update", left, sign) if updates else Step("operator", text, sign)
-    return _call(text, frame) if name.startswith("CALL") else Step("")
+    return _call(text, frame) if name.startswith(_CALLS) else Step("")
 
 
 def _source(code: types.CodeType, at: int) -> str:

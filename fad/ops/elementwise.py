@@ -227,7 +227,7 @@ def _hypotenuse(x, y):
     return np.where(s == 0, 1.0, s)
 
 
-def _over(x, z):
+def over(x, z):
     return x / np.where(z == 0, np.ones_like(z), z)  # hypot(0, 0) has subgradient 0
 
 
@@ -236,7 +236,7 @@ arctan2 = elementwise(
     domain=((0.3, 2.0), (0.3, 2.0)), lower="arctan2({0}, {1})",
 )  # fmt: skip
 hypot = elementwise(
-    "hypot", lambda z, x, _y: _over(x, z), lambda z, _x, y: _over(y, z), lower="hypot({0}, {1})", domain=(0.3, 2.0)
+    "hypot", lambda z, x, _y: over(x, z), lambda z, _x, y: over(y, z), lower="hypot({0}, {1})", domain=(0.3, 2.0)
 )
 _TO_RADIANS, _TO_DEGREES = "({0} * 0.017453292519943295)", "({0} * 57.29577951308232)"
 deg2rad = elementwise("deg2rad", lambda _z, _x: math.pi / 180, lower=_TO_RADIANS)

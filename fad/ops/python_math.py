@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import math
 import operator
+import pkgutil
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -36,9 +38,8 @@ def _take_real(x: Any) -> Any:
         return float(x)
     if x.dtype.kind == "c":
         raise TypeError("must be real number, not complex")
-    if x.size != 1:
-        raise TypeError("only length-1 arrays can be converted to Python scalars")
     if x.ndim:
+        float(np.broadcast_to(1.0, x.shape))  # raises as this version of NumPy does, or not
         x = x.reshape(())
     if x.dtype.kind != "f":
         return x * 1.0
@@ -134,10 +135,38 @@ def _log(x: Any, *base: Any) -> Any:
     return y / _log(*base) if base else y
 
 
+@functools.cache
+def _hypot_of(n: int) -> Primitive:
+    """Return the operation on so many operands: `math` rounds once, a chain of two by two each time."""
+    of_arrays = lambda *xs: functools.reduce(np.hypot, xs)
+    lower = functools.reduce("hypot({0}, {1})".format, [f"{{{k}}}" for k in range(n)])
+    partials = tuple([_of_operand(n, k) for k in range(n)])
+    forward = _forward(math.hypot, of_arrays)
+    return make_elementwise(f"math_hypot_{n}", forward, partials, symbol="math.hypot", lower=lower)
+
+
+def _of_operand(n: int, k: int) -> Callable:
+    """Return the partial derivative of a length by one of its coordinates; zero is the subgradient at the origin."""
+
+    def partial(z: Any, *xs: Any) -> Any:
+        return elementwise.over(xs[k], z)
+
+    partial.__dict__["parameters"] = ("z", *["x" if i == k else "_x" for i in range(n)])
+    return _of_scalars(partial)
+
+
+@functools.cache
+def _sum_of(n: int) -> Primitive:
+    """Return the operation on so many operands, whose sum is exact: additions lose what is small beside the rest."""
+    forward = _forward(lambda *xs: math.fsum(xs), _elements(lambda *xs: math.fsum(xs)))
+    return make_elementwise(f"math_fsum_{n}", forward, (one,) * n, symbol="math.fsum")
+
+
 def _hypot(*xs: Any) -> Any:
     if len(xs) < 2:
         return OPERATIONS["fabs"](_take_real(*xs))
-    return functools.reduce(OPERATIONS["hypot"], map(_take_real, xs))
+    hypot = OPERATIONS["hypot"] if len(xs) == 2 else _hypot_of(len(xs))
+    return hypot(*map(_take_real, xs))
 
 
 def _dist(p: Iterable, q: Iterable) -> Any:
@@ -149,7 +178,8 @@ def _prod(xs: Iterable, *, start: Any = 1) -> Any:
 
 
 def _fsum(xs: Iterable) -> Any:
-    return functools.reduce(operator.add, map(_take_real, xs), 0.0)
+    parts = [_take_real(x) for x in xs]
+    return _sum_of(len(parts))(*parts)
 
 
 def _sumprod(p: Iterable, q: Iterable) -> Any:
@@ -196,29 +226,78 @@ _OF_ITERABLES = frozenset({"dist", "prod", "fsum", "sumprod"})
 # --- what stands for them ---------------------------------------------------------------------------------------------
 
 
+class StandIn:
+    """What stands for a function of `math`: equal to it, so that a table with functions for keys has the same keys.
+
+    Copies and pickles are those of the function, a class makes no method of it, and its name and text are the same.
+    """
+
+    def __init__(self, original: Callable, call: Callable):
+        self._original, self._call = original, call
+        for name in ("__module__", "__name__", "__qualname__", "__doc__", "__self__", "__text_signature__"):
+            setattr(self, name, getattr(original, name, None))
+        if getattr(original, "__text_signature__", None):
+            self.__signature__ = inspect.signature(original)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self._call(*args, **options)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or self._original is other
+
+    def __hash__(self) -> int:
+        return hash(self._original)
+
+    def __repr__(self) -> str:
+        return repr(self._original)
+
+    def __copy__(self) -> StandIn:
+        return self
+
+    def __deepcopy__(self, _: Any) -> StandIn:
+        return self
+
+    def __reduce__(self) -> tuple:
+        return pkgutil.resolve_name, (f"math.{self._original.__name__}",)
+
+
 def _stand_for_operation(original: Callable, operation: Primitive) -> Callable:
     arity = len(operation.partials or ())
 
-    def call(*args: Any) -> Any:
-        if _is_traced(args) and len(args) == arity:
+    def call(*args: Any, **options: Any) -> Any:
+        if _is_traced(args) and len(args) == arity and not options:
             return _leave(operation(*map(_take_real, args)))
-        return original(*args)
+        return original(*args, **options)
 
     return call
 
 
 def _stand_for(original: Callable, own: Callable) -> Callable:
+    taken = inspect.signature(own)
+
     def call(*args: Any, **options: Any) -> Any:
-        return _leave(own(*args, **options)) if _is_traced(args) else original(*args, **options)
+        traced = _is_traced((*args, *options.values()))
+        return _leave(own(*args, **options)) if traced and _fits(taken, args, options) else original(*args, **options)
 
     return call
 
 
+def _fits(taken: inspect.Signature, args: tuple, options: dict) -> bool:
+    """Return whether a function takes such arguments; if not, that of `math` is to say so."""
+    try:
+        taken.bind(*args, **options)
+    except TypeError:
+        return False
+    return True
+
+
 def _stand_for_sum(original: Callable, own: Callable) -> Callable:
+    taken = inspect.signature(own)
+
     def call(*args: Any, **options: Any) -> Any:
         args = tuple([list(x) if np.iterable(x) else x for x in args])
         traced = any(_is_traced(tuple(x)) for x in args if type(x) is list)
-        return _leave(own(*args, **options)) if traced else original(*args, **options)
+        return _leave(own(*args, **options)) if traced and _fits(taken, args, options) else original(*args, **options)
 
     return call
 
@@ -235,10 +314,10 @@ def _make_all() -> dict[str, Callable]:
         if original is None:
             continue
         if name in _MADE:
-            made[name] = (_stand_for_sum if name in _OF_ITERABLES else _stand_for)(original, _MADE[name])
+            call = (_stand_for_sum if name in _OF_ITERABLES else _stand_for)(original, _MADE[name])
         else:
-            made[name] = _stand_for_operation(original, OPERATIONS[name])
-        made[name].__name__, made[name].__doc__ = name, original.__doc__
+            call = _stand_for_operation(original, OPERATIONS[name])
+        made[name] = StandIn(original, call)
     return made
 
 
@@ -256,4 +335,4 @@ def pair_names(stand_ins: dict[int, Any], objects: dict[type, Any]) -> None:
 
 FINDERS.append(pair_names)
 HARMFUL["math"] = frozenset(STAND_INS)
-OFFERED.append(lambda name: name.startswith("math.") and name[len("math.") :] in STAND_INS)
+OFFERED.append(lambda name: name.startswith("math.") and name[len("math.") :] in ("", *STAND_INS))

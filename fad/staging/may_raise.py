@@ -89,23 +89,24 @@ def find_unread_raising(graph: Graph, outputs: Iterable[int], which: Callable[[E
 
 
 def find_unread_in_body(body: Graph, outputs: Iterable[int]) -> list[int]:
-    """Return the same of a body, for factors and solutions alone.
+    """Return the same of a body, for factors, solutions and arithmetic of Python's numbers alone.
 
     Most indices there are its own number of steps. A loop with an unread index that nothing proves to be in range is
     not captured: see `record_loop`.
     """
-    return find_unread(body, outputs, _factors)
+    return find_unread(body, outputs, _raises_in_body)
 
 
-def _factors(eq: Equation) -> bool:
-    return eq.prim.refuses is not None or any(_factors(e) for body in eq.bodies for e in body.equations)
+def _raises_in_body(eq: Equation) -> bool:
+    own = eq.prim.refuses is not None or is_of_numbers(eq.prim)
+    return own or any(_raises_in_body(e) for body in eq.bodies for e in body.equations)
 
 
 def _refusal(graph: Graph, eq: Equation, made: dict) -> Any:
     """Return what an operation refuses: a kind, and the values that decide; None if it takes them all."""
     prim, ins = eq.prim, eq.ins
     if prim.archetype in ("loop", "branch"):
-        return (id(eq),) if _factors(eq) else None
+        return (id(eq),) if _raises_in_body(eq) else None
     if prim.refuses is not None:
         return prim.refuses, _matrix(ins[0], made), hashable(eq.params.get("pattern"))
     if prim.indexed is not None:

@@ -59,6 +59,8 @@ def on_numbers(prim: Primitive) -> Primitive:
 
 
 def _find_function(symbol: str | None) -> Callable:
+    if symbol == f"{OF_MATH}fsum":
+        return lambda *xs: math.fsum(xs)
     return getattr(math, symbol[len(OF_MATH) :]) if symbol and symbol.startswith(OF_MATH) else _ARITHMETIC[symbol]
 
 

@@ -100,6 +100,35 @@ def outcome(f, x):
         return type(error), str(error).partition("\n")[0]
 
 
+def joined(x):
+    s, z = x * 1.0, 0j
+    for k in range(300):
+        z = 0.5 * z + complex(s, 0.1 * k) + complex(int(3 * s), s) + complex(x, k) + complex(1, s)
+        s = 0.5 * s + 0.001 * abs(z) * x
+    return s
+
+
+def test_loops_that_make_complex_numbers_have_derivatives_under_jit():
+    slope = (joined(0.61 + 1e-6) - joined(0.61 - 1e-6)) / 2e-6
+    for transform, wanted in ((fad.jit(joined), joined(0.61)), (fad.jit(fad.grad(joined)), slope)):
+        transform(0.5)
+        np.testing.assert_allclose(transform(0.61), wanted, rtol=1e-7)
+        assert "captured" in transform.explain()
+
+
+def test_a_complex_number_has_the_parts_it_is_made_of():
+    def f(x):
+        s, z = x, 0j
+        for _ in range(300):
+            z = complex(-s * 0.0, -0.0) if s < 1e3 else complex(s, math.inf)
+            s = s + (1.0 if z.real == z.real else 2.0)
+        return z, s, complex(s, -math.inf).real
+
+    fast = fad.jit(f)
+    for x in (0.5, 0.5, 2e3):
+        assert repr(fast(x)) == repr(f(x))
+
+
 def repeat(step):
     def f(x):
         s = x
@@ -133,3 +162,89 @@ def test_what_has_no_integer_raises_as_it_does_without_jit(step, xs):
             else:
                 assert "np.float64" not in found
                 np.testing.assert_allclose(float(found), float(wanted))
+
+
+ROWS = [0.5, 1.0, -2.0] * 100
+
+
+def sum_of_logarithms(x):
+    s = 0.0
+    for row in ROWS:
+        s = s + math.log(x + row)
+    return s
+
+
+def unread_quotient(x):
+    s = x
+    for row in ROWS:
+        _ = x / (row + x)
+        s = s * 0.5
+    return s
+
+
+def unread_root(x):
+    s, t = x, 0.0
+    for _ in range(300):
+        t = math.sqrt(s - 2.0 + x)
+        s, t = s * 0.5 + 2.0, 1.0
+    return s + t
+
+
+def unread_integer(x):
+    s = x
+    for k in range(300):
+        if s > 2.0:
+            _ = int(s**k)
+        s = s + 0.01
+    return s
+
+
+def unread_in_an_inner_loop(x):
+    s = x
+    for k in range(300):
+        for _ in range(k % 3):
+            _ = 1.0 / (s - 0.5)
+        s = s * 0.5
+    return s
+
+
+@pytest.mark.parametrize(
+    ("program", "fine", "wrong"),
+    [
+        (sum_of_logarithms, 3.0, 0.5), (unread_quotient, 3.0, 2.0), (unread_root, 3.0, -0.5),
+        (unread_integer, -2.5, 60.0), (unread_in_an_inner_loop, 3.0, 2.0),
+    ],
+)  # fmt: skip
+def test_what_a_step_computes_for_nothing_raises_as_in_the_plain_loop(program, fine, wrong):
+    wanted = outcome(program, wrong)
+    assert type(wanted) is tuple
+    fast, slopes = fad.jit(program), fad.jit(fad.grad(program))
+    slope = (program(fine + 1e-6) - program(fine - 1e-6)) / 2e-6
+    for _ in range(2):
+        np.testing.assert_allclose(fast(fine), program(fine))
+        np.testing.assert_allclose(slopes(fine), slope, rtol=1e-5, atol=1e-8)
+    assert "captured" in fast.explain()
+    for _ in range(2):
+        assert outcome(fast, wrong) == wanted
+    if program is sum_of_logarithms:  # whose derivative needs no logarithm
+        assert outcome(slopes, wrong) == wanted
+
+
+FEW = [3, -1, 4]
+
+
+def looked_up_beyond_the_end(x):
+    s, n, m = x, 1, 2
+    for k in range(40):
+        n = (1 if -m < FEW[k] else 2**k) % 13
+        n = max(n, FEW[n]) % 5
+        m = k % 13
+    return s
+
+
+def test_a_loop_of_plain_numbers_raises_what_the_plain_loop_does():
+    wanted = outcome(looked_up_beyond_the_end, 0.5)
+    assert wanted == (IndexError, "list index out of range")
+    for transform in (fad.jit(looked_up_beyond_the_end), fad.jit(fad.grad(looked_up_beyond_the_end))):
+        for _ in range(2):
+            assert outcome(transform, 0.5) == wanted
