@@ -233,7 +233,7 @@ def _find_caller(called: Any) -> str:
     """
     while type(called) is functools.partial:
         called = called.func
-    if called in (float, complex):
+    if isinstance(called, type) and called in (float, complex):
         return called.__name__
     return _name_in_math(called) or ("" if callable(called) else "math.")
 
