@@ -77,10 +77,10 @@ LAYERS = [
     ],
     [
         "capture", "capture.names", "capture.sites", "capture.expressions", "capture.rewrite", "capture.convert",
-        "capture.context", "capture.trial", "capture.outcomes", "capture.integer_rules", "capture.integer_range",
-        "capture.state",
+        "capture.places", "capture.context", "capture.trial", "capture.outcomes", "capture.integer_rules",
+        "capture.integer_range", "capture.objects", "capture.state",
         "capture.aliases", "capture.draws",
-        "capture.values",
+        "capture.values", "capture.growing_lists",
         "capture.branches", "capture.calls", "capture.sequences", "capture.step", "capture.capture", "capture.loops",
         "capture.runtime",
     ],

@@ -15,19 +15,26 @@ import numpy as np
 from fad import tree
 from fad.backends import is_on_device
 from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
-from fad.capture.context import body_trace, current, is_staged, recording_body, refuse
+from fad.capture.context import (
+    bind_result,
+    body_trace,
+    current,
+    in_one_way,
+    is_staged,
+    noting_changes,
+    put_back,
+    recording_body,
+    refuse,
+)
+from fad.capture.objects import close_objects, is_known_alone, open_objects
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
+from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content, is_exclusive
 from fad.capture.sites import Branch
 from fad.capture.state import (
-    UNBOUND,
     as_leaf,
-    bind_name,
-    cells_of,
     check_aliased,
     check_replaceable,
-    content,
     fresh,
-    is_exclusive,
     is_state,
     is_written,
     lifted_into,
@@ -68,10 +75,22 @@ def choose(test: Any, then: Callable, orelse: Callable) -> Any:
     body = current()
     if body.trial:  # type: ignore[union-attr]
         body.trace.decides = True  # type: ignore[union-attr]
-        return _stronger(then(), orelse())
-    ways = [lambda f=f: Outcome(END, (f(),)) for f in (then, orelse)]
+        first, second = _try_each(lambda: _evaluate(then), lambda: _evaluate(orelse), {})
+        return close_objects(_stronger(first, second))
+    ways = [lambda f=f: Outcome(END, (_evaluate(f),)) for f in (then, orelse)]
     choice = _Choice(_NO_BRANCH, (then, orelse), ways)
-    return value_of(choice.record(to_boolean(test)))[0]
+    return close_objects(value_of(choice.record(to_boolean(test)))[0])
+
+
+def _evaluate(way: Callable) -> Any:
+    """Return the value of an expression that only some steps evaluate, with objects as their attributes."""
+    place = Item([way()], 0)
+    if not is_known_alone(place):
+        refuse("it chooses between objects that may have other names")
+    found = open_objects(content(place))
+    if not is_state(found):
+        refuse("it chooses between things that are no arrays or numbers")
+    return found
 
 
 def and_(x: Any, rest: Callable) -> Any:
@@ -95,15 +114,16 @@ def _logical(combine: Callable, x: Any, rest: Callable, chosen: Callable) -> Any
         return chosen()
     equations = recorder.get().equations if recorder.get() is trace else trace.equations  # type: ignore[union-attr]
     before = len(equations)
-    with finding_writes(undoable=True) as written:
+    with finding_writes(undoable=True) as written, noting_changes(current()) as changed:  # type: ignore[arg-type]
         y = rest()
     plain = type(y) is bool or isinstance(y, np.bool_) or (type(y) is Tracer and y.dtype == bool and not y.shape)
     harmless = not any(
         may_refuse(eq.prim, eq.ins) or eq.prim.archetype in ("loop", "branch") for eq in equations[before:]
     )
-    if not written.found and plain and (harmless or current().trial):  # type: ignore[union-attr]
+    if not (written.found or changed) and plain and (harmless or current().trial):  # type: ignore[union-attr]
         return combine(x, y)
     written.undo()
+    put_back(changed)
     return chosen()
 
 
@@ -146,29 +166,43 @@ def _try_both(site: Branch, then: Callable, orelse: Callable) -> Outcome | None:
     current().trace.branches += 1  # type: ignore[union-attr]
     current().trace.decides = True  # type: ignore[union-attr]
     cells = {name: cell for name, cell in cells_of(then, orelse).items() if name in site.names}
-    before = {name: content(cell) for name, cell in cells.items()}
-    first = then()
-    left = {name: content(cell) for name, cell in cells.items()}
-    for name, cell in cells.items():
-        bind_name(cell, before[name])
-    second = orelse()
-    for name, cell in cells.items():
-        x, y = left[name], content(cell)
-        if x is not y:
-            bind_name(cell, _merge_marks(x, y, before[name]))
+    first, second = _try_each(then, orelse, cells)
     if first is None and second is None:
         return None
     trace = current().trace  # type: ignore[union-attr]
     return Outcome(trace.new(np.int64(END)), value_of(first) or value_of(second))
 
 
+def _try_each(then: Callable, orelse: Callable, cells: dict) -> tuple:
+    """Run both ways, which may bind cells and parts of objects; leave bound what either binds."""
+    before = {name: content(cell) for name, cell in cells.items()}
+    with noting_changes(current()) as changed, in_one_way(current()):  # type: ignore[arg-type]
+        first = then()
+        before |= changed
+        cells = cells | {place: place for place in changed}
+        left = {name: content(cell) for name, cell in cells.items()}
+        for name, cell in cells.items():
+            bind_name(cell, before[name])
+        second = orelse()
+        left |= {place: x for place, x in changed.items() if place not in before}
+        cells = cells | {place: place for place in changed}
+        before |= changed
+    for name, cell in cells.items():
+        x, y = left[name], content(cell)
+        if x is not y:
+            bind_name(cell, _merge_marks(x, y, before[name]))
+    return first, second
+
+
 def _merge_marks(x: Any, y: Any, before: Any) -> Any:
     if x is UNBOUND or y is UNBOUND:
         return y if x is UNBOUND else x
-    if x is before or y is before:  # it must be seen that one way binds the name
-        found = y if x is before else x
-        return _stronger(found, before) if is_state(before) and is_state(found) else found
-    return _stronger(x, y) if is_state(x) and is_state(y) else x
+    kept = (x is before, y is before)
+    x, y, before = open_objects(x), open_objects(y), open_objects(before)
+    if any(kept):  # it must be seen that one way binds the name
+        found = y if kept[0] else x
+        return close_objects(_stronger(found, before) if is_state(before) and is_state(found) else found)
+    return close_objects(_stronger(x, y) if is_state(x) and is_state(y) else x)
 
 
 def _stronger(x: Any, y: Any) -> Any:
@@ -201,10 +235,11 @@ class _Choice:
         self.site = site
         self.ways = list(functions if ways is None else ways)
         found = cells_of(*functions)
-        self.cells = {name: found[name] for name in site.names if name in found}
+        self.cells: dict[Any, Any] = {name: found[name] for name in site.names if name in found}
         bound = [name for name, cell in self.cells.items() if content(cell) is not UNBOUND]
         self.exclusive = {name for name in bound if is_exclusive(self.cells[name])}
-        self.before = {name: content(cell) for name, cell in self.cells.items()}
+        self.alone = {name for name, cell in self.cells.items() if is_known_alone(cell)}
+        self.before: dict[Any, Any] = {name: content(cell) for name, cell in self.cells.items()}
         self.lifts = [(x, snapshot(x)) for x in reached_roots(functions) if not x.owner.physical]
         self.written: list[Tracer] = []
         self.links: list[dict] = []  # of each way: what the arrays that it leaves names bound to may be
@@ -212,10 +247,12 @@ class _Choice:
     def record(self, test: Any) -> Outcome | None:
         """Write the choice down, and let names and arrays be what it makes of them."""
         looks = [self._look(way) for way in self.ways]
-        if len(self.written) and any(len(found[2]) != len(self.written) for found in looks):
+        if any(found[2] != self._extent() for found in looks):
             looks = [self._look(way) for way in self.ways]
         for root in self.written:
             check_replaceable(root)
+        # What the places that were found are bound to is held by `before` as well.
+        self.alone |= {place for place in self.cells if type(place) is not str and is_known_alone(self.cells[place], 1)}
         names, drop = self._names([found[0] for found in looks])
         kinds = [found[1][0] for found in looks]
         one_kind = all(type(k) is not Tracer and k == kinds[0] for k in kinds)
@@ -228,13 +265,13 @@ class _Choice:
         for name in drop:
             bind_name(self.cells[name], UNBOUND)
         for name, x in zip(names, values, strict=True):
-            bind_name(self.cells[name], fresh(x))
+            bind_result(self.cells[name], close_objects(fresh(x)))
         for root, new in zip(self.written, arrays, strict=True):
             replace(root, new)
         value = fresh(value)
         bound = self.exclusive & {*names, *drop}  # a name that no way binds knows its array still
-        alone = {id(root_of(x)) for name in bound for x in arrays_in(self.before[name])}
-        left = {**{name: content(self.cells[name]) for name in names}, RETURNED: value}
+        alone = {id(root_of(x)) for name in bound for x in arrays_in(open_objects(self.before[name]))}
+        left = {**{name: open_objects(content(self.cells[name])) for name in names}, RETURNED: value}
         note_links(self.links, left, lambda x: id(x) in alone)
         if one_kind and kinds[0] == END and not value:
             return None
@@ -245,11 +282,11 @@ class _Choice:
         names, drop = [], []
         for name, before in self.before.items():
             found = [end[name] for end in ends]
-            if all(x is before for x in found):
+            if all(x is _SAME for x in found):
                 continue
-            if name not in self.site.behind:
+            if type(name) is str and name not in self.site.behind:
                 drop.append(name)
-            elif any(x is UNBOUND for x in found):
+            elif any(x is UNBOUND or (x is _SAME and before is UNBOUND) for x in found):
                 refuse(f"{name} is bound in one way of an if only, and read behind it")
             else:
                 names.append(name)
@@ -261,7 +298,7 @@ class _Choice:
         written = finding_writes(undoable=True)
         with np.errstate(all="ignore"), recording_by(trace), effects.recording() as log:
             try:
-                with written, recording_body(trace, True):
+                with written, recording_body(trace, True, self.before):
                     ends, outcome, mine = self._try_way(trace, way)
                     if log.restore():
                         refuse("it changes state outside of it")
@@ -278,25 +315,39 @@ class _Choice:
         try:
             with standing_for(roots, values):
                 outcome = way()
+                self._add_places()
                 ends = {name: self._show(name) for name in self.cells}
                 value = tree.map(example, tree.map(as_leaf, value_of(outcome)))
                 touched = [x for x in roots if is_written(x)]
             for root in touched:
                 if all(root is not x for x in self.written):
                     self.written.append(root)
-            return ends, (kind_of(outcome), value), list(self.written)
+            return ends, (kind_of(outcome), value), self._extent()
         finally:
             self._restore()
+
+    def _add_places(self) -> None:
+        """Note the parts of objects that a way has bound."""
+        changed = current().changed  # type: ignore[union-attr]
+        self.before |= {place: x for place, x in changed.items() if place not in self.cells}
+        self.cells |= {place: place for place in changed}
+
+    def _extent(self) -> tuple[int, int]:
+        """Return how many arrays are written, and how many names and parts of objects bound, as far as is known."""
+        return len(self.written), len(self.cells)
 
     def _lift(self, trace: Any) -> tuple[list, list]:
         lifts = [*self.lifts, *[(x, x) for x in self.written if all(x is not y for y, _ in self.lifts)]]
         return [x for x, _ in lifts], [lifted_into(trace, y) for _, y in lifts]
 
     def _show(self, name: str) -> Any:
-        """Return what a way leaves a name bound to: the same object, or an example of it."""
+        """Return what a way leaves a name bound to: that it is what it was, or an example of it."""
         x = content(self.cells[name])
-        if x is self.before[name] or x is UNBOUND:
+        if x is self.before[name]:
+            return _SAME
+        if x is UNBOUND:
             return x
+        x = open_objects(x)
         if not is_state(x):
             refuse(f"an if binds {name} to something that is no array")
         return _Shown(tree.map(example, tree.map(as_leaf, x)))
@@ -318,13 +369,24 @@ class _Choice:
     def _example(self, end: Any, name: str) -> Any:
         if type(end) is _Shown:
             return end.value
-        if not is_state(end):
+        end = open_objects(self.before[name])
+        if not is_state(end) or name not in self.alone:
             refuse(f"an if binds {name}, which is no array, in one way only")
         return tree.map(example, end)
 
-    def _check_kept(self, names: list[str]) -> None:
-        """Refuse a way that binds a name of which the first look did not show it."""
-        for name in self.before.keys() & self.site.behind - {*names}:
+    def _find_left(self, name: Any) -> Any:
+        """Return what a way leaves a name bound to."""
+        cell = self.cells[name]
+        if content(cell) is not self.before[name] and not is_known_alone(cell):
+            refuse(f"an if binds {name} to an object that may have another name")
+        return open_objects(content(cell))
+
+    def _check_kept(self, names: set) -> None:
+        """Refuse a way that binds a name or a part of an object of which the first look did not show it."""
+        changed = current().changed  # type: ignore[union-attr]
+        if changed.keys() - self.cells.keys():
+            refuse("an if binds a part of an object in one step and not in another")
+        for name in (self.before.keys() & {*self.site.behind, *changed}) - names:
             if content(self.cells[name]) is not self.before[name]:
                 refuse(f"an if binds {name} in one step and not in another")
 
@@ -339,14 +401,17 @@ class _Choice:
         trace = recorder.get()
         roots, values = self._lift(trace)
         try:
-            with recording_body(trace, False), standing_for(roots, values):
+            with recording_body(trace, False, self.before), standing_for(roots, values):
                 outcome = way()
                 value = value_of(outcome)
                 value = tree.map(_convert_leaf, value, targets[0]) if value else targets[0]
                 kind = np.int64(END) if one_kind else np.int64(0) + kind_of(outcome)
-                self._check_kept(names)
+                self._check_kept({*names})
                 self._check_written(roots)
-                found = [content(self.cells[name]) for name in names]
+                for name in self.cells.keys() - self.site.behind:
+                    if type(name) is str:  # nobody reads it: it shall not know what others are bound to
+                        bind_name(self.cells[name], UNBOUND)
+                found = [self._find_left(name) for name in names]
                 left = [tree.map(_convert_leaf, x, t) for x, t in zip(found, targets[1], strict=True)]
                 check_aliased()
                 outer = {id(x) for x in roots}
@@ -355,6 +420,9 @@ class _Choice:
                 return kind, value, left, [snapshot(x) for x in self.written]
         finally:
             self._restore()
+
+
+_SAME = object()  # what a way shows of a name that it does not bind
 
 
 class _Shown:

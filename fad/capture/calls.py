@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import collections
+import dataclasses
 import functools
 import math
 import operator
@@ -20,12 +21,16 @@ import numpy as np
 
 from fad.capture.context import current, is_staged, refuse
 from fad.capture.convert import convert_function, is_users, wants_conversion
+from fad.capture.growing_lists import GrowingList
+from fad.capture.places import find_item, find_part, is_exclusive
+from fad.capture.values import as_number, getitem, note_made, setitem
 from fad.control_flow.padded import PaddedArray
 from fad.core.random_sources import check_draw
 from fad.core.tracer import Tracer, bind
 from fad.core.transformed import Transformed
 from fad.ops.complexes import parts_p
 from fad.staging.python_numbers import to_int_p
+from fad.staging.record import is_found_by_name
 
 _PURE = frozenset({
     abs, all, any, bool, bytes, callable, chr, complex, dict, divmod, enumerate, float, format, frozenset, getattr,
@@ -37,6 +42,7 @@ _READING = frozenset({
     "copy", "count", "get", "index", "items", "keys", "values", "union", "intersection", "difference", "issubset",
     "issuperset", "isdisjoint", "symmetric_difference",
 })  # fmt: skip
+_MAKERS = frozenset({list, dict, set})
 _CONTAINERS = (list, dict, set, collections.deque)
 _CONSTANT = (str, bytes, tuple, frozenset, int, float, complex, bool, type(None), slice, range)
 _WRITING_METHODS = frozenset({
@@ -112,6 +118,8 @@ def _function(f: types.FunctionType) -> Any:
         return f
     if root == "numpy" and not (f.__module__ or "").startswith("numpy.random"):
         return _numpys(f)
+    if f is dataclasses.replace:
+        return functools.partial(_make, f)
     if f.__module__ in ("operator", "copy", "statistics", "fractions", "numbers"):
         return f
     return refuse(f"it calls {f.__module__}.{f.__qualname__}, of which it is not known what it does")
@@ -181,24 +189,66 @@ def _builtin(f: Any) -> Any:
         return f if issubclass(owner, (*_CONSTANT, dict, float)) else refuse(f"it calls {owner.__name__}.{name}")
     if isinstance(owner, _CONTAINERS):
         what = type(owner).__name__
-        appended = current().appended.get(id(owner))  # type: ignore[union-attr]
-        if appended is not None and name == "append":
-            return appended.append
+        if id(owner) in current().made:  # type: ignore[union-attr]
+            return f
+        if name == "copy":
+            return lambda: note_made(f())
         return f if name in _READING else refuse(f"it changes a {what}, by {name}")
     return refuse(f"it calls {name} of a {type(owner).__name__}, of which it is not known what it does")
 
 
 def _class(f: type) -> Any:
-    if f in _PURE or issubclass(f, (BaseException, np.generic)) or f in (np.dtype, types.SimpleNamespace):
+    if f in _MAKERS or f is types.SimpleNamespace:
+        return functools.partial(_make, f)
+    if f in _PURE or issubclass(f, (BaseException, np.generic)) or f is np.dtype:
         return f
     if issubclass(f, tuple) and hasattr(f, "_fields"):
         return f
     made = getattr(f, "__dataclass_fields__", None)
-    if made is not None and "__post_init__" not in vars(f):
-        return f
+    if made is not None and not hasattr(f, "__post_init__"):
+        return functools.partial(_make, f)
+    init = f.__init__
+    if type(f) is type and type(init) is types.FunctionType and is_users(init) and f.__new__ is object.__new__:
+        return functools.partial(_make_by, _function(init), f)
     if (f.__module__ or "").partition(".")[0] == "fad":
         return f
     return refuse(f"it makes a {f.__name__}, of which it is not known what it does")
+
+
+def _make(f: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Return an object of a class whose making changes nothing else."""
+    return note_made(f(*args, **kwargs))
+
+
+def _make_by(init: Callable, f: type, *args: Any, **kwargs: Any) -> Any:
+    """Return an object of a class of the user's, whose ``__init__`` is converted."""
+    made = note_made(object.__new__(f))
+    init(made, *args, **kwargs)
+    return made
+
+
+def set_attribute(value: Any, holder: Any, name: str) -> None:
+    """Do ``holder.name = value``."""
+    body = current()
+    setter = getattr(getattr(type(holder), name, None), "fset", None)
+    if body is not None and type(setter) is types.FunctionType and is_users(setter):
+        prepare_call(setter)(holder, value)
+        return
+    if body is not None and not (type(holder) is Tracer and name in ("real", "imag", "flat")):
+        place = find_part(holder, name)
+        if place is None:
+            refuse(f"it sets the attribute {name} of a {type(holder).__name__}, which may do more than that")
+        body.note_change(place)
+    setattr(holder, name, value)
+
+
+def set_item(value: Any, x: Any, index: Any) -> None:
+    """Do ``x[index] = value``."""
+    method = getattr(type(x), "__setitem__", None)
+    if current() is not None and type(method) is types.FunctionType and is_users(method):
+        prepare_call(types.MethodType(method, x))(index, value)
+    else:
+        setitem(value, x, index)
 
 
 # --- Python's own functions on traced values --------------------------------------------------------------------------
@@ -225,7 +275,7 @@ def _int(x: Any = 0, *args: Any) -> Any:
     if args or not is_staged(x):
         return int(x, *args)
     if x.dtype.kind in "iu" and x.dtype != np.uint64 and not x.shape:  # an int of 64 bits holds it
-        return _as_number(x)
+        return as_number(x)
     if _is_real(x):
         return bind(to_int_p, x)
     return refuse("it makes an int of a value that differs from step to step")
@@ -235,18 +285,12 @@ def _is_real(x: Any) -> bool:
     return not x.shape and x.dtype.kind == "f" and x.dtype.itemsize <= 8
 
 
-def _as_number(x: Any) -> Any:
-    from fad.capture.values import as_number
-
-    return as_number(x)
-
-
 def _float(x: Any = 0.0) -> Any:
     if not is_staged(x):
         return float(x)
     if x.dtype.kind in "iu" and not x.shape:
-        return _as_number(x) * 1.0
-    return _as_number(x.astype(np.float64)) if _is_real(x) else refuse("it makes a float of an array")
+        return as_number(x) * 1.0
+    return as_number(x.astype(np.float64)) if _is_real(x) else refuse("it makes a float of an array")
 
 
 def _complex(*parts: Any) -> Any:
@@ -255,8 +299,8 @@ def _complex(*parts: Any) -> Any:
         return complex(*parts)
     real, imaginary = (*parts, 0.0)[:2]
     if complex in (type(real), type(imaginary)):
-        return _as_number(real + imaginary * 1j)
-    return _as_number(bind(parts_p, *[x * np.float64(1.0) for x in (real, imaginary)]))  # scalars, not Python numbers
+        return as_number(real + imaginary * 1j)
+    return as_number(bind(parts_p, *[x * np.float64(1.0) for x in (real, imaginary)]))  # scalars, not Python numbers
 
 
 def _round_by(original: Callable, whole: np.ufunc) -> Callable:
@@ -271,10 +315,28 @@ def _round_by(original: Callable, whole: np.ufunc) -> Callable:
 
 
 def _len(x: Any) -> Any:
+    if type(x) is GrowingList:
+        return x.length()
     if type(x) is not PaddedArray:
         return len(x)
     n = x.shape[0]
     return _int(n) if type(n) is Tracer else n
+
+
+def append_to(holder: Any, key: Any, attribute: bool) -> Any:
+    """Return ``append`` of a list that is an attribute or an item of something."""
+    x = getattr(holder, key) if attribute else getitem(holder, key)
+    body = current()
+    if body is not None and type(x) is list and id(x) not in body.made and body.grown is not None and not body.level:
+        place = find_part(holder, key) if attribute else find_item(holder, key)
+        if place is not None and is_exclusive(place, 1) and not is_found_by_name(holder):
+            body.grown[place] = None
+            return _ignore
+    return prepare_call(x.append)
+
+
+def _ignore(_: Any) -> None:
+    """Take what a first look appends to a list; the next one has something in the place of the list."""
 
 
 def _print(*_: Any, **__: Any) -> None:

@@ -8,12 +8,14 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fad import tree
-from fad.capture.context import current, recording_body, refuse, report
+from fad.capture.context import bind_result, current, recording_body, refuse, report
 from fad.capture.draws import Draws
 from fad.capture.integer_range import FIT, GROW, judge_integers, state_interval
+from fad.capture.objects import close_objects, open_objects
 from fad.capture.outcomes import END, NOTHING, Outcome, kind_of, value_of
+from fad.capture.places import UNBOUND
 from fad.capture.sites import Loop
-from fad.capture.state import UNBOUND, bind_name, check_replaceable, fresh, is_state, is_written, replace
+from fad.capture.state import check_replaceable, fresh, is_state, is_written, replace, require_body
 from fad.capture.step import NeedsFirstStep, Step, type_example
 from fad.capture.trial import TrialTrace
 from fad.control_flow import record_loop
@@ -49,13 +51,14 @@ class Capture:
         self.branches = False  # whether values decide in it which of them are done
         self.leaves = False  # whether a step may end by break, return or raise
         self.traced = False  # whether anything in it is traced
-        self.entry: dict[str, Any] = {}
+        self.entry: dict[Any, Any] = {}  # what names are bound to before the loop
+        self.entered: dict[Any, Any] = {}  # and in the step that is looked at, before it has begun
         self.why: Any = None
 
     def over(self, n: Any, item: Callable, limit: int) -> Outcome | None:
         """Capture a loop of n steps; return how it ended. Raises NotCaptured where it is short, or cannot be."""
         if type(n) is not int:
-            self.step.lists = {}
+            self.step.lists.allowed = False
         self.prepare(n, item)
         if self.branches and current() is not None:  # which say nothing of those of the next step
             limit = 0
@@ -67,7 +70,7 @@ class Capture:
         def step(state: tuple, k: Any) -> tuple:
             state, outcome = self.step.run(state, (item, k))
             self._check_stays(outcome)
-            return state, self.step.rows
+            return state, self.step.lists.rows
 
         first = self.step.first()
         found = record_loop.scan(
@@ -184,13 +187,13 @@ class Capture:
         values, arrays, lates = state
         step = self.step
         for name, x in (*zip(step.names, values, strict=True), *zip(step.late, lates, strict=True)):
-            bind_name(step.cells[name], fresh(x))
+            bind_result(step.cells[name], close_objects(fresh(x)))
         for root, new in zip(step.roots, arrays, strict=True):
             replace(root, new)
         if rows:
-            step.extend_lists(rows, n)
+            step.lists.extend(rows, n)
         step.note_links(self.runs, returned)
-        carried = ", ".join([*step.names, *(f"an array of shape {x.shape}" for x in step.roots)])
+        carried = ", ".join([*map(str, step.names), *(f"an array of shape {x.shape}" for x in step.roots)])
         steps = f"{n} steps" if type(n) is int else "as many steps as it takes"
         report(self.site.file, self.site.line, "captured", f"{steps}, state {carried or 'none'}")
 
@@ -252,11 +255,13 @@ class Capture:
     def _try(self, n: Any, item: Callable | None) -> bool:
         """Run a step; return whether it showed that more is carried, or less, than was thought."""
         step, trace = self.step, TrialTrace()
+        self.entry = step.before = {}
+        step.look_who_knows()
         self.entry = step.before = {name: step.content(name) for name in step.bound}
         written = finding_writes(undoable=True)
         with np.errstate(all="ignore"), recording_by(trace), effects.recording() as log:
             try:
-                with written, recording_body(trace, True):
+                with written, recording_body(trace, True, self.entered):
                     changed = self._look(trace, n, item)
                     if log.restore():
                         refuse("its steps change state outside of it")
@@ -267,6 +272,7 @@ class Capture:
             finally:
                 written.undo()
                 trace.finish()
+        step.forget_made()
         self.work = len(trace.equations) + trace.inner_work
         self.branches = trace.branches > 0
         state = [*(x for x, _ in trace.captured), *tree.leaves(step.first())]
@@ -278,21 +284,26 @@ class Capture:
         values, arrays, _ = tree.map(lambda x: trace.new(example(x)), step.first())
         given = {name: fresh(x) for name, x in zip(step.names, values, strict=True)}
         with step.enter(list(given.values()), arrays):
+            self.entered.clear()
+            self.entered.update({name: step.content(name) for name in step.names})
             if step.test is not None:
-                step.test()
+                step.check_test()
             number = trace.new(0)
             if n is not None:
                 assume(number, 0, n)
-            with step.appending():
+            with step.lists.growing(require_body(), number):
                 outcome = step.body(*([] if item is None else [item(number)]))
-            roots = [x for x in step.roots if is_written(x)]
-            changed = self._compare(given)
-            # Of inner loops one step is run, which does not show all.
-            self.leaves = self.site.leaves and (outcome is not None or self.site.nested)
-            step.value = NOTHING if outcome is None else type_example(value_of(outcome))
-            if not changed:
-                step.check_aliases(given, value_of(outcome))
-            step.appended = {}
+                roots = [x for x in step.roots if is_written(x)]
+                self.entry.update(step.add_places())
+                changed = self._compare(given)
+                changed = (step.lists.allowed and step.add_lists()) or changed
+                self.entered.clear()  # what was written lives on where somebody knows it; nobody here shall
+                # Of inner loops one step is run, which does not show all.
+                self.leaves = self.site.leaves and (outcome is not None or self.site.nested)
+                step.value = NOTHING if outcome is None else type_example(value_of(outcome))
+                if not changed:
+                    step.check_aliases(given, value_of(outcome))
+                step.lists.appended = {}
         if not changed and len(roots) == len(step.roots):
             step.check_shared(given, self.peel)
         changed = changed or len(roots) < len(step.roots)
@@ -305,22 +316,27 @@ class Capture:
         for name in step.bound:
             now, before = step.content(name), self.entry[name]
             if name in given:
-                if now is given[name]:  # it is bound to what it was bound to before
+                if now is self.entered[name]:  # it is bound to what it was bound to before
                     step.names.remove(name)
                     changed = True
-                elif not is_state(now) or tree.structure(now) != tree.structure(given[name]):
+                elif not _is_like(open_objects(now), given[name]) or name not in step.alone:
                     raise NeedsFirstStep
             elif now is before or now is UNBOUND:
                 continue
-            elif name in self.site.carried or (name in self.site.behind and not self.runs):
-                if before is UNBOUND or not is_state(before):
+            elif step.is_carried(name) or (name in self.site.behind and not self.runs):
+                if before is UNBOUND or not is_state(open_objects(before)):
                     raise NeedsFirstStep
                 step.names.append(name)
                 changed = True
             elif name in self.site.behind:
-                if not is_state(now):
+                if not is_state(open_objects(now)):
                     refuse(f"it binds {name}, which is read behind the loop, to something that is no array")
-                late[name] = type_example(now)
+                late[name] = type_example(open_objects(now))
         changed = changed or late.keys() != step.late.keys()
         step.late = late
         return changed
+
+
+def _is_like(x: Any, y: Any) -> bool:
+    """Return whether a value can be what another is in the next step: both have the same parts."""
+    return is_state(x) and tree.structure(x) == tree.structure(y)

@@ -7,20 +7,35 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, NamedTuple, NoReturn
 
+from fad.capture.places import Attribute, Cell, Item, bind_name, content
 from fad.control_flow.subgraph import BodyTrace, Unrecordable
 from fad.core.tracer import Tracer, up_to_date
+from fad.staging.record import is_found_by_name
 
 
 class Body:
     """A body that is being recorded."""
 
-    __slots__ = ("trace", "trial", "aliased", "appended")
+    __slots__ = ("trace", "trial", "aliased", "level", "grown", "changed", "made", "kept")
 
-    def __init__(self, trace: Any, trial: bool):
+    def __init__(self, trace: Any, trial: bool, kept: tuple[dict, ...] = ()):
         self.trace = trace
         self.trial = trial  # whether it is run to see what it does: loops in it run one step, and branches both ways
         self.aliased: list[list[Tracer]] = []  # groups of arrays of which some may be one and the same
-        self.appended: dict[int, list] = {}  # lists to which a step of the loop appends, by identity: what it appends
+        self.level = 0  # how many blocks that steps do not do once each, as ways of an if, are around what is done
+        self.grown: dict | None = None  # parts of objects that are lists to which the step appends; None if it may not
+        self.changed: dict[Attribute | Item, Any] = {}  # parts of objects that it binds: what they were bound to before
+        self.made: dict[int, Any] = {}  # objects that it makes, by identity: what it does to them nobody else sees
+        self.kept = kept  # what places were bound to, as loops and branches around keep it to put it back
+
+    def note_change(self, place: Attribute | Item) -> None:
+        """Note that a part of an object is about to be bound."""
+        if id(place.holder) in self.made or place in self.changed:
+            return
+        before = content(place)
+        if type(before) is not Tracer and is_found_by_name(place.holder):  # where a traced value shall not be left
+            refuse(f"it changes a {type(place.holder).__name__} from outside of the function")
+        self.changed[place] = before
 
 
 _current: ContextVar[Body | None] = ContextVar("body", default=None)
@@ -32,13 +47,64 @@ def current() -> Body | None:
 
 
 @contextlib.contextmanager
-def recording_body(trace: Any, trial: bool) -> Iterator[None]:
-    """Say for the length of a block which body is being recorded."""
-    token = _current.set(Body(trace, trial))
+def recording_body(trace: Any, trial: bool, kept: dict | None = None) -> Iterator[None]:
+    """Say for the length of a block which body is being recorded; then put back what it bound parts of objects to."""
+    around = _current.get()
+    outer = () if around is None else around.kept
+    body = Body(trace, trial, outer if kept is None else (*outer, kept))
+    token = _current.set(body)
     try:
         yield
     finally:
         _current.reset(token)
+        put_back(body.changed)
+
+
+def put_back(changed: dict) -> None:
+    """Bind parts of objects to what they were bound to before."""
+    for place, before in changed.items():
+        bind_name(place, before)
+
+
+@contextlib.contextmanager
+def looking_at_one_step(body: Body) -> Iterator[None]:
+    """Let a block be one step of many: objects made before are for its length not the body's own."""
+    outer, body.made = body.made, {}
+    body.level += 1
+    try:
+        yield
+    finally:
+        body.level -= 1
+        body.made |= outer
+        body.changed = {place: x for place, x in body.changed.items() if id(place.holder) not in outer}
+
+
+@contextlib.contextmanager
+def noting_changes(body: Body) -> Iterator[dict[Attribute | Item, Any]]:
+    """Give the parts of objects that a block of a body binds, with what they were bound to before the block."""
+    outer, body.changed = body.changed, {}
+    try:
+        yield body.changed
+    finally:
+        body.changed = {**body.changed, **outer}
+
+
+@contextlib.contextmanager
+def in_one_way(body: Body) -> Iterator[None]:
+    """Let a block be what only some steps do."""
+    body.level += 1
+    try:
+        yield
+    finally:
+        body.level -= 1
+
+
+def bind_result(place: Cell, value: Any) -> None:
+    """Bind a place to what a loop or branch made of it, which may be within the body of another."""
+    body = _current.get()
+    if body is not None and isinstance(place, (Attribute, Item)):
+        body.note_change(place)
+    bind_name(place, value)
 
 
 def refuse(why: str) -> NoReturn:

@@ -22,7 +22,7 @@ import numpy as np
 
 from fad import config
 from fad.capture.expressions import HELPERS
-from fad.capture.names import walk_scope
+from fad.capture.names import name_private, name_super, walk_scope
 from fad.capture.rewrite import NotConvertible, Rewriter
 from fad.core.transformed import Transformed
 from fad.introspect.frames import is_machinery
@@ -85,8 +85,9 @@ def _convert(code: types.CodeType, everywhere: bool) -> tuple:
     node = find_source(code)
     if node is None:
         return None, None, "its source is not known"
-    if any(isinstance(n, ast.Attribute) and n.attr[:2] == "__" != n.attr[-2:] for n in ast.walk(node)):
-        return None, None, "it uses private names of a class"
+    if node.owner.strip("_"):
+        name_private(node, node.owner)
+    name_super(node)
     body = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
     outer = {x for s in body for n in walk_scope(s) if isinstance(n, (ast.Global, ast.Nonlocal)) for x in n.names}
     rewriter = Rewriter(code.co_filename, body, outer, everywhere)
@@ -120,7 +121,10 @@ def _compile_statements(node: Any, body: list[ast.stmt], code: types.CodeType) -
 
 
 def find_source(code: types.CodeType) -> Any:
-    """Return a syntax tree of the function of some code, for this caller alone; None if it is not found."""
+    """Return a syntax tree of the function of some code, for this caller alone; None if it is not found.
+
+    Its `owner` is the name of the class around it, empty if there is none.
+    """
     lines = linecache.getlines(code.co_filename)
     if not lines:
         return None
@@ -130,7 +134,9 @@ def find_source(code: types.CodeType) -> Any:
         candidates = [node for node in candidates if _starts(node) in _positions(code)]
     if len(candidates) != 1:
         return None
-    return _copy_tree(candidates[0])
+    found = _copy_tree(candidates[0])
+    found.owner = candidates[0].owner
+    return found
 
 
 def _copy_tree(node: ast.AST) -> Any:
@@ -153,7 +159,12 @@ def _functions_of(text: str) -> dict:
     except (SyntaxError, ValueError):
         return {}
     found: dict[tuple, list] = {}
-    for node in ast.walk(module):
+    waiting: list[tuple[ast.AST, str]] = [(module, "")]
+    while waiting:
+        node, owner = waiting.pop()
+        inner = node.name if isinstance(node, ast.ClassDef) else owner
+        waiting += [(part, inner) for part in ast.iter_child_nodes(node)]
+        node.owner = owner  # type: ignore[attr-defined]
         if isinstance(node, ast.FunctionDef):
             first = min([node.lineno, *[d.lineno for d in node.decorator_list]])
             found.setdefault((first, node.name), []).append(node)

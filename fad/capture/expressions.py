@@ -46,7 +46,10 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if not (isinstance(node.func, ast.Name) and node.func.id in _SCOPED):
+        append = _append_of(node.func) if self.staged else None
+        if append is not None:
+            node.func = append
+        elif not (isinstance(node.func, ast.Name) and node.func.id in _SCOPED):
             node.func = helper("call", node.func, at=node.func)
         return node
 
@@ -55,6 +58,24 @@ class Expressions(ast.NodeTransformer):
         if not self.staged or not isinstance(node.ctx, ast.Load):
             return node
         return helper("getitem", node.value, as_index(node.slice), at=node)
+
+    def visit_List(self, node: ast.List) -> ast.AST:
+        self.generic_visit(node)
+        return self._note_made(node) if isinstance(node.ctx, ast.Load) else node
+
+    def visit_Dict(self, node: ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp) -> ast.AST:
+        self.generic_visit(node)
+        return self._note_made(node)
+
+    visit_Set = visit_ListComp = visit_DictComp = visit_SetComp = visit_Dict
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        makes = isinstance(node.left, ast.List) or isinstance(node.right, ast.List)
+        self.generic_visit(node)
+        return self._note_made(node) if makes else node  # a list so many times over
+
+    def _note_made(self, node: ast.expr) -> ast.expr:
+        return helper("made", node, at=node) if self.staged else node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
@@ -96,6 +117,18 @@ class Expressions(ast.NodeTransformer):
         if self.staged:
             node.iter = helper("items", node.iter, at=node.iter)
         return node
+
+
+def _append_of(f: ast.expr) -> ast.expr | None:
+    """Return ``x.append`` as an expression that knows of which object or container x is a part; None otherwise."""
+    if not isinstance(f, ast.Attribute) or f.attr != "append":
+        return None
+    of = f.value
+    if isinstance(of, ast.Attribute):
+        return helper("append_to", of.value, ast.Constant(of.attr), ast.Constant(True), at=f)
+    if isinstance(of, ast.Call) and hasattr(of, "made") and of.func.attr == "getitem":  # type: ignore[attr-defined]
+        return helper("append_to", *of.args, ast.Constant(False), at=f)
+    return None
 
 
 class Iterables(ast.NodeTransformer):

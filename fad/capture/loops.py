@@ -9,11 +9,13 @@ import numpy as np
 
 from fad import config
 from fad.capture.capture import Capture, NotCaptured
-from fad.capture.context import count_refusals, current, report
+from fad.capture.context import count_refusals, current, looking_at_one_step, report
+from fad.capture.growing_lists import GrowingLists
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
+from fad.capture.places import bind_name, cells_of, content
 from fad.capture.sequences import Sequence, items, sequence_of
 from fad.capture.sites import Loop
-from fad.capture.state import bind_name, cells_of, content, is_handle
+from fad.capture.state import is_handle
 from fad.capture.step import NeedsFirstStep
 from fad.control_flow.intervals import assume, interval
 from fad.control_flow.subgraph import Unrecordable, example
@@ -116,10 +118,15 @@ def _try_for(site: Loop, sequence: Sequence, body: Callable, inside: Any) -> Out
     fixed = type(sequence.length) is int
     if fixed and sequence.length == 0:
         return None
+    lists = GrowingLists(site, cells_of(body))
+    lists.allowed = lists.allowed and fixed
     try:
-        with inside.trace.repeat(sequence.length if fixed else 16) as number:
+        with inside.trace.repeat(sequence.length if fixed else 16) as number, looking_at_one_step(inside):
             assume(number, 0, sequence.length)
-            outcome = _try_step(site, inside, [body], lambda: body(sequence.element(number)))
+            with lists.growing(inside, number):
+                outcome = _try_step(site, inside, [body], lambda: body(sequence.element(number)))
+                lists.note_appended()
+        lists.repeat(sequence.length)
     except (Exception, Unrecordable) as why:
         if not fixed or sequence.length > _FEW or (isinstance(why, Unrecordable) and why.trace is not inside.trace):
             raise
@@ -168,7 +175,7 @@ def run_while(site: Loop, test: Callable, body: Callable) -> Outcome | None:
     """Run a ``while`` loop; return how it ended."""
     inside = current()
     if inside is not None and inside.trial:
-        with inside.trace.repeat(16):
+        with inside.trace.repeat(16), looking_at_one_step(inside):
             outcome = _try_step(site, inside, [test, body], lambda: (test(), body())[1])
         return _try_outcome(outcome, inside)
     started = 0

@@ -7,8 +7,8 @@ they may be called at any time.
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -187,19 +187,37 @@ def _walruses(node: ast.AST) -> set[str]:
 
 
 def find_appended(body: list[ast.stmt]) -> set[str]:
-    """Return the names of which statements of a block append to a list, once each, while nothing in it reads them."""
-    found = [x for s in body if (x := _appended_by(s)) is not None]
-    used = Counter(n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name))
-    return {x for x in found if used[x] == found.count(x)}
+    """Return the names of lists to which statements append, as ``name.append(value)`` says."""
+    found = (n.func.value for s in body for n in ast.walk(s) if _appends(n))  # type: ignore[attr-defined]
+    return {x.id for x in found if isinstance(x, ast.Name)}
 
 
-def _appended_by(s: ast.stmt) -> str | None:
-    """Return the name in ``name.append(value)``."""
-    call = s.value if isinstance(s, ast.Expr) else None
-    if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
-        return None
-    f = call.func
-    return f.value.id if isinstance(f, ast.Attribute) and f.attr == "append" and isinstance(f.value, ast.Name) else None
+def _appends(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append"
+
+
+def name_super(function: Any) -> None:
+    """Let ``super()`` in a function say what it means, for a function within it has no arguments to say so."""
+    given = [*function.args.posonlyargs, *function.args.args]
+    body = function.body if isinstance(function.body, list) else [function.body]
+    for node in (n for s in body for n in walk_scope(s)):
+        if given and isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super":
+            if not node.args:
+                node.args = [ast.Name("__class__", ast.Load()), ast.Name(given[0].arg, ast.Load())]
+                node.args[0].made = True  # type: ignore[attr-defined]
+            node.func.made = True  # type: ignore[attr-defined]
+            ast.fix_missing_locations(node)
+
+
+def name_private(node: ast.AST, owner: str) -> None:
+    """Let the private names of a class, ``self.__x``, be what they are to the class, ``self._Spring__x``."""
+    name = {ast.Attribute: "attr", ast.Name: "id", ast.arg: "arg"}.get(type(node), "")
+    text = getattr(node, name, "")
+    if text[:2] == "__" != text[-2:]:
+        setattr(node, name, f"_{owner.lstrip('_')}{text}")
+    for part in ast.iter_child_nodes(node):
+        if not isinstance(part, ast.ClassDef):  # which has private names of its own
+            name_private(part, owner)
 
 
 def own_jumps(body: list[ast.stmt], loops: bool = True) -> list[ast.stmt]:

@@ -326,9 +326,7 @@ class Rewriter:
         leaves = any(
             isinstance(x, (ast.Break, ast.Return)) for x in own_jumps(s.body, True) if not isinstance(x, ast.Continue)
         )
-        appended: set[str] = set()
-        if isinstance(s, ast.For) and not leaves:
-            appended = find_appended(s.body) - Names(s.iter, s.target).loads - self.live.always
+        appended = find_appended(s.body) - Names(getattr(s, "iter", None)).loads
         self.loops.append(
             Loop(self.file, s.lineno, _kind(s), tuple(sorted(used.stores)), carried, behind,
                  frozenset(used.rebinds), tuple(sorted(used.updates)), operations, nested, leaves,
@@ -342,7 +340,7 @@ class Rewriter:
             for kinds, why in _REASONS:
                 if isinstance(node, kinds):
                     return why
-            if isinstance(node, ast.Name) and node.id in _FRAME:
+            if isinstance(node, ast.Name) and node.id in _FRAME and not hasattr(node, "made"):
                 return f"it uses {node.id}"
             if isinstance(node, ast.Delete) and not all(isinstance(x, ast.Name) for x in node.targets):
                 return "it deletes items"

@@ -20,7 +20,7 @@ class Loop:
     operations: int = 0  # in the text of a step
     nested: bool = False  # whether another loop is in it, so that the text does not say how many there are
     leaves: bool = False  # whether it has break or return
-    appended: tuple[str, ...] = ()  # names of lists to which each step appends and which it does not read
+    appended: tuple[str, ...] = ()  # names of what it appends to
     reason: str = ""  # why it is run as it is; empty if it may be captured
 
 

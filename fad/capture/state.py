@@ -8,8 +8,6 @@ and its views are taken again; then it is put back, and after the loop it is rep
 from __future__ import annotations
 
 import contextlib
-import sys
-import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -26,48 +24,9 @@ from fad.staging.record import is_traceable
 _MOST = 2000  # objects that are looked at for arrays that a branch may read
 
 
-class _Unbound:
-    """What a name that is not bound stands for."""
-
-    def __repr__(self) -> str:
-        return "<not bound>"
-
-
-UNBOUND = _Unbound()
-
-
-def content(cell: types.CellType) -> Any:
-    """Return what a variable is bound to, or UNBOUND."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return UNBOUND
-
-
-def bind_name(cell: types.CellType, value: Any) -> None:
-    """Bind a variable, or unbind it."""
-    if value is not UNBOUND:
-        cell.cell_contents = value
-    elif content(cell) is not UNBOUND:
-        del cell.cell_contents
-
-
-def cells_of(*functions: Any) -> dict[str, types.CellType]:
-    """Return the variables that functions share with the function around them."""
-    found: dict[str, types.CellType] = {}
-    for f in functions:
-        found.update(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
-    return found
-
-
 def is_handle(x: Any) -> bool:
     """Return whether something is a traced array, and no number."""
     return type(x) is Tracer and is_array(x)
-
-
-def is_exclusive(cell: types.CellType) -> bool:
-    """Return whether nobody but a variable knows the object that it is bound to."""
-    return sys.getrefcount(cell.cell_contents) <= 2
 
 
 def is_state(x: Any) -> bool:

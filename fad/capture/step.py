@@ -10,25 +10,22 @@ import numpy as np
 
 from fad import tree
 from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
-from fad.capture.context import current, recording_body, refuse
+from fad.capture.context import bind_result, current, noting_changes, recording_body, refuse
+from fad.capture.growing_lists import GrowingLists, Last
+from fad.capture.objects import close_objects, is_known_alone, open_objects
 from fad.capture.outcomes import Outcome, kind_of, value_of
+from fad.capture.places import UNBOUND, bind_name, cells_of, content, is_exclusive
 from fad.capture.sites import Loop
 from fad.capture.state import (
-    UNBOUND,
     as_leaf,
-    bind_name,
-    cells_of,
     check_aliased,
-    content,
     fresh,
-    is_exclusive,
     is_handle,
     is_state,
     is_written,
     require_body,
     standing_for,
 )
-from fad.capture.values import as_number
 from fad.control_flow.subgraph import BodyTrace
 from fad.core.tracer import Tracer
 from fad.core.views import root_of, snapshot
@@ -40,40 +37,35 @@ class NeedsFirstStep(Exception):
 
 
 class Step:
-    """A loop's body, the names that it carries by value, and the arrays that it writes into."""
+    """A loop's body, the names that it carries by value, and the arrays that it writes into.
+
+    A part of an object that a step binds, as ``p.x = ...`` does, is carried like a name, and stands where names do.
+    """
 
     def __init__(self, site: Loop, body: Callable, test: Callable | None):
         self.site = site
         self.body = body
         self.test = test
-        self.cells = cells_of(*([body] if test is None else [body, test]))
-        self.bound = [name for name in site.names if name in self.cells]
-        self.names: list[str] = []
+        self.cells: dict[Any, Any] = cells_of(*([body] if test is None else [body, test]))
+        self.bound: list[Any] = [name for name in site.names if name in self.cells]
+        self.names: list[Any] = []
         self.roots: list[Tracer] = []
-        self.late: dict[
-            str, Any
-        ] = {}  # names that a step binds and the code behind the loop reads: values of their types
-        self.rows: dict[str, list] = {}  # what a step appends to lists, as values
-        self.numbers: Any = {}  # which of these are Python's numbers
+        self.late: dict[Any, Any] = {}  # names that a step binds and the code behind reads: values of their types
         self.value: tuple = ()  # (what a return in the loop gives, as a value of its type,)
         self.before: dict[str, Any] = {}  # what names are bound to before the loop
         cells = [(name, self.cells[name]) for name in self.bound if content(self.cells[name]) is not UNBOUND]
         self.exclusive = {name for name, cell in cells if is_exclusive(cell)}
-        self.lists = self._find_lists()
-        self.appended: dict[str, list] = {}  # what the last step that was looked at appends to them
+        self.alone = {name for name, cell in cells if is_known_alone(cell)}  # those whose objects nobody else knows
+        self.judged: set[Any] = set()  # parts of objects of which it has been looked who else knows their contents
+        self.lists = GrowingLists(site, self.cells)
         self.links: dict[str, list] = {}  # what the arrays that a step leaves names bound to may be, besides new ones
         self.passed: set[str] = set()  # names whose arrays a step may leave to itself or to another name
         self._guess()
 
-    def _find_lists(self) -> dict[str, list]:
-        """Return the lists to which a step may append: nobody else knows them, and there is no body around."""
-        cells = [(name, self.cells[name]) for name in self.site.appended if name in self.cells and current() is None]
-        return {name: content(cell) for name, cell in cells if type(content(cell)) is list and is_exclusive(cell)}
-
     def _guess(self) -> None:
         """Take those names by value that the text rebinds, and those arrays as written that the text writes into."""
         for name in self.site.carried:
-            x = self.content(name)
+            x = self.read(name)
             if x is not UNBOUND and is_state(x) and (name in self.site.rebound or not is_handle(x)):
                 self.names.append(name)
         for name in self.site.updated:
@@ -81,8 +73,63 @@ class Step:
             if type(x) is Tracer and is_handle(x):
                 self.add_root(x)
 
-    def content(self, name: str) -> Any:
+    def add_places(self) -> dict[Any, Any]:
+        """Note the parts of objects that the step has bound; return what new ones were bound to before."""
+        found = {place: x for place, x in require_body().changed.items() if place not in self.cells}
+        self.cells.update({place: place for place in found})
+        self.bound += found
+        return found
+
+    def add_lists(self) -> bool:
+        """Note what a look showed of lists that grow; return whether it was something new."""
+        grown: Any = require_body().grown
+        for place in grown:
+            if not self.lists.add(place, place):
+                refuse(f"it appends to {place}, which may have another name")
+        changed, wanted = self.lists.look()
+        for place in wanted:
+            if not is_state(open_objects(place.cell_contents)):
+                raise NeedsFirstStep
+            self.cells[place] = place
+            self.alone.add(place)
+        self.bound += wanted
+        self.names += wanted
+        return changed or bool(grown)
+
+    def forget_made(self) -> None:
+        """Forget the parts of objects that the step that was looked at has made, which the next step does not know."""
+        made = {name for name in self.names if any(map(_is_dead, tree.leaves(self.read(name))))}
+        self.names = [name for name in self.names if name not in made]
+        self.bound = [name for name in self.bound if name not in made]
+
+    def look_who_knows(self) -> None:
+        """Note who knows what the parts of objects that were found are bound to, while nothing here holds it."""
+        for place in self.bound:
+            if type(place) is not str and place not in self.judged:
+                self.judged.add(place)
+                held = sum(self.content(place) is root for root in self.roots)
+                if self.content(place) is not UNBOUND and is_exclusive(place, held):
+                    self.exclusive.add(place)
+                if is_known_alone(place):
+                    self.alone.add(place)
+
+    def check_test(self) -> None:
+        """Run the condition of a while loop, and refuse one that binds parts of objects."""
+        with noting_changes(require_body()) as changed:
+            self.test()  # type: ignore[misc]
+        if changed:
+            refuse(f"its condition binds {min(map(str, changed))}")
+
+    def is_carried(self, name: Any) -> bool:
+        """Return whether a step may take what a name is bound to from the step before, or hand it through."""
+        return type(name) is not str or name in self.site.carried
+
+    def content(self, name: Any) -> Any:
         return content(self.cells[name]) if name in self.cells else UNBOUND
+
+    def read(self, name: Any) -> Any:
+        """Return what a name is bound to, with objects as their attributes."""
+        return open_objects(self.content(name))
 
     def add_root(self, x: Tracer) -> bool:
         """Carry an array that is written; return whether it was not carried before."""
@@ -96,8 +143,8 @@ class Step:
 
     def first(self) -> tuple:
         """Return the state before the first step."""
-        values = [self.content(name) for name in self.names]
-        lates = [self.content(n) if n in self.names else x for n, x in self.late.items()]
+        values = [self.read(name) for name in self.names]
+        lates = [self.read(n) if n in self.names else x for n, x in self.late.items()]
         return values, list(self.roots), lates
 
     @contextlib.contextmanager
@@ -107,7 +154,7 @@ class Step:
         try:
             with standing_for(self.roots, arrays):
                 for name, x in zip(self.names, values, strict=True):
-                    bind_name(self.cells[name], x)
+                    bind_result(self.cells[name], close_objects(x))
                 values.clear()
                 yield before
         finally:
@@ -120,50 +167,35 @@ class Step:
         given = [fresh(x) for x in values]
         handles = dict(zip(self.names, given, strict=True))
         with self.enter(list(given), arrays) as before, self._context():
-            with self.appending():
-                outcome = self.body() if item is None else self.body(item[0](item[1]))
-            self._check_kept(before)
-            self.check_aliases(handles, value_of(outcome))
-            left = [self._find_left(name) for name in self.names]
-            lates = [self._find_left(name) for name in self.late]
-            self.rows = {name: [self._find_row(x) for x in values] for name, values in self.appended.items()}
-            self.numbers = tree.map(_is_number, self.rows)
-            self.appended = {}
-            outcome = _describe_end(outcome)
+            with self.lists.growing(require_body(), None if item is None else item[1]):
+                with noting_changes(require_body()) as changed:
+                    outcome = self.body() if item is None else self.body(item[0](item[1]))
+                self.lists.note_appended()
+                self._check_kept(before, changed)
+                self.check_aliases(handles, value_of(outcome))
+                self.lists.appended = {}
+                self._drop_dead()
+                left = [self._find_left(name) for name in self.names]
+                lates = [self._find_left(name) for name in self.late]
+                self.lists.find_rows()
+                outcome = _describe_end(outcome)
             return (left, [snapshot(x) for x in self.roots], lates), outcome
 
-    @contextlib.contextmanager
-    def appending(self) -> Iterator[None]:
-        """Let what a step appends to its lists be kept beside them for the length of a block."""
-        body = require_body()
-        self.appended = {name: [] for name in self.lists}
-        body.appended = {id(self.lists[name]): values for name, values in self.appended.items()}
-        try:
-            yield
-        finally:
-            body.appended = {}
-
-    def _find_row(self, x: Any) -> Any:
-        """Return what a step appends to a list, as it is at its end."""
-        if not is_state(x):
-            refuse("it appends something to a list that is no array or number")
-        if any(type(leaf) is np.ndarray or (is_handle(leaf) and not leaf.shape) for leaf in tree.leaves(x)):
-            refuse("it appends an array from outside, or one without axes, to a list")
-        return tree.map(as_leaf, x)
-
-    def extend_lists(self, rows: dict[str, list], n: int) -> None:
-        """Append to the lists what all steps do, given it in stacks."""
-        for name, values in rows.items():
-            for k in range(n):
-                found = tree.map(lambda y, number, k=k: as_number(y[k]) if number else y[k], values, self.numbers[name])
-                self.lists[name] += fresh(found)
-            self.appended[name] = self.lists[name][-n * len(values) :] if values else []
-
-    def _check_kept(self, before: dict[str, Any]) -> None:
-        """Refuse a step that binds a name of which the first look did not show it."""
-        for name in {*self.site.carried, *self.site.behind} & before.keys() - {*self.names, *self.late}:
+    def _check_kept(self, before: dict[Any, Any], changed: dict) -> None:
+        """Refuse a step that binds a name or a part of an object of which the first look did not show it."""
+        shown = {*self.names, *self.late}
+        for name in {*self.site.carried, *self.site.behind} & before.keys() - shown:
             if self.content(name) is not before[name]:
                 refuse(f"it binds {name} in one step and not in another")
+        for place in changed.keys() - shown:
+            if place not in before or self.content(place) is not before[place]:
+                refuse(f"it binds {place} in one step and not in another")
+
+    def _drop_dead(self) -> None:
+        """Unbind the names that nobody reads behind the step, so that they do not know what others are bound to."""
+        for name in self.bound:
+            if not self.is_carried(name) and name not in self.site.behind:
+                bind_name(self.cells[name], UNBOUND)
 
     def ask(self, state: tuple) -> Any:
         """Return whether a while loop goes on."""
@@ -180,11 +212,13 @@ class Step:
         return recording_body(trace, False)
 
     def _find_left(self, name: str) -> Any:
-        x = self.content(name)
+        x = self.read(name)
         if x is UNBOUND:
             refuse(f"it leaves {name} unbound")
         if not is_state(x):
             refuse(f"it binds {name} to something that is no array")
+        if not is_known_alone(self.cells[name]):
+            refuse(f"it binds {name} to an object that may have another name")
         return tree.map(as_leaf, x)
 
     # --- who knows which array ------------------------------------------------------------------------------------
@@ -209,8 +243,8 @@ class Step:
 
     def _left_by(self, returned: Any) -> dict[str, Any]:
         """Return what a step leaves names bound to, and what it returns."""
-        appended = {f"what it appends to {name}": values for name, values in self.appended.items()}
-        return {**{name: self.content(name) for name in [*self.names, *self.late]}, **appended, RETURNED: returned}
+        appended = {f"what it appends to {name}": open_objects(xs) for name, xs in self.lists.appended.items()}
+        return {**{name: self.read(name) for name in [*self.names, *self.late]}, **appended, RETURNED: returned}
 
     def _link(self, handles: dict[str, Any], returned: Any) -> None:
         """Note for each name which arrays it may know besides new ones."""
@@ -236,7 +270,7 @@ class Step:
 
     def _known_before(self, name: str) -> list[Tracer]:
         """Return the arrays that a name is bound to before the loop."""
-        return [x for x in tree.leaves(self.before.get(name, ())) if is_handle(x)]
+        return [x for x in tree.leaves(open_objects(self.before.get(name, ()))) if is_handle(x)]
 
     def check_shared(self, handles: dict[str, Any], may_peel: bool) -> None:
         """Refuse names whose arrays a step writes into while somebody else may know them before the first step."""
@@ -244,6 +278,8 @@ class Step:
         written = {name for name in self.names if any(map(is_written, arrays[name]))}
         mine = [id(x) for x in self.roots]
         seen = {name for name in self.names if any(id(root_of(x)) in mine for x in self._known_before(name))}
+        if any(type(name) is Last for name in written):
+            refuse("it writes into an array that it has appended to a list")
         for name in written | seen | (self.passed if written else set()):  # what is passed on may be written next
             x = self.content(name)
             alone = type(x) is Tracer and type(x.memory) is not tuple and name in self.exclusive
@@ -263,6 +299,10 @@ def _follow(name: str, links: dict[str, list]) -> Iterator:
             if type(link) is tuple and link[0] == "before" and link[1] not in seen:
                 seen.add(link[1])
                 names.append(link[1])
+
+
+def _is_dead(x: Any) -> bool:
+    return type(x) is Tracer and x.owner.dead
 
 
 def _is_own(root: Tracer, given: dict[int, Tracer]) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import operator
 from typing import Any
 
 import numpy as np
 
 from fad.capture.context import current, is_staged, refuse
+from fad.capture.places import Item, find_item
 from fad.control_flow.padded import PaddedArray
 from fad.control_flow.subgraph import to_number_p
 from fad.control_flow.traced_masks import SelectedElements
@@ -36,10 +38,15 @@ def _is_traced(index: Any) -> bool:
 
 def getitem(x: Any, index: Any) -> Any:
     """Return ``x[index]``."""
-    if current() is None or type(x) in _ARRAYS or not _is_traced(index):
+    body = current()
+    if body is None or type(x) in _ARRAYS or not _is_traced(index):
+        if body is not None and type(x) is collections.defaultdict and index not in x and id(x) not in body.made:
+            body.note_change(Item(x, index))
         return x[index]
     if type(x) is np.ndarray:
         return _outside(x)[index]
+    if hasattr(type(x), "last"):  # a list that grows, which stands above
+        return x[index]
     if type(index) is Tracer and holds_numbers(x):
         return as_number(_outside(np.array(x))[index])
     return refuse(f"it takes an element of a {type(x).__name__} at a place that differs from step to step")
@@ -58,15 +65,24 @@ def _outside(x: np.ndarray) -> Tracer:
     return handle
 
 
+def note_made(x: Any) -> Any:
+    """Return an object that the code makes: in a body, what is done to it nobody else sees."""
+    body = current()
+    if body is not None:
+        body.made[id(x)] = x
+    return x
+
+
 def setitem(value: Any, x: Any, index: Any) -> None:
     """Do ``x[index] = value``."""
-    if current() is None:
-        x[index] = value
-        return
-    if type(x) not in _ARRAYS:
+    body = current()
+    if body is not None and type(x) not in _ARRAYS and id(x) not in body.made:
         if type(x) is np.ndarray:
             refuse("it writes into a plain array from outside of the loop, or one that no derivative can pass through")
-        refuse(f"it changes a {type(x).__name__}")
+        place = find_item(x, index)
+        if place is None:
+            refuse(f"it changes a {type(x).__name__}")
+        body.note_change(place)
     x[index] = value
 
 
@@ -75,13 +91,6 @@ def update(name: str, x: Any, value: Any) -> Any:
     if current() is not None and type(x) not in _ARRAYS and hasattr(type(x), _IN_PLACE[name]):
         refuse(f"it changes a {type(x).__name__} in place")
     return _UPDATES[name](x, value)
-
-
-def set_attribute(value: Any, holder: Any, name: str) -> None:
-    """Do ``holder.name = value``."""
-    if current() is not None and not (type(holder) is Tracer and name in ("real", "imag", "flat")):
-        refuse(f"it sets the attribute {name} of a {type(holder).__name__}")
-    setattr(holder, name, value)
 
 
 def as_number(x: Any) -> Any:

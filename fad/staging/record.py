@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -51,6 +51,14 @@ LARGEST = 2**62  # integers beyond are constants of a program, not arguments: su
 
 recorder: ContextVar[RecordTrace | None] = ContextVar("recorder", default=None)
 """The trace that writes down what the running function does, the innermost one."""
+
+
+_found: ContextVar[Sequence] = ContextVar("found", default=())  # what the function that is recorded finds by name
+
+
+def is_found_by_name(x: Any) -> bool:
+    """Return whether an object was there before the function that is recorded, which finds it by name."""
+    return any(x is y for y in _found.get())
 
 
 class OuterTracer(BaseException):
@@ -366,6 +374,7 @@ def _record(
     fun: Callable, in_tree: Any, leaves: list, traced: list[bool], places: bool, outer: OuterState
 ) -> Recording:
     trace = RecordTrace(places)
+    token = _found.set(outer.found)
     try:
         with recording_by(trace), noticing_layouts() as layouts, noting_types() as notes, noting_aliases():
             given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]
@@ -378,6 +387,7 @@ def _record(
         trace.clarify(error)
         raise
     finally:
+        _found.reset(token)
         trace.finish()
     trace.snapshots.check()
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)

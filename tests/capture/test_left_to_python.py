@@ -428,13 +428,6 @@ def looks_up_a_list_of_strings(x):
     return s
 
 
-def sets_an_attribute(x):
-    spring = Spring(x[0])
-    for i in range(5):
-        spring.k = spring.k * 0.5 + x[i]
-    return spring.k
-
-
 def fills_a_dictionary(x):
     found = {}
     for i in range(5):
@@ -561,7 +554,7 @@ SAME = [
 ]  # fmt: skip
 LEFT = [
     extends, prints, draws_from_a_generator, runs_over_a_generator, looks_up_a_dictionary, looks_up_a_list_of_strings,
-    sets_an_attribute, fills_a_dictionary, tries, changes_shape, counts_in_a_global,
+    fills_a_dictionary, tries, changes_shape, counts_in_a_global,
     a_helper_counts_in_a_global, counts_in_a_closure, runs_over_itertools, pops_from_a_list, extends_a_list_in_place,
     factorial_of_python_integers, doubled_integers,
 ]  # fmt: skip

@@ -1,0 +1,237 @@
+"""Lists to which each step of a loop appends: what stands for one in a step, and what becomes of it behind the loop.
+
+What the steps append is stacked as a result of the loop, and behind it the list gets the rows. A step may read the last
+elements, ``ys[-1]``, which are carried from step to step, and in a loop over numbers also ``ys[i - 1]``, if that is
+as far from the end in all steps. Whatever else it asks of the list ends the capture.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.capture.context import current, refuse
+from fad.capture.objects import close_objects, count_held, is_known_alone, open_objects
+from fad.capture.places import UNBOUND, Cell, Item, bind_name, content, is_exclusive
+from fad.capture.sites import Loop
+from fad.capture.state import as_leaf, fresh, is_handle, is_state
+from fad.capture.values import as_number
+from fad.control_flow.intervals import interval
+from fad.control_flow.subgraph import example
+from fad.core.tracer import Tracer
+
+
+class GrowingList:
+    """Stands for a list in a step: it takes what is appended, and gives its last elements."""
+
+    __slots__ = ("_plain", "_name", "body", "level", "added", "tail", "wanted", "number", "rate")
+
+    def __init__(self, plain: list, name: Any):
+        self._plain = plain
+        self._name = name
+        self.body: Any = None  # of the step that is run
+        self.level = 0  # how deep within the body each step does everything once
+        self.added: list = []  # in this step
+        self.tail: dict[int, Any] = {}  # the last elements before the step that are carried, by their distance
+        self.wanted: set[int] = set()  # those that are not carried, and that the step has read
+        self.number: Any = None  # of the step
+        self.rate: int | None = None  # how many elements a step appends, once one has been run
+
+    def append(self, x: Any) -> None:
+        """Append an element."""
+        body = current()
+        if body is not self.body or body.level != self.level:
+            refuse(f"it appends to {self._name} in an if or an inner loop")
+        self.added.append(x)
+
+    def last(self, distance: int, carry: bool = True) -> Any:
+        """Return the element at so many places from the end, 1 for the last one; UNBOUND if there is none.
+
+        Where `carry` is true and it is none of those that are carried, note that it is to be.
+        """
+        if self.body is None:
+            return self._plain[-distance] if distance <= len(self._plain) else UNBOUND
+        if distance <= len(self.added):
+            return self.added[-distance]
+        distance -= len(self.added)
+        if distance not in self.tail:
+            if distance > len(self._plain):
+                return UNBOUND
+            if carry:
+                self.wanted.add(distance)
+            return self._plain[-distance]
+        return self.tail[distance]
+
+    def length(self) -> Any:
+        """Return how many elements there are now."""
+        known = len(self._plain) + len(self.added)
+        if self.rate is None:  # the first look does not know how many the steps before have appended
+            return self.body.trace.new(known)
+        return as_number(self.number * self.rate) + known if self.rate else known
+
+    def __getitem__(self, index: Any) -> Any:
+        if type(index) is slice:
+            first, last, step = index.start, index.stop, index.step
+            if type(first) is not int or first >= 0 or last is not None or step not in (None, 1):
+                refuse(f"it takes a part of {self._name}, to which it appends")
+            return [self._find(k) for k in range(-first, 0, -1)]
+        if type(index) is int and index >= 0 and index < len(self._plain):
+            return self._plain[index]
+        return self._find(-index if type(index) is int and index < 0 else self._distance(index))
+
+    def _find(self, distance: int) -> Any:
+        found = self.last(distance)
+        if found is UNBOUND:
+            refuse(f"it reads an element of {self._name} that only later steps have")
+        return found
+
+    def _distance(self, index: Any) -> int:
+        """Return how far a place is from the end of the list, the same in all steps."""
+        if type(index) is Tracer and not index.shape and index.dtype.kind in "iu":
+            if self.rate is None:
+                return 1  # in a first look any element does
+            (least, most), first = interval(self.length() - index), interval(index)[0]
+            if least is not None and least == most and least > 0 and first is not None and first >= 0:
+                return least
+        return refuse(f"it reads an element of {self._name} at no constant distance from its end")
+
+    def __bool__(self) -> bool:
+        return bool(self._plain or self.added) or self._refuse()
+
+    def _refuse(self, *_: Any) -> Any:
+        refuse(f"it reads {self._name}, to which it appends, as a whole")
+
+    __iter__ = __len__ = __contains__ = __add__ = __radd__ = __iadd__ = __mul__ = __eq__ = _refuse
+    __setitem__ = __delitem__ = __reversed__ = __array__ = __lt__ = __repr__ = __format__ = __getattr__ = _refuse
+    __hash__ = object.__hash__
+
+
+class Last:
+    """The element of a growing list at some distance from its end, as a place of the loop's state."""
+
+    __slots__ = ("_list", "_distance", "_name")
+
+    def __init__(self, growing: GrowingList, name: Any, distance: int):
+        self._list = growing
+        self._name = name
+        self._distance = distance
+
+    @property
+    def cell_contents(self) -> Any:
+        """What the element is; ValueError if there is none."""
+        found = self._list.last(self._distance, False)
+        if found is UNBOUND:
+            raise ValueError
+        return found
+
+    @cell_contents.setter
+    def cell_contents(self, value: Any) -> None:
+        self._list.tail[self._distance] = value
+
+    @cell_contents.deleter
+    def cell_contents(self) -> None:
+        self._list.tail.pop(self._distance, None)
+
+    def __str__(self) -> str:
+        return f"{self._name}[-{self._distance}]"
+
+
+class GrowingLists:
+    """The lists to which the steps of one loop append, by their names or the parts of objects that they are."""
+
+    def __init__(self, site: Loop, cells: dict[Any, Cell]):
+        self.known: dict[Any, tuple[Cell, list, GrowingList]] = {}
+        self.allowed = site.kind == "for" and not site.leaves  # whether all steps are done, a known number of them
+        self.appended: dict[Any, list] = {}  # what the last step that was run has appended
+        self.rows: dict[Any, list] = {}  # the same as values
+        self._numbers: Any = {}  # which of these are Python's numbers
+        around = current()
+        for name in site.appended:
+            if name in cells and (around is None or id(content(cells[name])) in around.made):
+                self.add(name, cells[name])
+
+    def add(self, name: Any, cell: Cell) -> bool:
+        """Let what a place is bound to grow, if it is a list that nobody else knows; return whether it is."""
+        if name in self.known or type(content(cell)) is not list or not is_exclusive(cell, count_held(cell)):
+            return False
+        plain = content(cell)
+        self.known[name] = (cell, plain, GrowingList(plain, name))
+        return True
+
+    @contextlib.contextmanager
+    def growing(self, body: Any, number: Any) -> Iterator[None]:
+        """Let the lists be what a step appends to for the length of a block."""
+        outer, body.grown = body.grown, {} if self.allowed else None
+        try:
+            for cell, _, growing in self.known.values() if self.allowed else ():
+                growing.body, growing.level, growing.number, growing.added = body, body.level, number, []
+                bind_name(cell, growing)
+            yield
+        finally:
+            body.grown = outer
+            for cell, plain, growing in self.known.values():
+                growing.body = None
+                growing.added = []
+                bind_name(cell, plain)
+
+    def look(self) -> tuple[bool, list[Last]]:
+        """Return whether a first look showed something new, and the elements that are to be carried."""
+        self.note_appended()
+        changed, wanted = False, []
+        for name, (_, _, growing) in self.known.items():
+            changed = changed or growing.rate != len(growing.added)
+            growing.rate = len(growing.added)
+            wanted += [Last(growing, name, k) for k in sorted(growing.wanted)]
+            growing.wanted = set()
+        return changed or bool(wanted), wanted
+
+    def note_appended(self) -> None:
+        """Note what the step that was run has appended, before it has gone."""
+        self.appended = {name: list(growing.added) for name, (_, _, growing) in self.known.items()}
+
+    def find_rows(self) -> None:
+        """Note what a step has appended as it is at its end; refuse a step that appends more than the one looked at."""
+        for name, (_, _, growing) in self.known.items():
+            if growing.wanted or growing.rate != len(growing.added):
+                refuse(f"it appends to {name}, or reads it, in one step and not in another")
+        self.rows = {
+            name: [_find_row(Item(growing.added, k)) for k in range(len(growing.added))]
+            for name, (_, _, growing) in self.known.items()
+        }
+        self._numbers = tree.map(_is_number, self.rows)
+
+    def repeat(self, n: int) -> None:
+        """Let each list hold as many elements as n steps append, those of the one that was run over and over."""
+        for name, (_, plain, _) in self.known.items():
+            plain += self.appended[name] * n
+
+    def extend(self, rows: dict[Any, list], n: int) -> None:
+        """Append to the lists what all steps do, given it in stacks."""
+        for name, values in rows.items():
+            plain = self.known[name][1]
+            numbers = self._numbers[name]
+            for k in range(n):
+                found = tree.map(lambda y, number, k=k: as_number(y[k]) if number else y[k], values, numbers)
+                plain += close_objects(fresh(found))
+            self.appended[name] = plain[-n * len(values) :] if values else []
+
+
+def _find_row(place: Item) -> Any:
+    """Return what a step appends to a list, as it is at its end."""
+    x = open_objects(content(place))
+    if not is_state(x):
+        refuse("it appends something to a list that is no array or number")
+    if any(type(leaf) is np.ndarray or (is_handle(leaf) and not leaf.shape) for leaf in tree.leaves(x)):
+        refuse("it appends an array from outside, or one without axes, to a list")
+    if not is_known_alone(place):
+        refuse("it appends an object to a list that may have another name")
+    return tree.map(as_leaf, x)
+
+
+def _is_number(x: Any) -> bool:
+    """Return whether a value is a number of Python's, and not of NumPy's."""
+    return type(example(x)) in (bool, int, float, complex)
