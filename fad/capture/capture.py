@@ -66,10 +66,16 @@ class Capture:
             self.leave_to_python("unrolled", f"{n} steps", refused=not self.traced)
         if self.leaves:
             return self._stopping(n, item, limit)
+        self._record_steps(n, item)
+        return None
+
+    def _record_steps(self, n: Any, item: Callable | None) -> None:
+        """Record a loop of n steps."""
 
         def step(state: tuple, k: Any) -> tuple:
-            state, outcome = self.step.run(state, (item, k))
-            self._check_stays(outcome)
+            state, outcome = self.step.run(state, k, item)
+            if not self.leaves:
+                self._check_stays(outcome)
             return state, self.step.lists.rows
 
         first = self.step.first()
@@ -88,7 +94,6 @@ class Capture:
             at_once=True,
         )
         self.finish(None if found is None else found[0], n, rows=None if found is None else found[1])
-        return None
 
     def until(self, limit: int) -> Outcome | None:
         """Capture a loop that stops by itself."""
@@ -99,18 +104,21 @@ class Capture:
 
     def _stopping(self, n: Any, item: Callable | None, limit: int) -> Outcome | None:
         """Record a loop that stops by its condition, or by break or return."""
-        leaves = self.leaves
+        leaves, lists = self.leaves, self.step.lists.known
+        if lists and self.step.value:
+            self.why = "it appends to a list, and returns from within the loop"
+            self.give_up()
 
         def goes_on(state: tuple) -> Any:
             k, kind, _, inner = state
-            go = np.less(k, n) if n is not None else self.step.ask(inner)
+            go = np.less(k, n) if n is not None else self.step.ask(inner, k)
             return np.logical_and(go, np.equal(kind, END)) if leaves else go
 
         def step(state: tuple) -> tuple:
             k, kind, value, inner = state
             if n is not None:
                 assume(k, 0, n)
-            inner, outcome = self.step.run(inner, None if item is None else (item, k))
+            inner, outcome = self.step.run(inner, k, item)
             new = value_of(outcome)
             if not leaves:
                 self._check_stays(outcome)
@@ -118,7 +126,7 @@ class Capture:
                 self.step.value = type_example(new)
                 raise Unrecordable(recorder.get(), "its first look saw no return")  # type: ignore[arg-type]
             kind = np.int64(0) + kind_of(outcome) if leaves else kind
-            return (k + 1 if n is not None else k), kind, new or value, inner
+            return (k + 1 if n is not None or lists else k), kind, new or value, inner
 
         def record() -> list | None:
             init = (0, np.int64(END), self.step.value, self.step.first())
@@ -133,7 +141,10 @@ class Capture:
             found = record()
         if found is None:
             self.give_up()
-        _, kind, value, inner = found[0]
+        k, kind, value, inner = found[0]
+        if lists:  # which are as long as there are steps: the program is for this number of them
+            self._record_steps(int(k), item)
+            return Outcome(kind) if leaves else None
         value = fresh(value)
         self.finish(inner, n, value)
         return Outcome(kind, value) if leaves else None
@@ -206,7 +217,7 @@ class Capture:
         why = self.why
         if type(why) is int:
             self.leave_to_python("unrolled", f"{why} steps")
-        if why is None and self.peel:
+        if self.peel and (why is None or isinstance(why, record_loop.BecomesNumber)):
             raise NeedsFirstStep
         text = "its state does not keep its type" if why is None else str(why)
         if isinstance(why, Exception):
@@ -286,12 +297,12 @@ class Capture:
         with step.enter(list(given.values()), arrays):
             self.entered.clear()
             self.entered.update({name: step.content(name) for name in step.names})
-            if step.test is not None:
-                step.check_test()
             number = trace.new(0)
             if n is not None:
                 assume(number, 0, n)
             with step.lists.growing(require_body(), number):
+                if step.test is not None:
+                    step.check_test()
                 outcome = step.body(*([] if item is None else [item(number)]))
                 roots = [x for x in step.roots if is_written(x)]
                 self.entry.update(step.add_places())

@@ -145,7 +145,8 @@ class GrowingLists:
 
     def __init__(self, site: Loop, cells: dict[Any, Cell]):
         self.known: dict[Any, tuple[Cell, list, GrowingList]] = {}
-        self.allowed = site.kind == "for" and not site.leaves  # whether all steps are done, a known number of them
+        # Whether it is known, or can be asked, how many steps there are.
+        self.allowed = current() is None or (site.kind == "for" and not site.leaves)
         self.appended: dict[Any, list] = {}  # what the last step that was run has appended
         self.rows: dict[Any, list] = {}  # the same as values
         self._numbers: Any = {}  # which of these are Python's numbers
@@ -164,7 +165,10 @@ class GrowingLists:
 
     @contextlib.contextmanager
     def growing(self, body: Any, number: Any) -> Iterator[None]:
-        """Let the lists be what a step appends to for the length of a block."""
+        """Let the lists be what a step appends to for the length of a block, if it is in a body."""
+        if body is None:
+            yield
+            return
         outer, body.grown = body.grown, {} if self.allowed else None
         try:
             for cell, _, growing in self.known.values() if self.allowed else ():
@@ -195,14 +199,21 @@ class GrowingLists:
 
     def find_rows(self) -> None:
         """Note what a step has appended as it is at its end; refuse a step that appends more than the one looked at."""
+        self.check_known()
         for name, (_, _, growing) in self.known.items():
-            if growing.wanted or growing.rate != len(growing.added):
-                refuse(f"it appends to {name}, or reads it, in one step and not in another")
+            if growing.rate != len(growing.added):
+                refuse(f"it appends to {name} in one step and not in another")
         self.rows = {
             name: [_find_row(Item(growing.added, k)) for k in range(len(growing.added))]
             for name, (_, _, growing) in self.known.items()
         }
         self._numbers = tree.map(_is_number, self.rows)
+
+    def check_known(self) -> None:
+        """Refuse code that has read other elements than a first look did."""
+        for name, (_, _, growing) in self.known.items():
+            if growing.wanted:
+                refuse(f"it reads {name} in one step otherwise than in another")
 
     def repeat(self, n: int) -> None:
         """Let each list hold as many elements as n steps append, those of the one that was run over and over."""

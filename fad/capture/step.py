@@ -161,15 +161,15 @@ class Step:
             for name, x in before.items():
                 bind_name(self.cells[name], x)
 
-    def run(self, state: tuple, item: tuple | None) -> tuple[tuple, Outcome | None]:
-        """Return the state after a step, and how the step ended."""
+    def run(self, state: tuple, number: Any, item: Callable | None) -> tuple[tuple, Outcome | None]:
+        """Return the state after the step of a number, and how the step ended; `item` gives what it runs over."""
         values, arrays, _ = state
         given = [fresh(x) for x in values]
         handles = dict(zip(self.names, given, strict=True))
         with self.enter(list(given), arrays) as before, self._context():
-            with self.lists.growing(require_body(), None if item is None else item[1]):
+            with self.lists.growing(require_body(), number):
                 with noting_changes(require_body()) as changed:
-                    outcome = self.body() if item is None else self.body(item[0](item[1]))
+                    outcome = self.body() if item is None else self.body(item(number))
                 self.lists.note_appended()
                 self._check_kept(before, changed)
                 self.check_aliases(handles, value_of(outcome))
@@ -197,11 +197,12 @@ class Step:
             if not self.is_carried(name) and name not in self.site.behind:
                 bind_name(self.cells[name], UNBOUND)
 
-    def ask(self, state: tuple) -> Any:
-        """Return whether a while loop goes on."""
+    def ask(self, state: tuple, number: Any) -> Any:
+        """Return whether a while loop goes on with the step of a number."""
         values, arrays, _ = state
-        with self.enter([fresh(x) for x in values], arrays), self._context():
-            found = self.test() if self.test is not None else True
+        with self.enter([fresh(x) for x in values], arrays), self._context(), self.lists.growing(current(), number):
+            found = self.test()  # type: ignore[misc]
+            self.lists.check_known()
             return found if type(found) is Tracer else bool(found)
 
     def _context(self) -> Any:

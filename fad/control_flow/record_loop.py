@@ -53,6 +53,10 @@ _PEELED = 2  # first steps that may be written out, until the state keeps its ty
 _ROUNDS = 3  # a number of the state that becomes a scalar may make another one a scalar
 
 
+class BecomesNumber(TypeError):
+    """A state is an array, or a scalar of NumPy's, before a step, and a number of Python's behind it."""
+
+
 def attempt(record: Callable, steps: int = 0, failed: Callable | None = None) -> Any:
     """Return what ``record()`` gives, or None if something in it cannot be recorded; warn if that makes many steps.
 
@@ -363,7 +367,7 @@ def _of_type(x: Any, t: Type) -> Any:
 
 def _convert(x: Any, t: Type) -> Any:
     if t.kind == NUMBER:
-        raise TypeError("a state that was an array becomes a Python number")
+        raise BecomesNumber("a state that was an array becomes a Python number")
     if type(x) is not Tracer:
         return _of_type(x, t)
     x = as_value(x)

@@ -33,8 +33,69 @@ TAIL = """    return 0.3 * np.sum(np.sin(u) * v) + s + 0.5 * t + 0.1 * np.sum(m)
 """
 
 
+CLASSES = """
+import dataclasses
+
+class Vector:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    def __add__(self, other):
+        return Vector(self.a + other.a, self.b + other.b)
+
+    def __mul__(self, k):
+        return Vector(self.a * k, self.b * k)
+
+    def norm(self):
+        return np.sqrt(1.0 + self.a**2 + self.b**2)
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    a: float
+    b: float
+
+    def turned(self, w):
+        return Frozen(self.b * 0.5, 0.4 * self.a + 0.1 * w)
+
+class Box:
+    kind = 0.3
+
+    def __init__(self, w, u):
+        self.w, self.u, self.last, self.k, self.z = w, u, 0.2, 0, Vector(w, 0.1)
+        self.seen = [w]
+
+    def push(self, w):
+        self.last, self.w = self.w, 0.5 * self.w + 0.3 * w
+        self.k += 1
+
+    def write(self, k, w):
+        self.u[k] = 0.5 * self.u[k] + 0.2 * w
+
+    def move(self, w):
+        self.u = 0.8 * self.u + 0.1 * w
+        if w > 0.3:
+            self.z = self.z * 0.9
+
+    @property
+    def size(self):
+        return 0.5 * self.w + self.kind
+"""
+OBJECTS = """
+    p, o, d = Box(x[0], u), Box(0.4, x * 0.5), {"a": x[1], "b": 0.2, "u": v}
+    z, fr, ys, us, w = Vector(x[2], 0.3), Frozen(x[3], 0.1), [x[4], 0.1], [x * 1.0], [0.3, x[0]]
+    both, more = [p, o], p
+"""
+SUMS = """    e = p.w + p.last + 0.1 * p.k + o.w * o.size + 0.1 * np.sum(o.u) + d["a"] * d["b"] + z.a * z.b
+    s = s + e + fr.a * fr.b + sum(w)
+    s = s + 0.1 * sum(ys) + ys[-1] + 0.01 * len(us) + 0.1 * np.sum(us[-1]) + p.z.a + o.z.norm() + 0.2 * sum(o.seen)
+    s = s + 0.1 * d.get("c", 0.0) + more.w + 0.1 * np.sum(d["u"])
+"""
+
+
 class Program:
     """A random program; `text` is its source."""
+
+    head = HEAD
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -48,7 +109,7 @@ class Program:
             tail = TAIL
         for _ in range(self.random.randint(1, 2)):
             self.loop(1)
-        self.text = HEAD + "\n".join(self.lines) + "\n" + tail
+        self.text = self.head + "\n".join(self.lines) + "\n" + tail
 
     def pick(self, *options):
         return self.random.choice(options)
@@ -182,6 +243,47 @@ class Program:
         if self.random.random() < 0.12:
             self.add(level, "else:")
             self.add(level + 1, f"s = s + 0.1 * {self.value(1)}")
+
+
+class ObjectProgram(Program):
+    """A random program whose loops bind attributes, items of containers, and names to objects, too."""
+
+    head = CLASSES + HEAD + OBJECTS
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.text = self.text.replace("    return 0.3 *", SUMS + "    return 0.3 *")
+
+    def value(self, depth=2):
+        if self.random.random() < 0.5:
+            return super().value(depth)
+        return self.pick(
+            "p.w", "p.last", "o.w", "0.1 * p.k", "p.size", f"p.u[{self.place()}]", f"o.u[{self.place()}]", 'd["a"]',
+            'd["b"]', "z.a", "z.norm()", "p.z.b", "fr.a", "fr.turned(0.3).b", "ys[-1]", "0.1 * ys[-2]",
+            "0.05 * len(ys)", "us[-1][2]", "w[0]", "w[-1]", "more.w", "0.1 * sum(q_.w for q_ in both)",
+            f"d['u'][{self.place()}]", "o.seen[-1]",
+        )  # fmt: skip
+
+    def statement(self, level, in_loop=True):
+        if self.random.random() < 0.4 or self.left <= 0:
+            return super().statement(level, in_loop)
+        self.left -= 1
+        a, b = self.value(1), self.value(0)
+        return self.add(level, self.pick(
+            f"p.w = 0.6 * p.w + 0.2 * {a}", f"o.w += 0.1 * {a}", "p.k += 1", f"p.push({a})", f"o.push({b})",
+            f"o.write({self.place()}, {a})", f"p.write({self.place()}, {b})", f"o.move({a})", f"p.move({b})",
+            f'd["a"] = 0.5 * d["a"] + 0.2 * {a}', f'd["b"] -= 0.1 * {b}', f'd["c"] = {b}',
+            f'd["a"], d["b"] = d["b"], 0.5 * {a}', f"z = z * 0.7 + Vector({b}, 0.1)", f"z = Vector(0.5 * z.b, {a})",
+            "p.z = p.z * 0.5 + z", f"z.a = 0.4 * {a}", f"o.z.b += 0.1 * {b}", f"fr = fr.turned({a})",
+            f"ys.append(0.5 * ys[-1] + 0.1 * {a})", f"ys.append({b})", f"us.append(0.7 * us[-1] + 0.1 * {b})",
+            f"o.seen.append(0.3 * {a})", f"w[0] = 0.5 * w[1] + 0.1 * {a}", "w[-1] *= 0.8",
+            "w[0], w[1] = w[1], w[0] * 0.9", f"for q_ in both: q_.w = 0.9 * q_.w + 0.05 * {b}",
+            "o.u, d['u'] = d['u'], o.u", f"o.u[{self.place()}] = {a}", f"d['u'][{self.place()}] = {b}", "more = o",
+            "p.u = u", f"z = z * 1.1 if {self.test(0)} else Vector({b}, z.a)",
+            f"tmp = [{a}, {b}]; tmp[0] += 0.1; s = s + 0.1 * tmp[0]",
+            f"one = Box({a}, x * 0.3); one.push({b}); one.write(1, s); t = 0.5 * t + 0.1 * one.w + 0.1 * one.u[1]",
+            f"p.last = o.last; o.last = {b}", "p, o = o, p", "z2 = z; s = s + 0.1 * z2.a", "d['v'] = 0.5 * d['u']",
+        ))  # fmt: skip
 
 
 def compiled(text, name):

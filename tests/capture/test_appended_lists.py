@@ -165,11 +165,40 @@ def read_by_a_function(x):
     return np.sum(np.array(seen) ** 2)
 
 
+def while_time_is_left(x):
+    t, ts, ys = 0.0, [0.0], [x[0]]
+    while t < 1.0:
+        ys.append(ys[-1] + 0.1 * np.sin(ys[-1] + t) * x[1])
+        t += 0.1
+        ts.append(t)
+    return ys[-1] * ts[-1] + sum(ys) * len(ys)
+
+
+def while_the_last_is_small_and_the_list_is_short(x):
+    us = [x * 1.0]
+    while np.max(us[-1]) < 4.0 and len(us) < 20:
+        us.append(us[-1] * 1.2 + 0.1)
+    return np.sum(np.array(us) ** 2)
+
+
+def until_a_break(x):
+    ys, y = [], x[0]
+    for k in range(40):
+        y = y * 1.1 + 0.1 * x[1]
+        ys.append(y * k)
+        if y > 2.0:
+            break
+    else:
+        y = y * 100.0
+    return sum(ys) + k + y
+
+
 CAPTURED = [
     states, before_and_behind_the_step, numbers_and_tuples, copies_of_an_array_that_is_written,
     written_after_it_was_appended, slices, the_last_element, elements_by_the_number_of_the_step,
     one_and_two_from_the_end, the_last_few, arrays_made_of_the_last, pairs, lists_of_an_object_and_a_dictionary,
-    objects, a_list_for_each_step, read_by_a_function,
+    objects, while_time_is_left, while_the_last_is_small_and_the_list_is_short, until_a_break,
+    a_list_for_each_step, read_by_a_function,
 ]  # fmt: skip
 
 
