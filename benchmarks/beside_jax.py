@@ -1,6 +1,6 @@
 """Gradients of single operations beside JAX's: ``python benchmarks/beside_jax.py [--write] [--only points]``.
 
-With ``--write`` the tables of docs/benchmarks.md are rewritten.
+With ``--write`` the tables of docs/benchmarks.md are rewritten, with ``--only`` those of some groups.
 """
 
 from __future__ import annotations
@@ -159,6 +159,93 @@ NUMBERS = {
     "square root": _march(lambda m, s, v: 0.5 * (s + (1.0 + v * v) / s) + 0.1 * m.sqrt(s * s + v * v)),
     "table": _march(_look_up, _look_up_in_jax),
 }
+
+
+class Pendulum:
+    """A pendulum that is pushed."""
+
+    def __init__(self):
+        self.angle, self.speed, self.energy = 1.0, 0.0, 0.0
+
+    def step(self, h, push):
+        self.speed -= h * (np.sin(self.angle) + 0.1 * self.speed - push)
+        self.angle += h * self.speed
+        self.energy = 0.9 * self.energy + 0.1 * self.speed**2
+
+
+class Vector:
+    """A vector of the plane."""
+
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __add__(self, other):
+        return Vector(self.x + other.x, self.y + other.y)
+
+    def __mul__(self, k):
+        return Vector(self.x * k, self.y * k)
+
+
+def _swing(xp, x):
+    p = Pendulum()
+    for push in x:
+        p.step(0.01, push)
+    return p.angle + p.energy
+
+
+def _swing_in_jax(xp, x):
+    def step(state, push):
+        angle, speed, energy = state
+        speed = speed - 0.01 * (xp.sin(angle) + 0.1 * speed - push)
+        angle = angle + 0.01 * speed
+        return (angle, speed, 0.9 * energy + 0.1 * speed**2), None
+
+    angle, _, energy = jax.lax.scan(step, (1.0, 0.0, 0.0), x)[0]
+    return angle + energy
+
+
+def _fly(xp, x):
+    place, speed = Vector(1.0, 0.0), Vector(0.0, 1.0)
+    for wind in x:
+        r = np.sqrt(place.x**2 + place.y**2)
+        speed = speed + place * (-0.01 / r**3) + Vector(0.001 * wind, 0.0)
+        place = place + speed * 0.01
+    return place.x * speed.y
+
+
+def _fly_in_jax(xp, x):
+    def step(state, wind):
+        (px, py), (vx, vy) = state
+        pull = -0.01 / xp.sqrt(px**2 + py**2) ** 3
+        vx, vy = vx + px * pull + 0.001 * wind, vy + py * pull
+        return ((px + 0.01 * vx, py + 0.01 * vy), (vx, vy)), None
+
+    (px, _), (_, vy) = jax.lax.scan(step, ((1.0, 0.0), (0.0, 1.0)), x)[0]
+    return px * vy
+
+
+def _trace(xp, x):
+    seen = {"y": [0.5], "t": [0.0]}
+    for v in x:
+        seen["y"].append(seen["y"][-1] + 0.01 * (np.sin(seen["t"][-1]) - seen["y"][-1] + v))
+        seen["t"].append(seen["t"][-1] + 0.01)
+    return np.sum(np.array(seen["y"]) ** 2)
+
+
+def _trace_in_jax(xp, x):
+    def step(state, v):
+        y, t = state
+        y = y + 0.01 * (xp.sin(t) - y + v)
+        return (y, t + 0.01), y
+
+    return xp.sum(jax.lax.scan(step, (0.5, 0.0), x)[1] ** 2) + 0.25
+
+
+OBJECTS = {
+    "attributes": (_swing, _swing_in_jax),
+    "new vectors": (_fly, _fly_in_jax),
+    "lists in a dictionary": (_trace, _trace_in_jax),
+}
 VECTORS = {
     "convolve, 5": lambda xp, x: (xp.convolve(x, xp.arange(5.0)) ** 2).sum(),
     "convolve, 32": lambda xp, x: (xp.convolve(x, xp.arange(32.0), "same") ** 2).sum(),
@@ -206,6 +293,11 @@ GROUPS: dict[str, tuple] = {
         NUMBERS, (1_000, 10_000), _points,
         "n steps of one number, written with Python's `math`, and for JAX a `lax.scan`; the column of NumPy is\n"
         "Python's.",
+    ),
+    "Loops over objects": (
+        OBJECTS, (1_000, 10_000), _points,
+        "n steps that change the attributes of an object, make two objects of a class with operators, or append to\n"
+        "lists and read their ends, as Python's programs are written, and for JAX a `lax.scan` of the numbers.",
     ),
     "Loops that sort and decompose": (
         LOOPS, (6, 12, 24), _points,
@@ -292,8 +384,11 @@ def main() -> None:
         sections.append(section(title, rows, text))
     if options.write:
         before, _, after = PAGE.read_text(encoding="utf-8").partition(f"\n{NEXT}\n")
-        before = before.partition(f"\n{HEADING}\n")[0].rstrip()
-        PAGE.write_text(f"{before}\n\n{page(sections)}\n{NEXT}\n{after}", encoding="utf-8")
+        before, _, old = before.partition(f"\n{HEADING}\n")
+        known = {text.partition("\n")[0]: f"### {text}" for text in old.split("\n### ")[1:]}
+        known |= {text[4:].partition("\n")[0]: text for text in sections}
+        made = [known[title].rstrip() + "\n" for title in GROUPS if title in known]
+        PAGE.write_text(f"{before.rstrip()}\n\n{page(made)}\n{NEXT}\n{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
