@@ -11,6 +11,7 @@ from fad import tree
 from fad.capture.context import bind_result, current, recording_body, refuse, report
 from fad.capture.draws import Draws
 from fad.capture.integer_range import FIT, GROW, judge_integers, state_interval
+from fad.capture.number_lists import Unsuitable
 from fad.capture.objects import close_objects, open_objects
 from fad.capture.outcomes import END, NOTHING, Outcome, kind_of, value_of
 from fad.capture.places import UNBOUND
@@ -52,6 +53,7 @@ class Capture:
         self.leaves = False  # whether a step may end by break, return or raise
         self.traced = False  # whether anything in it is traced
         self.entry: dict[Any, Any] = {}  # what names are bound to before the loop
+        self.touched: dict[int, tuple] = {}  # lists that a look has read or written by a counter
         self.entered: dict[Any, Any] = {}  # and in the step that is looked at, before it has begun
         self.why: Any = None
 
@@ -201,6 +203,7 @@ class Capture:
             bind_result(step.cells[name], close_objects(fresh(x)))
         for root, new in zip(step.roots, arrays, strict=True):
             replace(root, new)
+        step.number_lists.finish()
         if rows:
             step.lists.extend(rows, n)
         step.note_links(self.runs, returned)
@@ -257,6 +260,8 @@ class Capture:
             if self.peel:
                 raise
             self.why = "its state is not bound before it, or is no array"
+        except Unsuitable as why:
+            self.why = str(why)
         except Exception as error:
             self.why = error
         finally:
@@ -284,6 +289,7 @@ class Capture:
                 written.undo()
                 trace.finish()
         step.forget_made()
+        changed = step.look_at_lists(self.touched) or changed
         self.work = len(trace.equations) + trace.inner_work
         self.branches = trace.branches > 0
         state = [*(x for x, _ in trace.captured), *tree.leaves(step.first())]
@@ -300,7 +306,7 @@ class Capture:
             number = trace.new(0)
             if n is not None:
                 assume(number, 0, n)
-            with step.lists.growing(require_body(), number):
+            with step.stand_for_lists(require_body(), number):
                 if step.test is not None:
                     step.check_test()
                 outcome = step.body(*([] if item is None else [item(number)]))
@@ -315,6 +321,7 @@ class Capture:
                 if not changed:
                     step.check_aliases(given, value_of(outcome))
                 step.lists.appended = {}
+            self.touched = require_body().touched
         if not changed and len(roots) == len(step.roots):
             step.check_shared(given, self.peel)
         changed = changed or len(roots) < len(step.roots)

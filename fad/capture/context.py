@@ -16,7 +16,10 @@ from fad.staging.record import is_found_by_name
 class Body:
     """A body that is being recorded."""
 
-    __slots__ = ("trace", "trial", "aliased", "level", "grown", "changed", "made", "kept")
+    __slots__ = (
+        "trace", "trial", "aliased", "level", "grown", "changed", "made", "made_around",
+        "kept", "tables", "touched",
+    )  # fmt: skip
 
     def __init__(self, trace: Any, trial: bool, kept: tuple[dict, ...] = ()):
         self.trace = trace
@@ -26,12 +29,17 @@ class Body:
         self.grown: dict | None = None  # parts of objects that are lists to which the step appends; None if it may not
         self.changed: dict[Attribute | Item, Any] = {}  # parts of objects that it binds: what they were bound to before
         self.made: dict[int, Any] = {}  # objects that it makes, by identity: what it does to them nobody else sees
+        self.made_around: dict[int, Any] = {}  # those that it made before a block of which it looks at one step
+        self.tables: dict[int, tuple] = {}  # lists that are read by a counter, by identity, and what stands for each
+        self.touched: dict[int, tuple[list, list]] = {}  # lists that a look has read or written so: what was written
         self.kept = kept  # what places were bound to, as loops and branches around keep it to put it back
 
     def note_change(self, place: Attribute | Item) -> None:
         """Note that a part of an object is about to be bound."""
         if id(place.holder) in self.made or place in self.changed:
             return
+        if id(place.holder) in self.tables:
+            refuse("it changes a list by a constant place and reads it by a counter")
         before = content(place)
         if type(before) is not Tracer and is_found_by_name(place.holder):  # where a traced value shall not be left
             refuse(f"it changes a {type(place.holder).__name__} from outside of the function")
@@ -52,6 +60,8 @@ def recording_body(trace: Any, trial: bool, kept: dict | None = None) -> Iterato
     around = _current.get()
     outer = () if around is None else around.kept
     body = Body(trace, trial, outer if kept is None else (*outer, kept))
+    if around is not None:
+        body.tables = around.tables
     token = _current.set(body)
     try:
         yield
@@ -70,12 +80,14 @@ def put_back(changed: dict) -> None:
 def looking_at_one_step(body: Body) -> Iterator[None]:
     """Let a block be one step of many: objects made before are for its length not the body's own."""
     outer, body.made = body.made, {}
+    around, body.made_around = body.made_around, body.made_around | outer
     body.level += 1
     try:
         yield
     finally:
         body.level -= 1
         body.made |= outer
+        body.made_around = around
         body.changed = {place: x for place, x in body.changed.items() if id(place.holder) not in outer}
 
 

@@ -19,7 +19,7 @@ from fad.capture.objects import close_objects, count_held, is_known_alone, open_
 from fad.capture.places import UNBOUND, Cell, Item, bind_name, content, is_exclusive
 from fad.capture.sites import Loop
 from fad.capture.state import as_leaf, fresh, is_handle, is_state
-from fad.capture.values import as_number
+from fad.capture.values import STANDING, as_number
 from fad.control_flow.intervals import interval
 from fad.control_flow.subgraph import example
 from fad.core.tracer import Tracer
@@ -61,8 +61,8 @@ class GrowingList:
         if distance not in self.tail:
             if distance > len(self._plain):
                 return UNBOUND
-            if carry:
-                self.wanted.add(distance)
+            if carry:  # and those behind it, each of which becomes the one before
+                self.wanted |= {k for k in range(1, distance + 1) if k not in self.tail}
             return self._plain[-distance]
         return self.tail[distance]
 
@@ -108,6 +108,9 @@ class GrowingList:
     __iter__ = __len__ = __contains__ = __add__ = __radd__ = __iadd__ = __mul__ = __eq__ = _refuse
     __setitem__ = __delitem__ = __reversed__ = __array__ = __lt__ = __repr__ = __format__ = __getattr__ = _refuse
     __hash__ = object.__hash__
+
+
+STANDING.add(GrowingList)
 
 
 class Last:
@@ -245,4 +248,4 @@ def _find_row(place: Item) -> Any:
 
 def _is_number(x: Any) -> bool:
     """Return whether a value is a number of Python's, and not of NumPy's."""
-    return type(example(x)) in (bool, int, float, complex)
+    return example(x).__class__ in (bool, int, float, complex)  # of those that stand for one, too

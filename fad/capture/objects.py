@@ -63,10 +63,10 @@ tree.register_node(
 )
 
 
-def _is_openable(x: Any) -> bool:
+def is_openable(x: Any) -> bool:
     """Return whether an object is its attributes and nothing else: of a class of the user's, made as all are."""
     kind = type(x)
-    if kind in _BARE or kind.__new__ is not object.__new__ or not hasattr(x, "__dict__"):
+    if kind in _BARE or kind.__new__ is not object.__new__ or not kind.__dictoffset__:
         return False
     *bases, _ = kind.__mro__
     plain = not any(is_library(base.__module__) or vars(base).get("__slots__") for base in bases)
@@ -77,7 +77,7 @@ def open_objects(x: Any, depth: int = _DEEPEST) -> Any:
     """Return a value with its objects as their attributes."""
     if type(x) in _BARE or not depth:
         return x
-    if not _is_openable(x):
+    if not is_openable(x):
         return tree.map(lambda leaf: leaf if leaf is x else open_objects(leaf, depth - 1), x)
     parts = {name: open_objects(y, depth - 1) for name, y in vars(x).items()}
     carried = {name: y for name, y in parts.items() if y is not None and _is_carried(y)}
@@ -119,7 +119,7 @@ def _can_be_changed(x: Any) -> bool:
         return False
     if isinstance(x, tuple):
         return any(map(_can_be_changed, x))
-    return type(x) in (list, dict) or any(_is_openable(leaf) and not _is_frozen(leaf) for leaf in tree.leaves(x))
+    return type(x) in (list, dict) or any(is_openable(leaf) and not _is_frozen(leaf) for leaf in tree.leaves(x))
 
 
 def _is_frozen(x: Any) -> bool:

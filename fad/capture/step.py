@@ -12,9 +12,10 @@ from fad import tree
 from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
 from fad.capture.context import bind_result, current, noting_changes, recording_body, refuse
 from fad.capture.growing_lists import GrowingLists, Last
+from fad.capture.number_lists import NumberLists
 from fad.capture.objects import close_objects, is_known_alone, open_objects
 from fad.capture.outcomes import Outcome, kind_of, value_of
-from fad.capture.places import UNBOUND, bind_name, cells_of, content, is_exclusive
+from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content, is_exclusive
 from fad.capture.sites import Loop
 from fad.capture.state import (
     as_leaf,
@@ -58,6 +59,7 @@ class Step:
         self.alone = {name for name, cell in cells if is_known_alone(cell)}  # those whose objects nobody else knows
         self.judged: set[Any] = set()  # parts of objects of which it has been looked who else knows their contents
         self.lists = GrowingLists(site, self.cells)
+        self.number_lists = NumberLists(self.cells)
         self.links: dict[str, list] = {}  # what the arrays that a step leaves names bound to may be, besides new ones
         self.passed: set[str] = set()  # names whose arrays a step may leave to itself or to another name
         self._guess()
@@ -79,6 +81,17 @@ class Step:
         self.cells.update({place: place for place in found})
         self.bound += found
         return found
+
+    @contextlib.contextmanager
+    def stand_for_lists(self, body: Any, number: Any) -> Iterator[None]:
+        """Let something stand for lists that the step appends to, or reads or writes by a counter."""
+        with self.lists.growing(body, number), self.number_lists.standing(body):
+            yield
+
+    def look_at_lists(self, touched: dict[int, tuple[list, list]]) -> bool:
+        """Note the lists that a look has read or written by a counter; return whether it showed something new."""
+        items = {id(place.holder) for place in self.bound if type(place) is Item}
+        return self.number_lists.look({key: (x, v or [0.0] * (key in items)) for key, (x, v) in touched.items()})
 
     def add_lists(self) -> bool:
         """Note what a look showed of lists that grow; return whether it was something new."""
@@ -167,7 +180,7 @@ class Step:
         given = [fresh(x) for x in values]
         handles = dict(zip(self.names, given, strict=True))
         with self.enter(list(given), arrays) as before, self._context():
-            with self.lists.growing(require_body(), number):
+            with self.stand_for_lists(require_body(), number):
                 with noting_changes(require_body()) as changed:
                     outcome = self.body() if item is None else self.body(item(number))
                 self.lists.note_appended()
@@ -200,7 +213,7 @@ class Step:
     def ask(self, state: tuple, number: Any) -> Any:
         """Return whether a while loop goes on with the step of a number."""
         values, arrays, _ = state
-        with self.enter([fresh(x) for x in values], arrays), self._context(), self.lists.growing(current(), number):
+        with self.enter([fresh(x) for x in values], arrays), self._context(), self.stand_for_lists(current(), number):
             found = self.test()  # type: ignore[misc]
             self.lists.check_known()
             return found if type(found) is Tracer else bool(found)
@@ -317,13 +330,6 @@ def _describe_end(outcome: Outcome | None) -> Outcome | None:
     if not is_state(value):
         refuse("it returns something that is no array")
     return None if outcome is None else Outcome(kind_of(outcome), tree.map(as_leaf, value))
-
-
-def _is_number(x: Any) -> bool:
-    """Return whether a value is a number of Python's, and not of NumPy's."""
-    from fad.control_flow.subgraph import example
-
-    return type(example(x)) in (bool, int, float, complex)
 
 
 def type_example(x: Any) -> Any:

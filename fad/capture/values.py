@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from fad.capture.context import current, is_staged, refuse
+from fad import tree
+from fad.capture.context import Body, current, is_staged, refuse
 from fad.capture.places import Item, find_item
 from fad.control_flow.padded import PaddedArray
-from fad.control_flow.subgraph import to_number_p
+from fad.control_flow.subgraph import example, to_number_p
 from fad.control_flow.traced_masks import SelectedElements
 from fad.core.buffers import buffer
 from fad.core.tracer import Tracer, bind
@@ -22,7 +23,7 @@ _UPDATES = {
     "FloorDiv": operator.ifloordiv, "Mod": operator.imod, "MatMult": operator.imatmul, "BitAnd": operator.iand,
     "BitOr": operator.ior, "BitXor": operator.ixor, "LShift": operator.ilshift, "RShift": operator.irshift,
 }  # fmt: skip
-_ARRAYS = (Tracer, PaddedArray, SelectedElements)
+STANDING: set[type] = {Tracer, PaddedArray, SelectedElements}  # what is, or stands for, arrays and lists
 _IN_PLACE = {name: f"__{f.__name__.strip('_')}__" for name, f in _UPDATES.items()}
 
 
@@ -39,17 +40,39 @@ def _is_traced(index: Any) -> bool:
 def getitem(x: Any, index: Any) -> Any:
     """Return ``x[index]``."""
     body = current()
-    if body is None or type(x) in _ARRAYS or not _is_traced(index):
+    if body is None or type(x) in STANDING or not _is_traced(index):
         if body is not None and type(x) is collections.defaultdict and index not in x and id(x) not in body.made:
             body.note_change(Item(x, index))
         return x[index]
     if type(x) is np.ndarray:
         return _outside(x)[index]
-    if hasattr(type(x), "last"):  # a list that grows, which stands above
-        return x[index]
     if type(index) is Tracer and holds_numbers(x):
         return as_number(_outside(np.array(x))[index])
+    if type(index) is Tracer and type(x) is list:
+        return _read_list(x, index, body)
     return refuse(f"it takes an element of a {type(x).__name__} at a place that differs from step to step")
+
+
+def _read_list(x: list, index: Tracer, body: Body) -> Any:
+    """Return an element of a list of which the steps read others: an array stands for it, from the second look on."""
+    if id(x) in body.tables:
+        return body.tables[id(x)][1][index]
+    note_touched(x, body)
+    found = x[0] if x else refuse("it takes an element of an empty list")
+    return found if type(found) is list else body.trace.new(example(found))
+
+
+def note_touched(x: list, body: Body) -> list:
+    """Note that a look has come to an element of a list by a traced place; return examples of what was written."""
+    made = id(x) in body.made or id(x) in body.made_around
+    if not body.trial or made or not all(map(_may_be_element, tree.leaves(x))):
+        refuse("it takes or sets an element of a list at a place that differs from step to step")
+    return body.touched.setdefault(id(x), (x, []))[1]
+
+
+def _may_be_element(x: Any) -> bool:
+    """Return whether a value may be in a list that an array stands for, as far as its type tells."""
+    return not x.shape if type(x) is Tracer else isinstance(x, (float, int))
 
 
 def holds_numbers(x: Any) -> bool:
@@ -76,9 +99,12 @@ def note_made(x: Any) -> Any:
 def setitem(value: Any, x: Any, index: Any) -> None:
     """Do ``x[index] = value``."""
     body = current()
-    if body is not None and type(x) not in _ARRAYS and id(x) not in body.made:
+    if body is not None and type(x) not in STANDING and id(x) not in body.made:
         if type(x) is np.ndarray:
             refuse("it writes into a plain array from outside of the loop, or one that no derivative can pass through")
+        if type(x) is list and type(index) is Tracer:
+            note_touched(x, body).append(example(value))
+            return
         place = find_item(x, index)
         if place is None:
             refuse(f"it changes a {type(x).__name__}")
@@ -88,7 +114,7 @@ def setitem(value: Any, x: Any, index: Any) -> None:
 
 def update(name: str, x: Any, value: Any) -> Any:
     """Return what ``x += value`` binds to x."""
-    if current() is not None and type(x) not in _ARRAYS and hasattr(type(x), _IN_PLACE[name]):
+    if current() is not None and type(x) not in STANDING and hasattr(type(x), _IN_PLACE[name]):
         refuse(f"it changes a {type(x).__name__} in place")
     return _UPDATES[name](x, value)
 

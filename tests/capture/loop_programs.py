@@ -84,9 +84,10 @@ OBJECTS = """
     p, o, d = Box(x[0], u), Box(0.4, x * 0.5), {"a": x[1], "b": 0.2, "u": v}
     z, fr, ys, us, w = Vector(x[2], 0.3), Frozen(x[3], 0.1), [x[4], 0.1], [x * 1.0], [0.3, x[0]]
     both, more = [p, o], p
+    tb, gr, nu = [x[0], 0.2, x[1], -0.3, 0.1], [[0.1] * 5, [x[3], 0.0, 0.1, x[4], 0.3]], [0.25] * 5
 """
 SUMS = """    e = p.w + p.last + 0.1 * p.k + o.w * o.size + 0.1 * np.sum(o.u) + d["a"] * d["b"] + z.a * z.b
-    s = s + e + fr.a * fr.b + sum(w)
+    s = s + e + fr.a * fr.b + sum(w) + 0.1 * sum(tb) + 0.1 * sum(sum(row) for row in gr) + 0.1 * sum(nu) + nu[1]
     s = s + 0.1 * sum(ys) + ys[-1] + 0.01 * len(us) + 0.1 * np.sum(us[-1]) + p.z.a + o.z.norm() + 0.2 * sum(o.seen)
     s = s + 0.1 * d.get("c", 0.0) + more.w + 0.1 * np.sum(d["u"])
 """
@@ -261,7 +262,8 @@ class ObjectProgram(Program):
             "p.w", "p.last", "o.w", "0.1 * p.k", "p.size", f"p.u[{self.place()}]", f"o.u[{self.place()}]", 'd["a"]',
             'd["b"]', "z.a", "z.norm()", "p.z.b", "fr.a", "fr.turned(0.3).b", "ys[-1]", "0.1 * ys[-2]",
             "0.05 * len(ys)", "us[-1][2]", "w[0]", "w[-1]", "more.w", "0.1 * sum(q_.w for q_ in both)",
-            f"d['u'][{self.place()}]", "o.seen[-1]",
+            f"d['u'][{self.place()}]", "o.seen[-1]", f"tb[{self.place()}]", f"gr[1][{self.place()}]",
+            f"nu[{self.place()}]", f"gr[{self.place()} % 2][{self.place()}]",
         )  # fmt: skip
 
     def statement(self, level, in_loop=True):
@@ -279,6 +281,8 @@ class ObjectProgram(Program):
             f"o.seen.append(0.3 * {a})", f"w[0] = 0.5 * w[1] + 0.1 * {a}", "w[-1] *= 0.8",
             "w[0], w[1] = w[1], w[0] * 0.9", f"for q_ in both: q_.w = 0.9 * q_.w + 0.05 * {b}",
             "o.u, d['u'] = d['u'], o.u", f"o.u[{self.place()}] = {a}", f"d['u'][{self.place()}] = {b}", "more = o",
+            f"tb[{self.place()}] = 0.5 * {a}", f"nu[{self.place()}] = 0.5 * {b}", f"nu[{self.place()}] *= 0.9",
+            f"gr[{self.place()} % 2][{self.place()}] += 0.1 * {b}", f"gr[0][{self.place()}] = {b}", "gr[1][2] = 0.3",
             "p.u = u", f"z = z * 1.1 if {self.test(0)} else Vector({b}, z.a)",
             f"tmp = [{a}, {b}]; tmp[0] += 0.1; s = s + 0.1 * tmp[0]",
             f"one = Box({a}, x * 0.3); one.push({b}); one.write(1, s); t = 0.5 * t + 0.1 * one.w + 0.1 * one.u[1]",

@@ -88,6 +88,14 @@ def one_and_two_from_the_end(x):
     return ys[-1] + len(ys)
 
 
+def one_that_is_not_the_last(x):
+    ys, s = [x[0], 0.1], x[1]
+    for i in range(STEPS):
+        s = 0.8 * s + 0.1 * ys[-2]
+        ys.append(x[i % 3] * s)
+    return s + ys[-1]
+
+
 def the_last_few(x):
     ys = [x[0], x[1], x[2]]
     for k in range(STEPS):
@@ -196,9 +204,9 @@ def until_a_break(x):
 CAPTURED = [
     states, before_and_behind_the_step, numbers_and_tuples, copies_of_an_array_that_is_written,
     written_after_it_was_appended, slices, the_last_element, elements_by_the_number_of_the_step,
-    one_and_two_from_the_end, the_last_few, arrays_made_of_the_last, pairs, lists_of_an_object_and_a_dictionary,
-    objects, while_time_is_left, while_the_last_is_small_and_the_list_is_short, until_a_break,
-    a_list_for_each_step, read_by_a_function,
+    one_and_two_from_the_end, the_last_few, one_that_is_not_the_last, arrays_made_of_the_last, pairs,
+    lists_of_an_object_and_a_dictionary, objects, while_time_is_left, while_the_last_is_small_and_the_list_is_short,
+    until_a_break, a_list_for_each_step, read_by_a_function,
 ]  # fmt: skip
 
 

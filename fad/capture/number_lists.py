@@ -1,0 +1,229 @@
+"""Lists of numbers that a loop reads or writes by its counter: in its steps an array stands for each.
+
+``dp[i] = dp[i - 1] * x`` of a list writes into an array that the loop carries, and behind the loop the list gets its
+numbers. A list whose elements the steps only read is an array from outside to them. Lists of lists of one length are
+arrays with two axes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.capture.context import current, refuse
+from fad.capture.objects import is_known_alone, is_openable
+from fad.capture.places import Cell, Item, bind_name, content, find_part
+from fad.capture.values import STANDING, as_number, note_touched
+from fad.control_flow.intervals import fits
+from fad.control_flow.subgraph import example
+from fad.core.buffers import buffer
+from fad.core.tracer import Tracer
+from fad.core.views import Memory
+from fad.ops.creation import array
+from fad.staging.mixed_types import note_mixed
+from fad.staging.record import is_found_by_name
+
+_KINDS = frozenset({int, float, np.float64})  # of numbers that may be in a list
+
+
+def _numbers_in(x: list) -> list | None:
+    """Return the numbers in a list, or in lists of one length; None if there is anything else in it."""
+    if x and all(type(row) is list for row in x):
+        rows = [_numbers_in(row) for row in x]
+        if any(row is None or len(row) != len(x[0]) or type(y[0]) is list for row, y in zip(rows, x, strict=True)):
+            return None
+        return [y for row in rows for y in row or ()]
+    shown = [None if type(y) is Tracer and y.shape else example(y) for y in x]
+    return shown if shown and _kinds_of(shown) <= _KINDS else None
+
+
+def _kinds_of(numbers: list) -> set[type]:
+    """Return the types of numbers, and of those that stand for numbers of Python's these."""
+    return {x.__class__ for x in numbers}
+
+
+class Unsuitable(Exception):
+    """No array can stand for a list."""
+
+
+class NumberList:
+    """Stands for a list of numbers in a step: an array, or a row of one, whose elements are numbers."""
+
+    __slots__ = ("_array", "_name", "_kind")
+
+    def __init__(self, x: Any, name: str, kind: _Kind):
+        self._array = x
+        self._name = name
+        self._kind = kind
+
+    def __getitem__(self, index: Any) -> Any:
+        if type(index) is slice:
+            refuse(f"it takes a part of the list {self._name}")
+        found = self._array[index]
+        if found.shape:
+            return NumberList(found, self._name, self._kind)
+        return as_number(found) if self._kind.plain else found
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        given = _numbers_in(value) if type(value) is list else [example(value)]
+        body: Any = current()
+        if self._kind.table is not None and body.trial:
+            note_touched(self._kind.table, body).append(example(value) if given is None else given[0])
+            return
+        if given is None or type(index) is slice or self._kind.table is not None:
+            refuse(f"it changes the list {self._name} otherwise than number by number")
+        if not _kinds_of(given) <= _KINDS or not fits(value, np.dtype(float)):
+            refuse(f"it puts something into the list {self._name} that is no floating-point number")
+        self._kind.admit(given, self._name)
+        self._array[index] = array(value) if type(value) is list else value
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __iter__(self) -> Iterator:
+        return (self[k] for k in range(len(self)))
+
+    def _refuse(self, *_: Any) -> Any:
+        refuse(f"it uses the list {self._name} otherwise than number by number")
+
+    __contains__ = __add__ = __radd__ = __iadd__ = __mul__ = __eq__ = __delitem__ = __reversed__ = _refuse
+    __array__ = __lt__ = __repr__ = __format__ = __getattr__ = _refuse
+    __hash__ = object.__hash__
+
+
+class _Kind:
+    """Whether the numbers of a list are Python's, and whether steps write them, as far as looks have shown."""
+
+    __slots__ = ("plain", "changed", "table")
+
+    def __init__(self, plain: bool, table: list | None):
+        self.plain = plain
+        self.changed = False  # since the last look
+        self.table = table  # the list, if steps only read it
+
+    def admit(self, numbers: list, name: str) -> None:
+        """Note what is put into the list; refuse what no look has shown."""
+        if self.plain and np.float64 in _kinds_of(numbers):
+            if not current().trial:  # type: ignore[union-attr]
+                refuse(f"it puts NumPy's numbers into the list {name} in one step, and Python's in another")
+            self.plain, self.changed = False, True
+            note_mixed()
+
+
+STANDING.add(NumberList)
+
+
+class NumberLists:
+    """The lists that arrays stand for in the steps of one loop."""
+
+    def __init__(self, cells: dict[Any, Cell]):
+        self._own = {name: cell for name, cell in _places_of(cells) if _may_be_written(cell)}
+        self._written: dict[Any, tuple[Cell, list, NumberList]] = {}
+        self._tables: dict[int, tuple[list, NumberList]] = {}  # those that are read alone, by identity
+
+    @contextlib.contextmanager
+    def standing(self, body: Any) -> Iterator[None]:
+        """Let arrays stand for the lists for the length of a block, if it is in a body."""
+        if body is None:
+            yield
+            return
+        outer = body.tables
+        try:
+            body.tables = outer | self._tables
+            for cell, _, stands in self._written.values():
+                bind_name(cell, stands)
+            yield
+        finally:
+            body.tables = outer
+            for cell, plain, _ in self._written.values():
+                bind_name(cell, plain)
+
+    def look(self, touched: dict[int, tuple[list, list]]) -> bool:
+        """Let arrays stand for the lists that a step has read or written by a traced place; return whether any is new.
+
+        `touched` has for each list examples of what was written.
+        """
+        changed = False
+        for _, _, stands in self._written.values():
+            changed = changed or stands._kind.changed
+            stands._kind.changed = False
+        for x, values in touched.values():
+            if any(type(y) is Tracer and y.owner.dead for y in tree.leaves(x)):
+                raise Unsuitable("by a counter it reads or writes a list that each step makes anew")
+            if values:
+                self._add(x, values)
+        for key, (x, values) in touched.items():
+            if not values and not any(_holds(plain, x) for _, plain, _ in self._written.values()):
+                self._tables[key] = (x, _stand_for(x, "that it reads", [], x))
+        return changed or bool(touched)
+
+    def _add(self, x: list, values: list) -> None:
+        name = next((name for name, cell in self._own.items() if _holds(content(cell), x)), None)
+        if name is None:
+            raise Unsuitable("by a counter it writes into a list that may have another name")
+        cell, known = self._own[name], self._written.get(name)
+        self._written[name] = (cell, content(cell), _stand_for(content(cell), name, values)) if known is None else known
+        self._tables.pop(id(content(cell)), None)
+
+    def finish(self) -> None:
+        """Let the lists that the steps wrote into hold what the loop made of them."""
+        for _, plain, stands in self._written.values():
+            _fill(plain, stands)
+
+
+def _places_of(cells: dict[Any, Cell]) -> Iterator[tuple[Any, Cell]]:
+    """Give the variables that are lists, and the parts of objects and dictionaries in variables that are."""
+    for name, cell in cells.items():
+        x = content(cell)
+        if type(x) is list:
+            del x  # so that it is known to the variable alone
+            yield name, cell
+            continue
+        parts = x if type(x) is dict else vars(x) if is_openable(x) else {}
+        for key in [key for key, y in parts.items() if type(y) is list]:
+            place = Item(x, key) if type(x) is dict else find_part(x, key)
+            if place is not None and not is_found_by_name(x):
+                yield place, place
+
+
+def _may_be_written(cell: Cell) -> bool:
+    """Return whether nobody else knows the list in a place, nor a body around, and it is none from outside."""
+    around = current()
+    mine = around is None or id(content(cell)) in around.made
+    return mine and is_known_alone(cell) and not is_found_by_name(content(cell))
+
+
+def _holds(x: list, row: list) -> bool:
+    """Return whether a list is another one, or has it as a row."""
+    return x is row or any(y is row for y in x)
+
+
+def _stand_for(x: list, name: str, values: list, table: list | None = None) -> NumberList:
+    """Return what stands for a list into which some values are written, or for a table."""
+    found = _numbers_in(x)
+    kinds = _kinds_of([*(found or ()), *values])
+    if found is None or not kinds <= _KINDS or (values and kinds == {int}):
+        raise Unsuitable(f"by a counter it reads or writes the list {name}, which has not only floating-point numbers")
+    if not all(fits(y, np.dtype(float)) for y in found):
+        raise Unsuitable(f"the list {name} has integers that are too large for a floating-point number")
+    if len(kinds) > 1:
+        note_mixed()
+    made = array(x)
+    if type(made) is not Tracer:
+        made = buffer(np.array(made, np.float64))
+        made.memory = Memory()
+    elif made.dtype != np.float64:
+        made = made.astype(np.float64)
+    return NumberList(made, name, _Kind(np.float64 not in kinds, table))
+
+
+def _fill(plain: list, stands: Any) -> None:
+    for k, x in enumerate(stands):
+        if type(x) is NumberList:
+            _fill(plain[k], x)
+        else:
+            plain[k] = x

@@ -1,0 +1,236 @@
+"""Lists of numbers that a loop reads and writes by its counter: arrays stand for them, and they stay lists."""
+
+import numpy as np
+import pytest
+from capture.agreement import agree, report_of
+
+import fad
+
+X = np.array([0.7, 0.3, 1.2])
+N = 9
+
+
+def a_recurrence(x):
+    y = [0.0] * N
+    y[0] = x[0]
+    for i in range(1, N):
+        y[i] = y[i - 1] * x[1] + 0.1 * np.sin(y[i - 1])
+    return y[-1] * sum(y)
+
+
+def a_list_of_whole_numbers_at_first(x):
+    y = [0] * N
+    y[0] = x[0]
+    for i in range(1, N - 2):
+        y[i] = y[i - 1] * 0.9 + 0.01 * i
+    return sum(y) + y[-1]
+
+
+def a_tridiagonal_system(x):
+    a, b, c = [-1.0] * N, [2.0 + x[0]] * N, [-1.0] * N
+    d = [float(i) * x[1] for i in range(N)]
+    for i in range(1, N):
+        w = a[i] / b[i - 1]
+        b[i] -= w * c[i - 1]
+        d[i] -= w * d[i - 1]
+    u = [0.0] * N
+    u[-1] = d[-1] / b[-1]
+    for i in range(N - 2, -1, -1):
+        u[i] = (d[i] - c[i] * u[i + 1]) / b[i]
+    return sum(v * x[2] for v in u)
+
+
+def a_table_of_two_axes(x):
+    rows, columns = [x[0], x[1], 0.4], [0.2, x[2], 0.9, 0.1]
+    table = [[0.0] * 5 for _ in range(4)]
+    for i in range(1, 4):
+        for j in range(1, 5):
+            cost = (rows[i - 1] - columns[j - 1]) ** 2
+            table[i][j] = cost + min(table[i - 1][j], table[i][j - 1], table[i - 1][j - 1])
+    return table[3][4]
+
+
+def a_table_of_constants_and_values(x):
+    weights, order, s = [x[0], 0.5, x[1]], [2, 0, 1], 0.0
+    for i in range(N):
+        s = s * 0.9 + weights[order[i % 3]] * 0.1 + np.sin(s)
+    return s
+
+
+def insertion_sort(x):
+    a = [np.sin(x[0] * i * 7) + x[1] * i for i in range(6)]
+    for i in range(1, 6):
+        v, j = a[i], i - 1
+        while j >= 0 and a[j] > v:
+            a[j + 1] = a[j]
+            j -= 1
+        a[j + 1] = v
+    return sum(k * v for k, v in enumerate(a))
+
+
+def constant_places_too(x):
+    a = [x[0] * i for i in range(4)]
+    for i in range(N):
+        a[0] = a[0] * 0.9 + 0.1 * a[i % 4]
+        a[i % 4] *= x[1]
+    return a[0] + 2 * a[3] + len(a)
+
+
+def a_list_of_an_object(x):
+    class Ring:
+        def __init__(self):
+            self.w = [0.0] * 4
+
+        def put(self, i, v):
+            self.w[i] = self.w[i - 1] * 0.5 + v
+
+    ring, other = Ring(), {"w": [0.1] * 3}
+    for k in range(N):
+        ring.put(k % 4, x[0] * k)
+        other["w"][k % 3] += ring.w[1] * x[1]
+    return sum(ring.w) * other["w"][2]
+
+
+def by_a_function(x):
+    a = [0.0] * 4
+
+    def put(values, i, v):
+        values[i] = values[i] + v
+
+    for k in range(N):
+        put(a, k % 4, x[k % 3] * k)
+    return sum(a) * a[2]
+
+
+def rows_of_a_step(x):
+    s = 0.0
+    for i in range(N):
+        row = [0.1 * s] * 5
+        for j in range(1, 5):
+            row[j] = row[j - 1] * 0.9 + x[j % 3] * i
+        s = s + 0.01 * row[4]
+    return s
+
+
+def rows_by_a_counter_and_places_that_are_constant(x):
+    rows = [[0.1] * 3, [x[0], 0.0, 0.2]]
+    for i in range(N):
+        rows[i // 2 % 2][2] += 0.1 * x[1]
+        rows[0][i % 3] = rows[1][i % 2] * 0.5
+    return rows[0][2] * rows[1][2] + sum(rows[0])
+
+
+def only_numbers_of_pythons(x):
+    a = [0.5] * N
+    for i in range(1, N):
+        a[i] = a[i - 1] * 0.5
+    assert type(a[3]) is float
+    return np.sum(np.ones(2, np.float32) * a[4]) * x[0] + a[8]
+
+
+CAPTURED = [
+    a_recurrence, a_list_of_whole_numbers_at_first, a_tridiagonal_system, a_table_of_two_axes,
+    a_table_of_constants_and_values, insertion_sort, constant_places_too, a_list_of_an_object, by_a_function,
+    rows_by_a_counter_and_places_that_are_constant,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", CAPTURED, ids=lambda f: f.__name__)
+def test_a_loop_over_a_list_of_numbers_is_captured(f):
+    agree(f, X)
+    what, text = report_of(f, X)
+    assert set(what) == {"captured"}, text
+
+
+def by_another_name(x):
+    a = [0.0] * N
+    b = a
+    for i in range(1, N):
+        a[i] = b[i - 1] + x[0]
+    return sum(b)
+
+
+def rows_that_change_places(x):
+    old, new = [x[0] * j for j in range(5)], [0.0] * 5
+    for i in range(4):
+        new[0] = i * 0.1
+        for j in range(1, 5):
+            new[j] = 0.5 * old[j - 1] + 0.3 * new[j - 1]
+        old, new = new, old
+    return sum(old)
+
+
+def whole_numbers(x):
+    f, counts = [1] * 90, [0] * 3
+    for i in range(2, 90):
+        f[i] = f[i - 1] + f[i - 2]
+        counts[i % 3] += 1
+    return x[0] * (f[-1] % 1000) + counts[0]
+
+
+def flags(x):
+    prime, s = [True] * 20, 0.0
+    for i in range(2, 20):
+        if prime[i]:
+            s = s + np.sin(x[0] * i)
+            for j in range(i * i, 20, i):
+                prime[j] = False
+    return s
+
+
+def as_a_whole(x):
+    a = [x[0]] * 4
+    for i in range(N):
+        a[i % 4] = sum(a[1:]) * 0.3 + (0.1 if x[1] in a else 0.2)
+    return sum(a)
+
+
+AS_PYTHON_DOES = [
+    by_another_name, rows_that_change_places, whole_numbers, flags, as_a_whole, rows_of_a_step, only_numbers_of_pythons,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", AS_PYTHON_DOES, ids=lambda f: f.__name__)
+def test_a_list_of_numbers_is_what_pythons_would_be(f):
+    agree(f, X, order=1)
+
+
+def test_a_list_from_outside_keeps_its_numbers():
+    kept = [0.5] * 4
+
+    def f(x):
+        for i in range(N):
+            kept[i % 4] = 0.25 * i
+            x = x * 1.1
+        return x
+
+    with fad.config.use(loops="capture"):
+        fad.jit(f)(1.0)
+    assert kept == [2.0, 1.25, 1.5, 1.75]
+    assert {*map(type, kept)} == {float}
+
+
+def test_an_index_that_is_not_there_raises_pythons_error():
+    def f(x):
+        a, s = [x, 0.5, x * x], 0.0
+        for i in range(N):
+            s = s + a[i]
+        return s
+
+    with fad.config.use(loops="capture"), pytest.raises(IndexError):
+        fad.jit(f)(1.0)
+
+
+def test_lists_stay_lists_of_their_own_rows():
+    def f(x):
+        rows = [[x, 0.0], [0.5, x]]
+        first = rows
+        for i in range(N):
+            rows[i % 2][(i + 1) % 2] += 0.1 * x
+        return rows is first, [type(row) is list for row in rows], rows[0][1] + rows[1][0]
+
+    with fad.config.use(loops="capture"):
+        same, lists, value = fad.jit(f)(1.0)
+    assert same
+    assert lists == [True, True]
+    np.testing.assert_allclose(value, f(1.0)[2])
