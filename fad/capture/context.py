@@ -18,7 +18,7 @@ class Body:
 
     __slots__ = (
         "trace", "trial", "aliased", "level", "grown", "changed", "made", "made_around",
-        "kept", "tables", "touched",
+        "kept", "tables", "touched", "lent",
     )  # fmt: skip
 
     def __init__(self, trace: Any, trial: bool, kept: tuple[dict, ...] = ()):
@@ -32,6 +32,7 @@ class Body:
         self.made_around: dict[int, Any] = {}  # those that it made before a block of which it looks at one step
         self.tables: dict[int, tuple] = {}  # lists that are read by a counter, by identity, and what stands for each
         self.touched: dict[int, tuple[list, list]] = {}  # lists that a look has read or written so: what was written
+        self.lent: list = []  # objects that stand for others, so that nobody may keep them
         self.kept = kept  # what places were bound to, as loops and branches around keep it to put it back
 
     def note_change(self, place: Attribute | Item) -> None:

@@ -113,8 +113,12 @@ class Expressions(ast.NodeTransformer):
         return helper("compare", names, node.left, *operands, at=node)
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        source = node.iter
+        draws = isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id in _SEQUENCES
         self.generic_visit(node)
-        if self.staged:
+        if self.staged and draws:
+            node.iter.func = helper("drawing", source.func.args[0], at=node.iter.func)  # type: ignore[attr-defined]
+        elif self.staged:
             node.iter = helper("items", node.iter, at=node.iter)
         return node
 

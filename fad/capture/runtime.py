@@ -46,6 +46,7 @@ class Helpers:
     call = staticmethod(calls.prepare_call)
     sequence = staticmethod(sequences.sequence)
     items = staticmethod(sequences.items)
+    drawing = staticmethod(sequences.draw_anew)
     append_to = staticmethod(calls.append_to)
     made = staticmethod(values.note_made)
     getitem = staticmethod(values.getitem)

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from fad import tree
+from fad.capture.calls import prepare_call
 from fad.capture.context import current, is_staged, refuse
+from fad.capture.number_lists import NumberList
 from fad.capture.values import getitem, holds_numbers
 from fad.control_flow.intervals import interval
 from fad.core.tracer import Tracer
@@ -36,7 +39,38 @@ def sequence_of(x: Any) -> Sequence | None:
         return Sequence(len(x), lambda k: _number(x.start, x.step, k), x)
     if (type(x) is np.ndarray and x.ndim and x.dtype.kind in "fcbiu") or (type(x) is Tracer and x.shape):
         return Sequence(x.shape[0], lambda k: getitem(x, k), x)
-    return Sequence(len(x), lambda k: getitem(x, k), x) if holds_numbers(x) else None
+    if type(x) is NumberList:
+        return Sequence(len(x), lambda k: x[k], x)
+    if holds_numbers(x):
+        return Sequence(len(x), lambda k: getitem(x, k), x)
+    return _records(x) if type(x) in (list, tuple) and x and type(x[0]) in (list, tuple) else None
+
+
+def _records(x: Any) -> Sequence | None:
+    """Return rows of plain numbers as a sequence, if each has the numbers of the others' types at the same places."""
+    rows = [tree.flatten(row) for row in x]
+    structure = rows[0][1]
+    if not structure.num_leaves or any(found != structure for _, found in rows):
+        return None
+    columns = [list(column) for column in zip(*[leaves for leaves, _ in rows], strict=True)]
+    if not all(map(holds_numbers, columns)):
+        return None
+
+    def element(k: Any) -> Any:
+        row = tree.unflatten(structure, [getitem(column, k) for column in columns])
+        body = current()
+        if body is not None:
+            body.lent += _lists_in(row)  # they are the rows' stand-ins, and shall not be known to others for long
+        return row
+
+    return Sequence(len(x), element, x)
+
+
+def _lists_in(x: Any) -> list:
+    """Return the lists in nested lists and tuples."""
+    if type(x) not in (list, tuple):
+        return []
+    return [*([x] if type(x) is list else []), *(y for part in x for y in _lists_in(part))]
 
 
 def _range(*bounds: Any) -> Any:
@@ -105,6 +139,13 @@ def sequence(f: Any) -> Any:
         return _OWN.get(f, f)
     except TypeError:
         return f
+
+
+def draw_anew(f: Any) -> Any:
+    """Return what a comprehension calls for its elements: zip or enumerate of what gives the same ones every time."""
+    if f not in (zip, enumerate, reversed):
+        return lambda *args, **kwargs: items(prepare_call(f)(*args, **kwargs))
+    return lambda *args, **kwargs: f(*map(items, args), **kwargs)
 
 
 def items(x: Any) -> Any:

@@ -17,6 +17,7 @@ from fad.control_flow.traced_masks import SelectedElements
 from fad.core.buffers import buffer
 from fad.core.tracer import Tracer, bind
 from fad.core.views import Memory
+from fad.ops.creation import array
 
 _UPDATES = {
     "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv, "Pow": operator.ipow,
@@ -57,15 +58,23 @@ def _read_list(x: list, index: Tracer, body: Body) -> Any:
     """Return an element of a list of which the steps read others: an array stands for it, from the second look on."""
     if id(x) in body.tables:
         return body.tables[id(x)][1][index]
+    kinds = {example(y).__class__ for y in x} if all(map(_may_be_element, x)) else set()
+    if len(kinds) == 1 and _is_passing(x, body):  # of one step: what is in it now, counts
+        found = array(x)[index]
+        return as_number(found) if kinds <= {int, float} else found
     note_touched(x, body)
     found = x[0] if x else refuse("it takes an element of an empty list")
     return found if type(found) is list else body.trace.new(example(found))
 
 
+def _is_passing(x: list, body: Body) -> bool:
+    """Return whether a list is one of this step alone."""
+    return id(x) in body.made or id(x) in body.made_around or any(x is y for y in body.lent)
+
+
 def note_touched(x: list, body: Body) -> list:
     """Note that a look has come to an element of a list by a traced place; return examples of what was written."""
-    made = id(x) in body.made or id(x) in body.made_around
-    if not body.trial or made or not all(map(_may_be_element, tree.leaves(x))):
+    if not body.trial or _is_passing(x, body) or not all(map(_may_be_element, tree.leaves(x))):
         refuse("it takes or sets an element of a list at a place that differs from step to step")
     return body.touched.setdefault(id(x), (x, []))[1]
 

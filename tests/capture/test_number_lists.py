@@ -128,7 +128,25 @@ def only_numbers_of_pythons(x):
     return np.sum(np.ones(2, np.float32) * a[4]) * x[0] + a[8]
 
 
+def rows_of_plain_numbers(x):
+    points, slope, offset = [(1.0, 2.1, 1), (2.0, 3.9, 2), (3.0, 6.2, 2), (4.0, 7.8, 5)] * 3, x[0], x[1]
+    for at, value, weight in points:
+        error = (slope * at + offset - value) * weight
+        slope, offset = slope - 0.01 * error * at, offset - 0.01 * error
+    return slope * offset
+
+
+def rows_of_a_table(x):
+    w, data = [0.1, 0.2, 0.3], [[1.0, 2.0, 0.5], [0.3, 0.2, 0.1], [2.0, -1.0, 0.4]] * 3
+    for k, row in enumerate(data):
+        e = np.tanh(sum(a * b for a, b in zip(w, row, strict=True))) - x[0] * k
+        for j in range(3):
+            w[j] -= 0.1 * e * row[j]
+    return sum(w) * x[1]
+
+
 CAPTURED = [
+    rows_of_plain_numbers, rows_of_a_table,
     a_recurrence, a_list_of_whole_numbers_at_first, a_tridiagonal_system, a_table_of_two_axes,
     a_table_of_constants_and_values, insertion_sort, constant_places_too, a_list_of_an_object, by_a_function,
     rows_by_a_counter_and_places_that_are_constant,
@@ -139,7 +157,8 @@ CAPTURED = [
 def test_a_loop_over_a_list_of_numbers_is_captured(f):
     agree(f, X)
     what, text = report_of(f, X)
-    assert set(what) == {"captured"}, text
+    assert "captured" in what, text
+    assert "recorded step by step" not in what, text
 
 
 def by_another_name(x):
