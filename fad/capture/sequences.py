@@ -31,6 +31,26 @@ class Sequence:
         return iter(self.plain() if callable(self.plain) else self.plain)
 
 
+class Anew:
+    """What ``enumerate``, ``zip`` or ``reversed`` give of things that may be run over again."""
+
+    __slots__ = ("what", "_make")
+
+    def __init__(self, what: str, make: Callable):
+        self.what = what
+        self._make = make
+
+    def __iter__(self) -> Iterator:
+        return iter(self._make())
+
+
+def _make_anew(f: Callable, *args: Any, **options: Any) -> Any:
+    """Return what one of these functions gives, to be run over as often as it is wanted where that can be."""
+    if any(hasattr(type(x), "__next__") for x in args):
+        return f(*args, **options)
+    return Anew(f.__name__, lambda: f(*args, **options))
+
+
 def sequence_of(x: Any) -> Sequence | None:
     """Return something that a loop runs over as a sequence, or None if its elements have no numbers."""
     if type(x) is Sequence:
@@ -106,7 +126,7 @@ def _number(start: Any, step: Any, k: Any) -> Any:
 def _enumerate(x: Any, start: int = 0) -> Any:
     found = sequence_of(x)
     if found is None:
-        return enumerate(x, start)
+        return _make_anew(enumerate, x, start)
     return Sequence(found.length, lambda k: (_number(start, 1, k), found.element(k)), lambda: enumerate(found, start))
 
 
@@ -114,7 +134,7 @@ def _zip(*xs: Any, **options: Any) -> Any:
     found = [sequence_of(x) for x in xs]
     lengths = [None if s is None else s.length for s in found]
     if not xs or any(type(n) is not int for n in lengths) or (options.get("strict") and len(set(lengths)) > 1):
-        return zip(*xs, **options)  # noqa: B905  as the user says
+        return _make_anew(zip, *xs, **options)
 
     def element(k: Any) -> tuple:
         return tuple([s.element(k) for s in found])  # type: ignore[union-attr]
@@ -125,7 +145,7 @@ def _zip(*xs: Any, **options: Any) -> Any:
 def _reverse(x: Any) -> Any:
     found = sequence_of(x)
     if found is None or type(found.length) is not int:
-        return reversed(x)
+        return _make_anew(reversed, x)
     last = found.length - 1
     return Sequence(found.length, lambda k: found.element(last - k), lambda: reversed(x if x is not found else list(x)))
 

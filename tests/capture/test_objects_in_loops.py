@@ -184,6 +184,66 @@ def bodies_that_attract_each_other(x):
     return sum(p.angle * (k + 1) for k, p in enumerate(bodies))
 
 
+def layers_by_hand(x):
+    class Layer:
+        def __init__(self, n, m):
+            self.w, self.b = np.linspace(-0.5, 0.5, n * m).reshape(n, m), np.zeros(m)
+
+        def forward(self, u):
+            self.u, self.a = u, np.tanh(u @ self.w + self.b)
+            return self.a
+
+        def backward(self, g, rate):
+            g = g * (1 - self.a**2)
+            back = g @ self.w.T
+            self.w -= rate * np.outer(self.u, g)
+            self.b -= rate * g
+            return back
+
+    layers, errors = [Layer(3, 4), Layer(4, 2)], []
+    for _ in range(STEPS):
+        h = x
+        for layer in layers:
+            h = layer.forward(h)
+        errors.append(np.sum((h - 0.3) ** 2))
+        g = 2 * (h - 0.3)
+        for layer in reversed(layers):
+            g = layer.backward(g, 0.1)
+    return sum(errors)
+
+
+def a_world_of_particles(x):
+    class Particle:
+        def __init__(self, place, mass):
+            self.x, self.v, self.m, self.path = place, np.zeros(2), mass, []
+
+    class World:
+        def __init__(self):
+            self.t = 0.0
+            self.ps = [Particle(np.array([0.0, a]), 1.0 + k) for k, a in enumerate(x)]
+
+        def forces(self):
+            found = [np.zeros(2) for _ in self.ps]
+            for i, p in enumerate(self.ps):
+                for j, q in enumerate(self.ps):
+                    if i != j:
+                        d = q.x - p.x
+                        found[i] += p.m * q.m * d / (np.sum(d**2) + 0.1)
+            return found
+
+        def step(self, h):
+            for p, f in zip(self.ps, self.forces(), strict=True):
+                p.v = p.v + h * f / p.m
+                p.x = p.x + h * p.v
+                p.path.append(p.x)
+            self.t += h
+
+    w = World()
+    for _ in range(STEPS):
+        w.step(0.1)
+    return np.sum(np.array(w.ps[1].path) ** 2) * w.t + w.ps[0].v[1]
+
+
 def an_object_in_a_while_loop(x):
     p = Pendulum(x[0])
     while p.steps < STEPS and p.angle < 10.0:
@@ -353,7 +413,7 @@ CAPTURED = [
     an_object_in_a_loop_with_break, an_object_in_two_loops, slots, private_names, methods_of_a_base_class,
     an_object_that_is_called, a_setter, an_attribute_of_the_class_until_it_is_set, new_vectors, frozen_states,
     vectors_within_objects, one_of_two_new_vectors, lists_of_vectors, objects_of_a_step,
-    bodies_that_attract_each_other,
+    bodies_that_attract_each_other, layers_by_hand, a_world_of_particles,
 ]  # fmt: skip
 
 
