@@ -66,6 +66,16 @@ class GrowingList:
             return self._plain[-distance]
         return self.tail[distance]
 
+    def find_wanted(self) -> list[int]:
+        """Return the distances of the elements that are to be carried besides those that are, and forget them.
+
+        What is far from the end before a step was nearer to it before the step before.
+        """
+        wanted = {*self.wanted, *self.tail}
+        wanted |= {k for far in wanted for k in range(far, 0, -self.rate) if self.rate}  # type: ignore[operator]
+        self.wanted = set()
+        return sorted(wanted - self.tail.keys())
+
     def length(self) -> Any:
         """Return how many elements there are now."""
         known = len(self._plain) + len(self.added)
@@ -123,7 +133,7 @@ class Last:
     @property
     def cell_contents(self) -> Any:
         """What the element is; ValueError if there is none."""
-        found = self._list.last(self._distance, False)
+        found = self._list.last(self._distance)
         if found is UNBOUND:
             raise ValueError
         return found
@@ -189,8 +199,7 @@ class GrowingLists:
         for name, (_, _, growing) in self.known.items():
             changed = changed or growing.rate != len(growing.added)
             growing.rate = len(growing.added)
-            wanted += [Last(growing, name, k) for k in sorted(growing.wanted)]
-            growing.wanted = set()
+            wanted += [Last(growing, name, k) for k in growing.find_wanted()]
         return changed or bool(wanted), wanted
 
     def note_appended(self) -> None:
