@@ -79,7 +79,7 @@ LAYERS = [
         "capture", "capture.names", "capture.sites", "capture.expressions", "capture.rewrite", "capture.convert",
         "capture.places", "capture.context", "capture.trial", "capture.outcomes", "capture.integer_rules",
         "capture.integer_range", "capture.objects", "capture.state",
-        "capture.aliases", "capture.draws",
+        "capture.aliases", "capture.draws", "capture.unseen",
         "capture.values", "capture.growing_lists", "capture.number_lists",
         "capture.branches", "capture.calls", "capture.sequences", "capture.step", "capture.capture", "capture.loops",
         "capture.runtime",

@@ -38,11 +38,13 @@ from fad.capture.state import (
     is_state,
     is_written,
     lifted_into,
-    reached_roots,
+    reached_things,
     replace,
     standing_for,
+    traced_roots,
 )
 from fad.capture.trial import TrialTrace
+from fad.capture.unseen import Holdings
 from fad.capture.values import to_boolean
 from fad.control_flow.cond import join_branches
 from fad.control_flow.intervals import fits
@@ -240,15 +242,18 @@ class _Choice:
         self.exclusive = {name for name in bound if is_exclusive(self.cells[name])}
         self.alone = {name for name, cell in self.cells.items() if is_known_alone(cell)}
         self.before: dict[Any, Any] = {name: content(cell) for name, cell in self.cells.items()}
-        self.lifts = [(x, snapshot(x)) for x in reached_roots(functions) if not x.owner.physical]
+        things = reached_things(functions)
+        self.lifts = [(x, snapshot(x)) for x in traced_roots(things) if not x.owner.physical]
+        self.holdings = Holdings(things, functions)  # last, for it knows what the names are bound to
         self.written: list[Tracer] = []
         self.links: list[dict] = []  # of each way: what the arrays that it leaves names bound to may be
 
     def record(self, test: Any) -> Outcome | None:
         """Write the choice down, and let names and arrays be what it makes of them."""
-        looks = [self._look(way) for way in self.ways]
-        if any(found[2] != self._extent() for found in looks):
+        with self.holdings:
             looks = [self._look(way) for way in self.ways]
+            if any(found[2] != self._extent() for found in looks):
+                looks = [self._look(way) for way in self.ways]
         for root in self.written:
             check_replaceable(root)
         # What the places that were found are bound to is held by `before` as well.
@@ -308,6 +313,9 @@ class _Choice:
             finally:
                 written.undo()
                 trace.finish()
+                changed = self.holdings.put_back()
+        if changed is not None:
+            refuse(f"an if calls code that changes a {changed} without being seen, as a property or an operator may")
         return ends, outcome, mine
 
     def _try_way(self, trace: Any, way: Callable) -> tuple:

@@ -198,6 +198,8 @@ def _builtin(f: Any) -> Any:
 
 
 def _class(f: type) -> Any:
+    if hasattr(f, "__del__"):
+        return refuse(f"it makes a {f.__name__}, which does something when it goes")
     if f in _MAKERS or f is types.SimpleNamespace:
         return functools.partial(_make, f)
     if f in _PURE or issubclass(f, (BaseException, np.generic)) or f is np.dtype:

@@ -16,9 +16,10 @@ from fad.capture.objects import close_objects, open_objects
 from fad.capture.outcomes import END, NOTHING, Outcome, kind_of, value_of
 from fad.capture.places import UNBOUND
 from fad.capture.sites import Loop
-from fad.capture.state import check_replaceable, fresh, is_state, is_written, replace, require_body
+from fad.capture.state import check_replaceable, fresh, is_state, is_written, reached_things, replace, require_body
 from fad.capture.step import NeedsFirstStep, Step, type_example
 from fad.capture.trial import TrialTrace
+from fad.capture.unseen import Holdings
 from fad.control_flow import record_loop
 from fad.control_flow.intervals import assume
 from fad.control_flow.loop_layout import Operands, Outputs
@@ -241,17 +242,19 @@ class Capture:
         """Find out what a step changes, by running it until what is carried is what it changes."""
         mark = Trace().birth
         step = self.step
-        draws = Draws([f for f in (step.body, step.test) if f is not None])
+        functions = [f for f in (step.body, step.test) if f is not None]
+        draws = Draws(functions)
         try:
-            for _ in range(_TRIALS):
-                changed = self._try(n, item)
-                if draws.put_back():
-                    self.why = "it draws random numbers"
-                    break
-                if not changed:
-                    return
-            else:
-                self.why = "what it changes is not the same in every step"
+            with Holdings(reached_things(functions), functions) as holdings:
+                for _ in range(_TRIALS):
+                    changed = self._try(n, item, holdings)
+                    if draws.put_back():
+                        self.why = "it draws random numbers"
+                        break
+                    if not changed:
+                        return
+                else:
+                    self.why = "what it changes is not the same in every step"
         except Unrecordable as why:
             if why.trace.birth < mark:
                 raise
@@ -268,7 +271,7 @@ class Capture:
             draws.put_back()
         self.give_up()
 
-    def _try(self, n: Any, item: Callable | None) -> bool:
+    def _try(self, n: Any, item: Callable | None, holdings: Holdings) -> bool:
         """Run a step; return whether it showed that more is carried, or less, than was thought."""
         step, trace = self.step, TrialTrace()
         self.entry = step.before = {}
@@ -288,6 +291,11 @@ class Capture:
             finally:
                 written.undo()
                 trace.finish()
+                unseen = holdings.put_back()
+        if unseen is not None:  # what is made once, and kept, is not made in the steps behind the first one
+            if self.peel:
+                raise NeedsFirstStep
+            raise Unrecordable(trace, f"it calls code that changes a {unseen} without being seen")
         step.forget_made()
         changed = step.look_at_lists(self.touched) or changed
         self.work = len(trace.equations) + trace.inner_work

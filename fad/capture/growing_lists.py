@@ -48,11 +48,8 @@ class GrowingList:
             refuse(f"it appends to {self._name} in an if or an inner loop")
         self.added.append(x)
 
-    def last(self, distance: int, carry: bool = True) -> Any:
-        """Return the element at so many places from the end, 1 for the last one; UNBOUND if there is none.
-
-        Where `carry` is true and it is none of those that are carried, note that it is to be.
-        """
+    def last(self, distance: int) -> Any:
+        """Return the element at so many places from the end, 1 for the last one; UNBOUND if there is none."""
         if self.body is None:
             return self._plain[-distance] if distance <= len(self._plain) else UNBOUND
         if distance <= len(self.added):
@@ -61,10 +58,19 @@ class GrowingList:
         if distance not in self.tail:
             if distance > len(self._plain):
                 return UNBOUND
-            if carry:  # and those behind it, each of which becomes the one before
-                self.wanted |= {k for k in range(1, distance + 1) if k not in self.tail}
+            self.wanted.add(distance)
             return self._plain[-distance]
         return self.tail[distance]
+
+    def find_wanted(self) -> list[int]:
+        """Return the distances of the elements that are to be carried besides those that are, and forget them.
+
+        What is far from the end before a step was nearer to it before the step before.
+        """
+        wanted = {*self.wanted, *self.tail}
+        wanted |= {k for far in wanted for k in range(far, 0, -self.rate) if self.rate}  # type: ignore[operator]
+        self.wanted = set()
+        return sorted(wanted - self.tail.keys())
 
     def length(self) -> Any:
         """Return how many elements there are now."""
@@ -126,7 +132,7 @@ class Last:
     @property
     def cell_contents(self) -> Any:
         """What the element is; ValueError if there is none."""
-        found = self._list.last(self._distance, False)
+        found = self._list.last(self._distance)
         if found is UNBOUND:
             raise ValueError
         return found
@@ -192,8 +198,7 @@ class GrowingLists:
         for name, (_, _, growing) in self.known.items():
             changed = changed or growing.rate != len(growing.added)
             growing.rate = len(growing.added)
-            wanted += [Last(growing, name, k) for k in sorted(growing.wanted)]
-            growing.wanted = set()
+            wanted += [Last(growing, name, k) for k in growing.find_wanted()]
         return changed or bool(wanted), wanted
 
     def note_appended(self) -> None:

@@ -66,7 +66,7 @@ tree.register_node(
 def is_openable(x: Any) -> bool:
     """Return whether an object is its attributes and nothing else: of a class of the user's, made as all are."""
     kind = type(x)
-    if kind in _BARE or kind.__new__ is not object.__new__ or not kind.__dictoffset__:
+    if kind in _BARE or kind.__new__ is not object.__new__ or not kind.__dictoffset__ or hasattr(kind, "__del__"):
         return False
     *bases, _ = kind.__mro__
     plain = not any(is_library(base.__module__) or vars(base).get("__slots__") for base in bases)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import sys
 import types
+from contextvars import ContextVar
 from typing import Any
 
 
@@ -123,9 +124,14 @@ def cells_of(*functions: Any) -> dict[Any, Cell]:
     return found
 
 
+# How many references to objects, by identity, those have who keep what was there to put it back.
+keeping: ContextVar[tuple[dict[int, int], ...]] = ContextVar("keeping", default=())
+
+
 def is_exclusive(cell: Cell, held: int = 0) -> bool:
     """Return whether nobody but a place knows the object that it is bound to, besides who has `held` references."""
-    return sys.getrefcount(cell.cell_contents) <= 2 + held
+    x = cell.cell_contents
+    return sys.getrefcount(x) <= 3 + held + sum(counts.get(id(x), 0) for counts in keeping.get())
 
 
 def find_part(holder: Any, key: Any) -> Attribute | Item | None:
@@ -133,7 +139,7 @@ def find_part(holder: Any, key: Any) -> Attribute | Item | None:
     kind = type(holder)
     if isinstance(holder, (type, types.ModuleType)) or kind.__setattr__ not in _PLAIN_SETTERS:
         return None
-    found = getattr(kind, key, None)
+    found = next((vars(base)[key] for base in kind.__mro__ if key in vars(base)), None)
     plain = isinstance(found, types.MemberDescriptorType) or not hasattr(type(found), "__set__")
     return Attribute(holder, key) if plain and not hasattr(kind, "__getattr__") else None
 

@@ -117,10 +117,15 @@ def check_aliased() -> list[list[Tracer]]:
     return groups
 
 
-def reached_roots(functions: Iterable[Any]) -> list[Tracer]:
-    """Return the traced values that functions find by name, arrays in place of their views; each once."""
+def reached_things(functions: Iterable[Any]) -> list[Any]:
+    """Return what functions find by name, and what that finds."""
+    return list(Walk(functions, _MOST))
+
+
+def traced_roots(things: Iterable[Any]) -> list[Tracer]:
+    """Return the traced values among some things, arrays in place of their views; each once."""
     found: dict[int, Tracer] = {}
-    for x in Walk(functions, _MOST):
+    for x in things:
         if type(x) is Tracer and not x.owner.dead:
             root = root_of(x)
             found.setdefault(id(root), root)

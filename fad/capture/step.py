@@ -129,7 +129,9 @@ class Step:
     def check_test(self) -> None:
         """Run the condition of a while loop, and refuse one that binds parts of objects."""
         with noting_changes(require_body()) as changed:
-            self.test()  # type: ignore[misc]
+            found = self.test()  # type: ignore[misc]
+            if type(found) is not Tracer:
+                bool(found)  # of an object of the user's, which may change something
         if changed:
             refuse(f"its condition binds {min(map(str, changed))}")
 

@@ -201,12 +201,42 @@ def until_a_break(x):
     return sum(ys) + k + y
 
 
+def far_from_the_end(x):
+    ys = [x[0] * k for k in range(6)]
+    for _ in range(STEPS):
+        ys.append(ys[-5] * 0.9 + ys[-1] * x[1])
+    return np.sum(np.array(ys) ** 2)
+
+
+def far_from_the_end_twice_in_a_step(x):
+    ys = [x[0] * k for k in range(7)]
+    for _ in range(STEPS):
+        ys.append(ys[-6] * 0.9)
+        ys.append(ys[-3] + ys[-1] * x[1])
+    return np.sum(np.array(ys) ** 2)
+
+
+def far_from_the_end_in_a_way_of_an_if(x):
+    ys = [x[0] * k for k in range(4)]
+    while len(ys) < STEPS:
+        ys.append(ys[-4] * 0.9 if ys[-1] > 1.0 else ys[-3] + x[1])
+    return np.sum(np.array(ys) ** 2)
+
+
+def so_many_steps_ago(x):
+    ys = [x[0] * k for k in range(4)]
+    for i in range(4, STEPS):
+        ys.append(ys[i - 4] * 0.9 + x[1])
+    return np.sum(np.array(ys) ** 2)
+
+
 CAPTURED = [
     states, before_and_behind_the_step, numbers_and_tuples, copies_of_an_array_that_is_written,
     written_after_it_was_appended, slices, the_last_element, elements_by_the_number_of_the_step,
     one_and_two_from_the_end, the_last_few, one_that_is_not_the_last, arrays_made_of_the_last, pairs,
     lists_of_an_object_and_a_dictionary, objects, while_time_is_left, while_the_last_is_small_and_the_list_is_short,
-    until_a_break, a_list_for_each_step, read_by_a_function,
+    until_a_break, a_list_for_each_step, read_by_a_function, far_from_the_end, far_from_the_end_twice_in_a_step,
+    far_from_the_end_in_a_way_of_an_if, so_many_steps_ago,
 ]  # fmt: skip
 
 
