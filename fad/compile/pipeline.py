@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 from fad.compile.passes.algebra import simplify
 from fad.compile.passes.batch_unrolled_matmuls import batch_unrolled_matmuls
+from fad.compile.passes.cancel_arrangements import cancel_arrangements
+from fad.compile.passes.compute_before_repeating import compute_before_repeating
 from fad.compile.passes.constants import fold_constants
 from fad.compile.passes.cse import share
 from fad.compile.passes.dce import drop_dead
@@ -47,6 +49,8 @@ OPTIMISE: tuple[Callable[[Graph], Graph], ...] = (
     expand_layers,  # layers and rotations become products, sums, slices and joins
     fold_constants,  # what depends on constants alone is computed now
     simplify,  # times one, a shape already there, and arrangements that undo each other are left out
+    compute_before_repeating,  # of each element once what is computed of its copies
+    cancel_arrangements,  # arrangements that undo each other, with elementwise operations between them, are left out
     share,  # equal expressions are computed once
     simplify_masks,  # masks that exclude each other, or are known, and choices by them
     sum_before_scatter,  # what is added into one place is added before
