@@ -81,6 +81,7 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.legalize.gemm_accumulate import accumulate_gemm
     from fad.compile.legalize.narrow_selects import narrow_selects
     from fad.compile.legalize.place_masks import place_masks
+    from fad.compile.legalize.place_runs import place_runs
     from fad.compile.legalize.pooling import expand_pools, split_sums
     from fad.compile.legalize.push_lookups_up import push_lookups_up
     from fad.compile.legalize.push_slices_up import push_slices_up
@@ -98,6 +99,7 @@ def legalize(graph: Graph) -> Graph:
 
     for rewrite in (
         place_masks,  # masks that are known are lists of places
+        place_runs,  # places that are known and follow one another are slices
         decompose,  # norms, variances, einsum, distances: by simpler operations
         strip_mine,  # what is computed from large products runs strip by strip, so that tables stay in the cache
         expand_chosen_products,  # products with what a mask chooses of a matrix
