@@ -77,6 +77,8 @@ def test_a_search_finds_the_place_that_numpy_finds(side, dtype):
         a = np.array([-np.inf, -1.0, 0.0, 0.0, 2.0, np.inf, np.nan, np.nan], dtype)
         v = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 5.0], dtype)
         np.testing.assert_array_equal(native(f, a, v), f(a, v))
+        many = np.concatenate([np.tile(v[1:], 7), v, np.tile(v[::-1], 9)])  # with and without NaN, side by side
+        np.testing.assert_array_equal(native(f, a, many), f(a, many))
 
 
 def test_tables_are_read_between_their_rows_natively():
