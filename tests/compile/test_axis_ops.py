@@ -64,6 +64,19 @@ def test_the_first_of_equal_extremes_and_the_first_nan_is_found(n, dtype):
         np.testing.assert_array_equal(native(lambda x, f=f: f(x, axis=1), columns), f(columns, axis=1))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [16, 17, 40, 1100, 2500])
+def test_extremes_of_rows_know_nan_infinities_and_the_sign_of_zero(n, dtype):
+    odd = [[0.0, -0.0], [-0.0], [0.0], [np.nan], [np.inf, -np.inf], [-np.inf], [-0.0, np.nan], [1.0, -0.0], [-1.0, 0.0]]
+    rows = [np.concatenate([np.full(n, fill), x])[-n:] for x in odd for fill in (x[0], -1.0, 1.0, -0.0)]
+    x = np.concatenate([rows, np.array(rows)[:, ::-1]]).astype(dtype)
+    for f, first in ((np.max, lambda r: np.signbit(r).all()), (np.min, lambda r: np.signbit(r).any())):
+        y, want = native(lambda x, f=f: f(x * 1.0, axis=1), x), f(x, axis=1)
+        np.testing.assert_array_equal(y, want)
+        zero = want == 0
+        np.testing.assert_array_equal(np.signbit(y[zero]), [first(r) for r in x[zero]])  # 0.0 is larger than -0.0
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_a_search_finds_the_place_that_numpy_finds(side, dtype):

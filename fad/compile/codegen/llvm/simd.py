@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from fad.compile.codegen.llvm.builder import constant, splat, vector
+from fad.compile.codegen.llvm.extremes import Extremes
 from fad.compile.codegen.llvm.partial_vectors import (
     COUNTS_LEFT,
     SUFFIX,
@@ -195,16 +196,13 @@ class Lanes:
         called = self.need(f"llvm.{self.w.k.how}.v{self.n}{SUFFIX[t]}", v, f"{v}, {v}")
         return f"call {v} {called}({v} {a}, {v} {b})"
 
-    def reduce(self, t: str, a: str) -> str:
-        """Combine the lanes of a vector."""
-        v, how = vector(t, self.n), self.w.k.how
-        if how == "add" and t == I64:
+    def add_up(self, t: str, a: str) -> str:
+        """Add up the lanes of a vector."""
+        v = vector(t, self.n)
+        if t == I64:
             return f"call {t} {self.need(f'llvm.vector.reduce.add.v{self.n}i64', t, v)}({v} {a})"
-        if how == "add":
-            called = self.need(f"llvm.vector.reduce.fadd.v{self.n}{SUFFIX[t]}", t, f"{t}, {v}")
-            return f"call reassoc {t} {called}({t} {constant(-0.0, t)}, {v} {a})"
-        called = self.need(f"llvm.vector.reduce.f{how}.v{self.n}{SUFFIX[t]}", t, v)
-        return f"call {t} {called}({v} {a})"
+        called = self.need(f"llvm.vector.reduce.fadd.v{self.n}{SUFFIX[t]}", t, f"{t}, {v}")
+        return f"call reassoc {t} {called}({t} {constant(-0.0, t)}, {v} {a})"
 
     def body(self) -> tuple[list[str], list[tuple[str, str]], str]:
         """Return the instructions of one step, the results' values, and the boolean of a bound passed, if any."""
@@ -274,16 +272,18 @@ def sum_loop(w: Any, tag: str, n: int, chunk: int, finish: Any) -> list[str]:
     lines = [f"  br label %pre{tag}", f"pre{tag}:", *lanes.splats()]
     body, values, passed = lanes.body()
     sums = [(f"{tag}{m}", value, t) for m, (value, t) in enumerate(values) if m >= k.stored]
+    extremes = {t: Extremes(k.how, t, n, lanes.need) for *_, t in sums} if k.how != "add" else {}
+    last = f"%Z{sums[-1][0]}" if extremes else f"%D{tag}"  # the block behind a chunk
     lines += [
-        f"  br label %C{tag}", f"C{tag}:", f"  %from{tag} = phi i64 [0, %pre{tag}], [%to{tag}, %D{tag}]",
+        f"  br label %C{tag}", f"C{tag}:", f"  %from{tag} = phi i64 [0, %pre{tag}], [%to{tag}, {last}]",
     ]  # fmt: skip
     for s, _, t in sums:
         zero = w.neutral(t)
-        lines.append(f"  %total{s} = phi {t} [{zero}, %pre{tag}], [%total2{s}, %D{tag}]")
+        lines.append(f"  %total{s} = phi {t} [{zero}, %pre{tag}], [%total2{s}, {last}]")
         if k.how == "add" and t != I64:
-            lines.append(f"  %comp{s} = phi {t} [{zero}, %pre{tag}], [%comp2{s}, %D{tag}]")
+            lines.append(f"  %comp{s} = phi {t} [{zero}, %pre{tag}], [%comp2{s}, {last}]")
     if passed:
-        lines.append(f"  %bad_row{tag} = phi i1 [false, %pre{tag}], [{passed}, %D{tag}]")
+        lines.append(f"  %bad_row{tag} = phi i1 [false, %pre{tag}], [{passed}, {last}]")
     lines += [
         f"  %far{tag} = add i64 %from{tag}, {chunk}", f"  %over{tag} = icmp ugt i64 %far{tag}, %n_{lanes.inner}",
         f"  %to{tag} = select i1 %over{tag}, i64 %n_{lanes.inner}, i64 %far{tag}", f"  br label %J{tag}", f"J{tag}:",
@@ -292,6 +292,8 @@ def sum_loop(w: Any, tag: str, n: int, chunk: int, finish: Any) -> list[str]:
     for s, _, t in sums:
         v = vector(t, n)
         lines.append(f"  %acc{s} = phi {v} [{splat(t, w.neutral(t), n)}, %C{tag}], [%next{s}, %K{tag}]")
+        if extremes:
+            lines += extremes[t].begin(s, f"%C{tag}", f"%K{tag}")
     if passed:
         lines.append(f"  %bad_phi{tag} = phi i1 [%bad_row{tag}, %C{tag}], [{passed}, %K{tag}]")
     lines += [*lanes.mask(f"%to{tag}"), *lanes.loads(), *body]
@@ -300,14 +302,24 @@ def sum_loop(w: Any, tag: str, n: int, chunk: int, finish: Any) -> list[str]:
     for s, value, t in sums:
         v = vector(t, n)
         masked = f"select {vector(BOOL, n)} %m{tag}, {v} {value}, {v} {splat(t, w.neutral(t), n)}"
-        lines += [f"  %in{s} = {masked}", f"  %next{s} = {lanes.combine(t, f'%acc{s}', f'%in{s}')}"]
+        lines.append(f"  %in{s} = {masked}")
+        if extremes:
+            lines += extremes[t].step(s, f"%in{s}")
+        else:
+            lines.append(f"  %next{s} = {lanes.combine(t, f'%acc{s}', f'%in{s}')}")
     lines += [
         f"  br label %K{tag}", f"K{tag}:", f"  %jn{tag} = add i64 %j{tag}, {n}",
         f"  %jq{tag} = icmp ult i64 %jn{tag}, %to{tag}",
         f"  br i1 %jq{tag}, label %J{tag}, label %D{tag}", f"D{tag}:",
     ]  # fmt: skip
+    end = f"%D{tag}"
     for s, _, t in sums:
-        lines += [f"  %acc2{s} = {lanes.reduce(t, f'%next{s}')}", *finish(t, s)]
+        if extremes:
+            lines += extremes[t].finish(s, end)
+            end = f"%Z{s}"
+        else:
+            lines.append(f"  %acc2{s} = {lanes.add_up(t, f'%next{s}')}")
+        lines += finish(t, s)
     lines += [
         f"  %cq{tag} = icmp ult i64 %to{tag}, %n_{lanes.inner}", f"  br i1 %cq{tag}, label %C{tag}, label %after{tag}",
         f"after{tag}:",
