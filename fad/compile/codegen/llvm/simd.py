@@ -44,7 +44,7 @@ def width(kernel: Any) -> int:
         return 1
     # one polynomial after the other would wait for its own steps: two vectors side by side do not
     heavy = sum(is_heavy(node.template) for node in kernel.nodes)
-    return size // 8 * (1 if heavy == 1 else 2)
+    return size // 8 * (1 if heavy == 1 or (kernel.apart and masks_stores()) else 2)
 
 
 class Lanes:
@@ -55,6 +55,7 @@ class Lanes:
         self.tag = tag
         self.n = n
         self.inner = w.k.rank - 1
+        self.apart = w.k.apart or not masks_stores()  # whether elements that lie apart are loaded one by one
 
     def need(self, name: str, out: str, args: str) -> str:
         self.w.e.needs.add(f"declare {out} @{name}({args})")
@@ -84,7 +85,7 @@ class Lanes:
             *self.spread_out(f"%jj{tag}", I64, f"%j{tag}"), *self.spread_out(f"%nn{tag}", I64, bound),
             f"  %lane{tag} = add {v} %jj{tag}, <{', '.join(f'i64 {k}' for k in range(self.n))}>",
             f"  %m{tag} = icmp ult {v} %lane{tag}, %nn{tag}",
-            *(() if masks_stores() else self.count_left(bound)),
+            *(self.count_left(bound) if self.apart else ()),
         ]  # fmt: skip
 
     def count_left(self, bound: str) -> list[str]:
@@ -101,7 +102,7 @@ class Lanes:
     def load(self, name: str, t: str, row: str, stride: str) -> list[str]:
         kind = "i8" if t == BOOL else t
         loaded = f"{name}_b" if t == BOOL else name
-        if stride and not masks_stores():
+        if stride and self.apart:
             lines = self._load_all_or_some(loaded, kind, row, stride)
         else:
             lines = self._load_masked(loaded, kind, row, stride)
@@ -121,12 +122,16 @@ class Lanes:
         """Load elements that lie apart: all of a vector one by one, or those that are left."""
         tag, v, block, note = self.tag, vector(t, self.n), name.removeprefix("%"), ", !alias.scope !2"
         every, some = f"{name}_every", f"{name}_some"
-        function, call = load_left(some, t, self.n, f"{name}_g", stride, f"%rest{tag}", note)
-        self.w.e.needs.add(function)
+        if masks_stores():
+            rest = self._load_masked(some, t, row, stride)
+        else:
+            function, call = load_left(some, t, self.n, f"{name}_g", stride, f"%rest{tag}", note)
+            self.w.e.needs.add(function)
+            rest = [call]
         return [
             *self._find(name, row, stride), f"  br i1 %full{tag}, label %{block}_all, label %{block}_rest",
             f"{block}_all:", *load_apart(every, t, self.n, f"{name}_g", stride, note),
-            f"  br label %{block}_end", f"{block}_rest:", call, f"  br label %{block}_end", f"{block}_end:",
+            f"  br label %{block}_end", f"{block}_rest:", *rest, f"  br label %{block}_end", f"{block}_end:",
             f"  {name} = phi {v} [{every}, %{block}_all], [{some}, %{block}_rest]",
         ]  # fmt: skip
 
@@ -154,30 +159,29 @@ class Lanes:
             lines.append(f"  {name}_b = zext {vector(BOOL, self.n)} {value} to {vector(kind, self.n)}")
             value = f"{name}_b"
         row, note = f"%row{tag}_{number}", ", !noalias !2"
+        if stride:
+            some = self._store_all_or_some if self.apart else self._scatter
+            return [*lines, *some(name, value, kind, row, stride, note)]
+        place, more = self._place(name, kind, row, "")
         if masks_stores():
-            return [*lines, *self._store_masked(name, value, kind, row, stride, note)]
-        return [*lines, *self._store_all_or_left(name, value, kind, row, stride, note)]
+            self.w.e.needs.add(declare_masked_store(kind, self.n))
+            return [*lines, *more, store_masked(value, kind, self.n, place, f"%m{tag}", note)]
+        return [*lines, *more, *store_some(name.removeprefix("%"), value, kind, self.n, place, tag, note)]
 
-    def _store_all_or_left(self, name: str, value: str, t: str, row: str, stride: str, note: str) -> list[str]:
-        """Store a whole vector, elements that lie apart one by one, or call the function that stores what is left."""
+    def _store_all_or_some(self, name: str, value: str, t: str, row: str, stride: str, note: str) -> list[str]:
+        """Store elements apart: all of a vector one by one, or those that are left."""
         block, tag = name.removeprefix("%"), self.tag
-        if not stride:
-            place, lines = self._place(name, t, row, "")
-            return [*lines, *store_some(block, value, t, self.n, place, tag, note)]
-        function, call = store_left(value, t, self.n, f"{name}_g", stride, f"%rest{tag}", note)
-        self.w.e.needs.add(function)
+        if masks_stores():
+            rest = self._scatter(f"{name}_left", value, t, row, stride, note)
+        else:
+            function, call = store_left(value, t, self.n, f"{name}_g", stride, f"%rest{tag}", note)
+            self.w.e.needs.add(function)
+            rest = [call]
         return [
             *self._find(name, row, stride), f"  br i1 %full{tag}, label %{block}_all, label %{block}_rest",
             f"{block}_all:", *store_apart(f"{name}_every", value, t, self.n, f"{name}_g", stride, note),
-            f"  br label %{block}_end", f"{block}_rest:", call, f"  br label %{block}_end", f"{block}_end:",
+            f"  br label %{block}_end", f"{block}_rest:", *rest, f"  br label %{block}_end", f"{block}_end:",
         ]  # fmt: skip
-
-    def _store_masked(self, name: str, value: str, t: str, row: str, stride: str, note: str) -> list[str]:
-        if stride:
-            return self._scatter(name, value, t, row, stride, note)
-        self.w.e.needs.add(declare_masked_store(t, self.n))
-        place, lines = self._place(name, t, row, "")
-        return [*lines, store_masked(value, t, self.n, place, f"%m{self.tag}", note)]
 
     def _scatter(self, name: str, value: str, t: str, row: str, stride: str, note: str) -> list[str]:
         """Store the elements that are left under a mask, apart."""
