@@ -65,6 +65,9 @@ def _offsets(extents, strides):
     return sum(grid)
 
 
-@pytest.mark.parametrize("loop", [((100, 96), ((768, 8), (768, 8))), ((20, 30), ((8, 160), (240, 8))), ((9600,), ((8,),))])
+WHOLE = [((100, 96), ((768, 8), (768, 8))), ((20, 30), ((8, 160), (240, 8))), ((9600,), ((8,),))]
+
+
+@pytest.mark.parametrize("loop", WHOLE)
 def test_other_loops_stay_whole(loop):
     assert find_tiles(*loop, 4) == [(*loop, (0,) * len(loop[1]))]
