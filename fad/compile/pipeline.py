@@ -90,6 +90,7 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.legalize.short_rows import exchange_short_rows
     from fad.compile.legalize.split_complex import split_complex
     from fad.compile.legalize.split_complex_loops import split_complex_loops
+    from fad.compile.legalize.split_joins import split_joins
     from fad.compile.legalize.strip_mine import strip_mine
     from fad.compile.legalize.struct_of_arrays import split_small_arrays
     from fad.compile.legalize.thin_products import join_thin_products
@@ -116,6 +117,7 @@ def legalize(graph: Graph) -> Graph:
         move_batch_innermost,  # convolutions, and what lies between them, have the batch innermost in memory
         split_sums,  # sums over axes apart are sums over one after the other
         copy_transposed,  # a transposed matrix that many products read, or those of a loop, is copied once
+        split_joins,  # what is computed of a large part and a few small ones is computed of each
         scatter_to_gather,  # large scatters of neighbouring slices are loops over their result
         split_complex_loops,  # loops of complex numbers are loops of real ones
         split_complex,  # complex numbers are pairs of real ones

@@ -85,8 +85,8 @@ def _find_runs(places: np.ndarray, n: int) -> list[_Run] | None:
         return None
     runs, start = [], 0
     for end in ends.tolist():
-        if end < start:
-            continue  # the step to a run's first place
+        if end <= start:
+            continue  # only the step to a run's first place is another one
         first, last, count = int(places[start]), int(places[end]), end - start + 1
         step = (last - first) // (count - 1) if count > 1 else 1
         runs.append(_Run(start, count, min(first, last), step))
