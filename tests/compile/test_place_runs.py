@@ -14,7 +14,6 @@ from fad.ops.indexing import getitem_p, scatter_p
 rng = np.random.default_rng(0)
 N = 15_000
 X, A = rng.normal(size=N), rng.normal(size=(60, 90))
-UP = np.arange(N)
 MIXED = rng.permutation(N)
 OPERANDS = (X, A)
 
@@ -30,16 +29,16 @@ def grad(f, k=0):
 
 
 LOOKED_UP = {
-    "all": lambda x, a: x[UP],
-    "the other way round": lambda x, a: x[UP[::-1]],
-    "every third": lambda x, a: x[UP[::3]],
+    "all": lambda x, a: x[np.arange(N)],
+    "the other way round": lambda x, a: x[np.arange(N)[::-1]],
+    "every third": lambda x, a: x[np.arange(N)[::3]],
     "with negative places": lambda x, a: x[np.arange(-N, 0)],
     "reflected": lambda x, a: np.pad(x, 7, mode="reflect"),
     "the edges": lambda x, a: np.pad(x, 7, mode="edge"),
     "around": lambda x, a: np.pad(x, 7, mode="wrap"),
     "symmetric": lambda x, a: np.pad(x, (1, 6), mode="symmetric"),
-    "one place more": lambda x, a: x[np.append(UP, 17)],
-    "one place before": lambda x, a: x[np.append([17], UP)],
+    "one place more": lambda x, a: x[np.append(np.arange(N), 17)],
+    "one place before": lambda x, a: x[np.append([17], np.arange(N))],
     "rows": lambda x, a: a[np.r_[3:60, 0:60]],
     "columns": lambda x, a: a[:, np.r_[89:-1:-1, 5:80]],
     "twice the same": lambda x, a: x[np.r_[0:4000, 0:4000]],
@@ -48,10 +47,10 @@ LOOKED_UP = {
 AS_IT_IS = {
     "in disorder": lambda x, a: x[MIXED],
     "many runs": lambda x, a: x[np.concatenate([np.arange(700 * (k % 3), 700 * (k % 3) + 600) for k in range(12)])],
-    "few places": lambda x, a: x[UP[:100]],
+    "few places": lambda x, a: x[np.arange(N)[:100]],
     "two arrays": lambda x, a: a[np.arange(60)[:, None], np.arange(90)],
     "beside a number": lambda x, a: a.reshape(1, 60, 90)[0, np.arange(60)],
-    "places that are no constant": lambda x, a: x[(UP + (x[0] > 100.0)) % N],
+    "places that are no constant": lambda x, a: x[(np.arange(N) + (x[0] > 100.0)) % N],
 }
 
 
@@ -94,3 +93,17 @@ def test_runs_of_places_are_slices(name):
 def test_other_places_stay(name):
     graph = fold_constants(fad.make_graph(AS_IT_IS[name])(*OPERANDS))
     assert place_runs(graph) is graph
+
+
+@pytest.mark.parametrize("name", ["looked up", "arranged"])
+def test_an_array_of_the_users_may_change_between_calls(name):
+    places, factors = np.arange(N), rng.normal(size=(150, 100))
+    f = {
+        "looked up": lambda x: x[places] + 0.0,
+        "arranged": lambda x: (x.reshape(100, 150).T * factors).T,
+    }[name]
+    run = compiled(f, X)
+    for k in (7001, 77, N - 2):
+        places[k] = 5
+        factors.reshape(-1)[k] = 5.0
+        np.testing.assert_allclose(run(X), f(X), rtol=1e-14)

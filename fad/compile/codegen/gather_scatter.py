@@ -16,6 +16,7 @@ from fad.compile.codegen.llvm.guards_and_gathers import KNOWN, lookup_module
 from fad.compile.codegen.program import Program
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import BYTES, LLVM_TYPE
+from fad.compile.passes.constants import is_fixed
 from fad.compile.schedule.strides import collapse
 from fad.core.graph import Equation, Graph
 from fad.ops.indexing import getitem_p, scatter_p
@@ -116,7 +117,8 @@ def _arrays(program: Program, numbers: list) -> list:
 
 def _narrow(program: Program, places: np.ndarray, i: int | None, n: int) -> tuple[np.ndarray, int | None]:
     """Return an index array of an axis of n; a large constant as places in half of the memory, which need no check."""
-    if places.size < _FEWEST_KNOWN or n > _MOST_KNOWN or not (i is None or i in program.graph.constants):
+    known = (i is None or i in program.graph.constants) and is_fixed(places)
+    if places.size < _FEWEST_KNOWN or n > _MOST_KNOWN or not known:
         return places, i
     key = id(places), n
     if key not in program.known_places:

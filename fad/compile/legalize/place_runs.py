@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fad.compile.ir.builder import Builder
+from fad.compile.passes.constants import is_fixed
 from fad.core.graph import Equation, Graph
 from fad.ops.index_layout import ARRAY
 from fad.ops.indexing import getitem_p, scatter_p
@@ -48,7 +49,9 @@ def place_runs(graph: Graph) -> Graph:
 def _rewrite(work: Builder, eq: Equation) -> bool:
     """Write a lookup or scatter at known places by slices; say whether it could be."""
     places, template = _find_index(work, eq)
-    if type(places) is not np.ndarray or any(type(p) is not str and p != slice(None) for p in template):
+    if type(places) is not np.ndarray or not is_fixed(places):
+        return False
+    if any(type(p) is not str and p != slice(None) for p in template):
         return False
     axis, looked_up = template.index(ARRAY), eq.prim is getitem_p
     runs = _find_runs(places, work.types[eq.ins[0] if looked_up else eq.outs[0]].shape[axis])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import is_heavy, template
-from fad.compile.passes.constants import as_uniform
+from fad.compile.passes.constants import as_uniform, is_fixed
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import Equation, Graph, Type
 from fad.core.rewriter import Rewriting, rename
@@ -159,7 +159,7 @@ class _Attempt:
     def is_known(self, i: int) -> bool:
         """Return whether a value is a constant, which is arranged beforehand."""
         value = self.work.constants.get(i)
-        return type(value) is np.ndarray and value.size <= _LARGEST_CONSTANT
+        return type(value) is np.ndarray and value.size <= _LARGEST_CONSTANT and is_fixed(value)
 
     def text_of(self, eq: Equation) -> str | None:
         return template(self.work, eq, self.work.constants)
