@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 from fad.compile.passes.algebra import simplify
 from fad.compile.passes.batch_unrolled_matmuls import batch_unrolled_matmuls
+from fad.compile.passes.cancel_arrangements import cancel_arrangements
+from fad.compile.passes.compute_before_repeating import compute_before_repeating
 from fad.compile.passes.constants import fold_constants
 from fad.compile.passes.cse import share
 from fad.compile.passes.dce import drop_dead
@@ -47,6 +49,8 @@ OPTIMISE: tuple[Callable[[Graph], Graph], ...] = (
     expand_layers,  # layers and rotations become products, sums, slices and joins
     fold_constants,  # what depends on constants alone is computed now
     simplify,  # times one, a shape already there, and arrangements that undo each other are left out
+    compute_before_repeating,  # of each element once what is computed of its copies
+    cancel_arrangements,  # arrangements that undo each other, with elementwise operations between them, are left out
     share,  # equal expressions are computed once
     simplify_masks,  # masks that exclude each other, or are known, and choices by them
     sum_before_scatter,  # what is added into one place is added before
@@ -77,6 +81,7 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.legalize.gemm_accumulate import accumulate_gemm
     from fad.compile.legalize.narrow_selects import narrow_selects
     from fad.compile.legalize.place_masks import place_masks
+    from fad.compile.legalize.place_runs import place_runs
     from fad.compile.legalize.pooling import expand_pools, split_sums
     from fad.compile.legalize.push_lookups_up import push_lookups_up
     from fad.compile.legalize.push_slices_up import push_slices_up
@@ -85,6 +90,7 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.legalize.short_rows import exchange_short_rows
     from fad.compile.legalize.split_complex import split_complex
     from fad.compile.legalize.split_complex_loops import split_complex_loops
+    from fad.compile.legalize.split_joins import split_joins
     from fad.compile.legalize.strip_mine import strip_mine
     from fad.compile.legalize.struct_of_arrays import split_small_arrays
     from fad.compile.legalize.thin_products import join_thin_products
@@ -94,6 +100,7 @@ def legalize(graph: Graph) -> Graph:
 
     for rewrite in (
         place_masks,  # masks that are known are lists of places
+        place_runs,  # places that are known and follow one another are slices
         decompose,  # norms, variances, einsum, distances: by simpler operations
         strip_mine,  # what is computed from large products runs strip by strip, so that tables stay in the cache
         expand_chosen_products,  # products with what a mask chooses of a matrix
@@ -110,6 +117,7 @@ def legalize(graph: Graph) -> Graph:
         move_batch_innermost,  # convolutions, and what lies between them, have the batch innermost in memory
         split_sums,  # sums over axes apart are sums over one after the other
         copy_transposed,  # a transposed matrix that many products read, or those of a loop, is copied once
+        split_joins,  # what is computed of a large part and a few small ones is computed of each
         scatter_to_gather,  # large scatters of neighbouring slices are loops over their result
         split_complex_loops,  # loops of complex numbers are loops of real ones
         split_complex,  # complex numbers are pairs of real ones

@@ -47,7 +47,17 @@ def find_live_constants(trace: Any, outs: list, outer: OuterState) -> list[Enter
     for key, c in constants.items():
         if back and id(getattr(c, "base", None)) in back:
             constants[key] = _same_view(c, back[id(c.base)])
+    for c in constants.values():
+        if type(c) is np.ndarray and trace.snapshots.is_own(c):
+            _seal(c)
     return found
+
+
+def _seal(copy: np.ndarray) -> None:
+    """Let nobody write into a copy, or a view of one: what is computed of it beforehand stays right."""
+    if type(copy.base) is np.ndarray:
+        copy.base.flags.writeable = False
+    copy.flags.writeable = False
 
 
 def _same_view(view: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -64,6 +64,19 @@ def test_the_first_of_equal_extremes_and_the_first_nan_is_found(n, dtype):
         np.testing.assert_array_equal(native(lambda x, f=f: f(x, axis=1), columns), f(columns, axis=1))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [16, 17, 40, 1100, 2500])
+def test_extremes_of_rows_know_nan_infinities_and_the_sign_of_zero(n, dtype):
+    odd = [[0.0, -0.0], [-0.0], [0.0], [np.nan], [np.inf, -np.inf], [-np.inf], [-0.0, np.nan], [1.0, -0.0], [-1.0, 0.0]]
+    rows = [np.concatenate([np.full(n, fill), x])[-n:] for x in odd for fill in (x[0], -1.0, 1.0, -0.0)]
+    x = np.concatenate([rows, np.array(rows)[:, ::-1]]).astype(dtype)
+    for f, first in ((np.max, lambda r: np.signbit(r).all()), (np.min, lambda r: np.signbit(r).any())):
+        y, want = native(lambda x, f=f: f(x * 1.0, axis=1), x), f(x, axis=1)
+        np.testing.assert_array_equal(y, want)
+        zero = want == 0
+        np.testing.assert_array_equal(np.signbit(y[zero]), [first(r) for r in x[zero]])  # 0.0 is larger than -0.0
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_a_search_finds_the_place_that_numpy_finds(side, dtype):
@@ -77,6 +90,8 @@ def test_a_search_finds_the_place_that_numpy_finds(side, dtype):
         a = np.array([-np.inf, -1.0, 0.0, 0.0, 2.0, np.inf, np.nan, np.nan], dtype)
         v = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 5.0], dtype)
         np.testing.assert_array_equal(native(f, a, v), f(a, v))
+        many = np.concatenate([np.tile(v[1:], 7), v, np.tile(v[::-1], 9)])  # with and without NaN, side by side
+        np.testing.assert_array_equal(native(f, a, many), f(a, many))
 
 
 def test_tables_are_read_between_their_rows_natively():

@@ -56,6 +56,13 @@ def test_gradients_are_those_without_jit(kind):
         np.testing.assert_allclose(native(g, parts), g(parts), rtol=1e-12, atol=1e-12 * n)
 
 
+@pytest.mark.parametrize("shape", [(2000, 50), (256, 512), (100, 1000)])
+def test_large_transforms_along_both_axes_are_native(shape):
+    z = np.random.default_rng(6).normal(size=(2, *shape)) @ np.diag(1.0 + np.arange(shape[1]) / shape[1])
+    for f in (lambda z: np.fft.fft2(z[0] + 1j * z[1]), lambda z: np.fft.ifft(z[0] + 1j * z[1], axis=0)):
+        np.testing.assert_allclose(native(f, z), f(z), rtol=0, atol=1e-14 * np.abs(f(z)).max())
+
+
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), (2, 0), (0, 1, 2)])
 def test_transforms_along_any_axes_are_those_of_numpy(axes):
     z = X[:, :, :10] + 1j * X[:, :, 10:20]

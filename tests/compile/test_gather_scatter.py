@@ -144,6 +144,34 @@ def test_an_index_out_of_range_raises_numpys_error_and_later_calls_are_right():
     np.testing.assert_array_equal(fast(X, I, J), f(X, I, J))
 
 
+MANY, AMONG = np.random.default_rng(3).integers(-500, 500, 3000), np.random.default_rng(4).integers(0, 7, 3000)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32])
+def test_large_constant_index_arrays_count_from_the_end_where_they_are_negative(dtype):
+    x = np.random.default_rng(5).normal(size=(500, 7))
+    i, j = MANY.astype(dtype), AMONG.astype(dtype)
+
+    def look(x):
+        i, j = MANY.astype(dtype), AMONG.astype(dtype)  # nobody else has them
+        return x[i], x[i, j], x[:, j], fad.numpy.at(x)[i, j].add(x[j, j]), fad.numpy.at(x)[i].set(x[j])
+
+    for a, b in zip(native(look, x), look(x), strict=True):
+        np.testing.assert_array_equal(a, b)
+    total = native(fad.grad(lambda x: np.sum(x[i.copy(), j.copy()] ** 2)), x)
+    counted = np.zeros_like(x)
+    np.add.at(counted, (i, j), 1.0)
+    np.testing.assert_allclose(total, 2.0 * x * counted, rtol=1e-14)
+
+
+def test_a_large_constant_index_array_out_of_range_raises_numpys_error():
+    run = fad.jit(lambda x: x[MANY.copy()] + 0.0)
+    for _ in range(3):
+        with pytest.raises(IndexError, match="out of bounds for axis 0 with size 499"):
+            run(np.ones(499))
+    np.testing.assert_array_equal(run(np.ones(500)), np.ones(3000))
+
+
 @pytest.mark.parametrize("n", [1, 40_000])
 def test_large_and_single_lookups(n):
     x = RNG.normal(size=(2000, 3))

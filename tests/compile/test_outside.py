@@ -56,6 +56,47 @@ def test_memory_of_a_result_that_was_given_away_may_be_handed_out_again():
         del w
 
 
+RESHAPED = {
+    "a reshaped result": lambda x: (x * 2.0).reshape(100, 100),
+    "twice": lambda x: (lambda y: (y.reshape(100, 100), y.reshape(50, 200)))(x * 2.0),
+    "and as it is": lambda x: (lambda y: (y.reshape(100, 100), y))(x * 2.0),
+    "a part": lambda x: (x * 2.0)[5:].reshape(5, -1),
+    "the other way round": lambda x: (x * 2.0).reshape(100, 100).T,
+    "an argument": lambda x: x.reshape(100, 100),
+    "what was written into": lambda x: fad.numpy.at(x * 2.0)[3].set(5.0).reshape(100, 100),
+    "a gradient": lambda x: fad.grad(lambda y: np.sum(np.sin(y.ravel())))(x.reshape(100, 100)),
+}
+
+
+@pytest.mark.parametrize("name", RESHAPED)
+def test_results_in_another_shape_are_arrays_of_their_own(name):
+    f = RESHAPED[name]
+    run, x = compiled(f, X), X.copy()
+    ys = [fad.tree.leaves(run(x + k)) for k in range(4)]
+    for k, found in enumerate(ys):
+        for a, b in zip(found, fad.tree.leaves(f(X + k)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-14, strict=True)
+            assert a.flags.writeable
+    every = [a for found in ys for a in found]
+    for k, a in enumerate(every):
+        assert not any(np.may_share_memory(a, b) for b in [x, *every[k + 1 :]])
+
+
+def test_a_result_in_another_shape_is_not_copied():
+    run = compiled(lambda x: (x * 2.0).reshape(100, 100), X)
+    assert ", 0 bytes of memory" in run.explain()
+
+
+def test_a_result_in_another_shape_takes_over_the_memory_of_an_argument():
+    step = fad.jit(lambda w: (w * 2.0).reshape(100, 100), donate_argnums=0)
+    for _ in range(3):
+        w = X.copy()
+        address = w.ctypes.data
+        y = step(w)
+    np.testing.assert_array_equal(y, 2.0 * X.reshape(100, 100))
+    assert y.ctypes.data == address
+
+
 CALLS = {
     "loops alone": lambda x: np.sum(x * 2.0),
     "a NumPy call": lambda x: np.sum(np.sort(x)),

@@ -12,17 +12,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fad.compile.codegen.llvm.guards_and_gathers import lookup_module
+from fad.compile.codegen.llvm.guards_and_gathers import KNOWN, lookup_module
 from fad.compile.codegen.program import Program
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import BYTES, LLVM_TYPE
+from fad.compile.passes.constants import is_fixed
 from fad.compile.schedule.strides import collapse
 from fad.core.graph import Equation, Graph
 from fad.ops.indexing import getitem_p, scatter_p
 
 _INDEX = {np.dtype(np.int64): "i64", np.dtype(np.int32): "i32"}
+_LETTER = {"i64": "i", "i32": "n", KNOWN: "k"}
 _ADDED = (np.dtype(float), np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.int32))
 MOST_ARRAYS = 3
+_KNOWN = np.dtype(np.uint32)  # of index arrays that were looked at when the program was compiled
+_FEWEST_KNOWN, _MOST_KNOWN = 1 << 10, 1 << 31  # of their elements, and of the axis that they index
 
 
 def is_lookup(graph: Graph, eq: Equation) -> bool:
@@ -111,6 +115,20 @@ def _arrays(program: Program, numbers: list) -> list:
     return [(program.memory.at[i], i) for i in numbers]
 
 
+def _narrow(program: Program, places: np.ndarray, i: int | None, n: int) -> tuple[np.ndarray, int | None]:
+    """Return an index array of an axis of n; a large constant as places in half of the memory, which need no check."""
+    known = (i is None or i in program.graph.constants) and is_fixed(places)
+    if places.size < _FEWEST_KNOWN or n > _MOST_KNOWN or not known:
+        return places, i
+    key = id(places), n
+    if key not in program.known_places:
+        program.table.kept.append(places)
+        inside = -n <= places.min() and places.max() < n
+        program.known_places[key] = np.where(places < 0, places + n, places).astype(_KNOWN) if inside else places
+    found = program.known_places[key]
+    return (found, None) if found.dtype == _KNOWN else (places, i)
+
+
 def _plan(program: Program, template: tuple, x: tuple, y: tuple, arrays: list) -> tuple | None:
     """Return the extents and strides of the three groups of axes of the indexed array x and the other one, y."""
     shape = np.broadcast_shapes(*[i.shape for i, _ in arrays])
@@ -123,6 +141,7 @@ def _plan(program: Program, template: tuple, x: tuple, y: tuple, arrays: list) -
         return None
     b = np.broadcast_to(b, full)
     middle, behind = before + len(shape), before + count
+    arrays = [_narrow(program, i, value, n) for (i, value), n in zip(arrays, a.shape[before:], strict=False)]
     indices = [np.broadcast_to(i, shape) for i, _ in arrays]
     if len(collapse(shape, tuple([i.strides for i in indices]), ())[0]) != 1:
         arrays = [program.table.expand(i, value, shape) for i, value in arrays]
@@ -150,10 +169,11 @@ def _emit(program: Program, eq: Equation, how: str, plan: tuple) -> None:
     t = LLVM_TYPE[a.dtype]
     even = aq == bq == BYTES[t] and q[0] > 1
     single = q[0] == 1
-    kinds = tuple([_INDEX[array.dtype] for array, _ in arrays])
-    of = "".join(["n" if kind == "i32" else "i" for kind in kinds])
+    kinds = tuple([KNOWN if array.dtype == _KNOWN else _INDEX[array.dtype] for array, _ in arrays])
+    of = "".join([_LETTER[kind] for kind in kinds])
     name = f"look_{how}_{t}_{of}{'_even' if even else '_one' if single else ''}"
-    program.failing(eq)
+    if set(kinds) != {KNOWN}:
+        program.failing(eq)
     program.table.begin_row(name, lambda: lookup_module(name, how, t, kinds, even, single))
     words = program.table.words
     for extent in (p, n, q):

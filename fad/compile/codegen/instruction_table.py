@@ -6,6 +6,7 @@ here; `selection.py` says which of them an operation becomes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,14 +16,25 @@ from fad.compile.codegen.llvm.loop_nest import kernel_module
 from fad.compile.codegen.llvm.worker_pool import pool_module
 from fad.compile.ir.kernel import Kernel, Node, facts
 from fad.compile.ir.slice_writes import data_address
-from fad.compile.ir.types import LLVM_TYPE
+from fad.compile.ir.types import BYTES, LLVM_TYPE
 from fad.compile.machine.thread_pool import pool
 from fad.compile.schedule.buffers import Memory
 from fad.compile.schedule.parallelize import cut, summed_axis
 from fad.compile.schedule.strides import broadcast_strides, collapse, is_spread, mode
+from fad.compile.schedule.tiles import find_tiles
 from fad.core.graph import Equation, Type
 
 MOST_AXES = 4
+_MANY = 1 << 13  # elements of a loop for which it pays to compile longer
+
+
+def _read_as(kernel: Kernel, extents: tuple, strides: tuple) -> Kernel:
+    """Return a kernel for arrays that lie otherwise."""
+    every, n = (*kernel.types, *kernel.node_types), len(kernel.modes)
+    modes = tuple([mode(BYTES[kernel.types[k]], strides[k], extents) for k in range(n)])
+    outs = [BYTES[every[o]] for o in kernel.outs]
+    spread = tuple([k for k, size in enumerate(outs) if is_spread(size, strides[n + k], extents)])
+    return kernel._replace(rank=len(extents), modes=modes, spread=spread)
 
 
 class Table:
@@ -71,8 +83,9 @@ class Table:
         graph = self.graph
         kinds = tuple(LLVM_TYPE[graph.types[i].dtype] for i in operands)
         at = self.memory.at
-        modes = tuple(mode(at[i], s, extents) for i, s in zip(operands, strides[: len(operands)], strict=True))
-        spread = tuple([n for n, o in enumerate(outs) if is_spread(at[o], strides[len(operands) + n], extents)])
+        modes = tuple(mode(at[i].itemsize, s, extents) for i, s in zip(operands, strides[: len(operands)], strict=True))
+        moves = strides[len(operands) :]
+        spread = tuple([n for n, o in enumerate(outs) if is_spread(at[o].itemsize, moves[n], extents)])
         spread = spread if not reduce else tuple([n for n in spread if n < stored])
         kernel = Kernel(len(extents), kinds, modes, nodes, types, tuple(values), reduce, spread, stored)
         everything = [*operands, *outs]
@@ -109,6 +122,18 @@ class Table:
 
     def add_kernel(self, kernel: Kernel, extents, strides, point: Callable, split: Any = None) -> None:
         """Add a kernel to the table, whole or in parts; ``point(k, offset, start)`` gives the address of array k."""
+        tiles = [] if kernel.reduce else find_tiles(extents, strides, MOST_AXES)
+        tiled = len(tiles) > 1 or (bool(tiles) and tiles[0][0] != extents)
+        kernel = _read_as(kernel, *tiles[0][:2]) if tiled else kernel
+        kernel = kernel._replace(apart=("s" in kernel.modes or bool(kernel.spread)) and math.prod(extents) >= _MANY)
+        if not tiled:
+            self._add_part(kernel, extents, strides, point, split)
+            return
+        for lengths, moves, starts in tiles:
+            there = lambda k, offset, start, starts=starts: point(k, starts[k] + offset, start)
+            self._add_part(kernel, lengths, moves, there, cut(kernel, lengths, moves))
+
+    def _add_part(self, kernel: Kernel, extents, strides, point: Callable, split: Any) -> None:
         name, words = facts(kernel)
         if split is None:
             self.begin_row(name, lambda: kernel_module(kernel))
@@ -135,8 +160,8 @@ class Table:
     def write(self, source, i, place, o, add, extents, strides) -> None:
         """Copy an array, value i if it is one, into a place in the memory of value o, or add it there."""
         t = LLVM_TYPE[place.dtype]
-        kind = mode(source, strides[0], extents)
-        spread = is_spread(place, strides[1], extents)
+        kind = mode(source.itemsize, strides[0], extents)
+        spread = is_spread(place.itemsize, strides[1], extents)
         if add:
             modes = (kind, "s" if spread else "c")
             node = (Node("({0} + {1})", (0, 1), t, False),)

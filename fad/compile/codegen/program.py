@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fad.compile.codegen.instruction_table import Table
 from fad.compile.machine.signals import Watch
@@ -38,6 +38,7 @@ class Program:
         # guards have no results, and other operations may have been rewritten
         self.position = {eq.outs[0] if eq.outs else id(eq): k for k, eq in enumerate(recorded.equations)}
         self.fails = False  # whether a body has rows that may stop the program
+        self.known_places: dict[tuple[int, int], Any] = {}  # large constant index arrays, as lookups read them
         self.python_row: Calls | None = None  # the calls of the last row that calls Python
         self.bodies: list[Program] = []
         self.when_linked: list[Callable[[], None]] = []  # write what rows say of bodies

@@ -22,7 +22,8 @@ class Kernel(NamedTuple):
     ``modes``, one per operand: "u" one element for all, "0" the same along the innermost axis, "c" contiguous
     along it, "s" strided. ``reduce`` is "", "inner" (the innermost axis is summed) or "axis0", "axis1" ... (that is);
     with " maximum" or " minimum" behind it, these instead of the sum. The first `stored` results are stored element
-    by element all the same.
+    by element all the same. With `apart`, what is strided is loaded and stored element by element: on large arrays
+    that is twice as fast as by gathers, but takes longer to compile.
     """
 
     rank: int
@@ -34,6 +35,7 @@ class Kernel(NamedTuple):
     reduce: str = ""
     spread: tuple[int, ...] = ()  # the results, by number, that are strided along the innermost axis, too
     stored: int = 0
+    apart: bool = False
 
     @property
     def summed(self) -> int:

@@ -1,8 +1,8 @@
 """Arrays that are repeated, as `np.repeat` and `np.tile` do, are computed in the shape of the copies.
 
-Such a copy is a broadcast whose result is reshaped into one that is no view of it. It becomes a loop, which can be
-fused and can write where its result is wanted; and joins and cheap operations that are computed for it alone are done
-in the shape of the broadcast, so that nothing is stored before.
+Such a copy is a broadcast that is a result of the program, or is reshaped into an array that is no view of it. It
+becomes a loop, which can be fused and can write where its result is wanted; and joins and cheap operations that are
+computed for it alone are done in the shape of the broadcast, so that nothing is stored before.
 """
 
 from __future__ import annotations
@@ -21,30 +21,31 @@ SMALLEST = 1 << 12  # elements of a copy: smaller arrays stay in the nearest cac
 
 def compute_repeated(graph: Graph) -> Graph:
     """Rewrite the reshapes that copy a broadcast array."""
-    made = {o: eq for eq in graph.equations for o in eq.outs}
-    copies = {k for k, eq in enumerate(graph.equations) if _copies(graph, eq, made)}
+    made, results = {o: eq for eq in graph.equations for o in eq.outs}, {*graph.outputs}
+    copies = {k for k, eq in enumerate(graph.equations) if _copies(graph, eq, made, results)}
     if not copies:
         return graph
     work = _Repeated(graph, made)
     for k, eq in enumerate(graph.equations):
         if k in copies:
-            (x,), shape = made[eq.ins[0]].ins, graph.types[eq.ins[0]].shape
+            before = made[eq.ins[0]] if eq.prim is reshape_p else eq
+            (x,), shape = before.ins, before.params["shape"]
             missing = len(shape) - len(graph.types[x].shape)
             whole = work.repeat(x, tuple(range(missing, len(shape))), shape)
-            work.replace(eq, work.reshape(whole, eq.params["shape"]))
+            work.replace(eq, work.reshape(whole, eq.params["shape"]) if eq.prim is reshape_p else whole)
         else:
             work.equations.append(eq)
     return drop_dead(work.finish())
 
 
-def _copies(graph: Graph, eq: Equation, made: dict[int, Equation]) -> bool:
-    """Return whether an operation reshapes a large broadcast array, and does not only add or drop axes of one."""
-    before = made.get(eq.ins[0]) if eq.prim is reshape_p else None
+def _copies(graph: Graph, eq: Equation, made: dict[int, Equation], results: set[int]) -> bool:
+    """Return whether an operation copies a large broadcast array, and does not only add or drop axes of one."""
+    before = made.get(eq.ins[0]) if eq.prim is reshape_p else eq
     if before is None or before.prim is not broadcast_p:
         return False
-    x, y = graph.types[eq.ins[0]], graph.types[eq.outs[0]]
+    x, y = graph.types[before.outs[0]], graph.types[eq.outs[0]]
     real = lambda shape: [n for n in shape if n > 1]
-    return y.size >= SMALLEST and y.dtype in LLVM_TYPE and real(x.shape) != real(y.shape)
+    return y.size >= SMALLEST and y.dtype in LLVM_TYPE and (eq.outs[0] in results or real(x.shape) != real(y.shape))
 
 
 class _Repeated(Builder):
@@ -80,7 +81,7 @@ class _Repeated(Builder):
         """Return whether an elementwise operation is cheap to repeat, and reads hardly more than its result has."""
         text = template(self.graph, eq, self.graph.constants)
         size = self.types[eq.outs[0]].size
-        return text is not None and not is_heavy(text) and sum(self.types[k].size >= size for k in eq.ins) <= 1
+        return text is not None and not is_heavy(text) and sum(self.types[k].size >= size for k in {*eq.ins}) <= 1
 
     def along(self, i: int, axes: tuple, shape: tuple) -> int:
         """Return a view of value i that is broadcast to a shape, in which its axes are those."""

@@ -67,7 +67,9 @@ def split_complex(graph: Graph) -> Graph:
 
 
 class Splitter(Rewriting):
-    most_transformed = 1 << 16  # elements of rows or columns up to which native transforms are faster than NumPy's
+    most_transformed = 1 << 18  # elements of rows or columns up to which native transforms are faster than NumPy's
+    most_real = 1 << 16  # the same, of real numbers
+    fewest_copied = 1 << 13  # those of columns from which on they are copied before
 
     def __init__(self, graph: Graph):
         super().__init__(graph)

@@ -115,7 +115,7 @@ def _new_pair(work: Splitter, t: Type) -> tuple[int, int]:
 class _Body(Splitter):
     """The body of a loop or branch, whose inputs and outputs are real as well."""
 
-    most_transformed = 1 << 20
+    most_transformed = most_real = fewest_copied = 1 << 20
 
     def split(self) -> Graph:
         inputs = _flat(self._input(i) for i in self.graph.inputs)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.ir.lowered_ops import FOURIER, find_radices
+from fad.compile.ir.lowered_ops import FOURIER, copy_p, find_radices
 from fad.core.graph import Equation, Type
 from fad.ops.elementwise import add, multiply, negative, positive, subtract
 from fad.ops.fft import fft_p, irfft_p, rfft_p, scale_of
@@ -63,7 +63,10 @@ class _Parts:
             return x
         order = [d for d in range(rank) if d != axis] + [axis]
         axes = order if last else [order.index(d) for d in range(rank)]
-        return self.do(transpose_p, (x,), tuple([self.shape(x)[a] for a in axes]), {"axes": tuple(axes)})
+        moved = self.do(transpose_p, (x,), tuple([self.shape(x)[a] for a in axes]), {"axes": tuple(axes)})
+        if not last or self.work.types[x].size < self.work.fewest_copied:
+            return moved
+        return self.do(copy_p, (moved,), self.shape(moved))  # row by row columns are slow to read
 
     def transform(self, x: Pair, inverse: bool, scale: float) -> Pair:
         """Transform along the last axis."""
@@ -76,7 +79,8 @@ def _begin(work: Any, eq: Equation, lengths: list[int]) -> _Parts | None:
     """Return what writes the operations; None if a length has none, or NumPy is as fast."""
     size = max(work.types[i].size for i in (*eq.ins, *eq.outs))
     rows = size // max(lengths) > 2  # of a real array there are half as many complex numbers
-    if not size or size > (work.most_transformed if rows else _LONGEST) or None in map(find_radices, lengths):
+    most = work.most_transformed if eq.prim is fft_p else work.most_real
+    if not size or size > (most if rows else _LONGEST) or None in map(find_radices, lengths):
         return None
     dtype = work.types[eq.ins[0]].dtype
     return _Parts(work, np.dtype(np.float32 if dtype in (np.complex64, np.float32) else np.float64))

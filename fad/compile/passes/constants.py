@@ -12,6 +12,7 @@ from fad.core.rewriter import rewrite_equations
 from fad.ops.creation import ones_p
 from fad.ops.structural import broadcast_p
 
+FEW_BYTES = 1 << 12  # of constants that are always copied when they are recorded
 _LARGE = 1 << 16  # elements above which a constant is not computed beforehand
 
 
@@ -48,12 +49,24 @@ def _find_known_value(eq: Equation, out: Type, constants: dict) -> Any:
         return None  # they may be overwritten, which none would notice without waiting: programs read them as they run
     with np.errstate(all="ignore"):
         if out.size <= _LARGE or prim is broadcast_p:
-            return prim.forward(*xs, **eq.params)
+            value = prim.forward(*xs, **eq.params)
+            if type(value) is np.ndarray and value.base is None and not any(value is x for x in xs):
+                value.flags.writeable = False  # nobody else has it: see `is_fixed`
+            return value
         if prim.archetype == "elementwise":
             numbers = [as_uniform(x) for x in xs]
             if all(x is not None for x in numbers):
                 return np.broadcast_to(np.asarray(prim.forward(*numbers, **eq.params), out.dtype), out.shape)
     return None
+
+
+def is_fixed(c: Any) -> bool:
+    """Return whether a constant stays as it is: a small one is a copy, a large one may be an array of the user's."""
+    if type(c) is not np.ndarray or c.nbytes <= FEW_BYTES:
+        return True
+    while type(c) is np.ndarray and not c.flags.writeable:
+        c = c.base
+    return c is None or type(c) is bytearray  # in which a recording keeps its copies
 
 
 def _holds_device_arrays(x: Any) -> bool:

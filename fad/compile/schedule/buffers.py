@@ -98,6 +98,7 @@ class Memory:
         self.views: list[tuple[Equation, int]] = []
         self.addresses: dict[int, int] = {}
         self.fixed: dict[int, int] = {}  # the addresses that are the same in each call
+        self.reshaped: dict[int, int] = {}  # result -> the large value that it is in another shape
         self.direct: dict[int, tuple[int, tuple]] = {}  # value -> the array and index at which it is computed
 
     def arrange(self) -> None:
@@ -151,13 +152,22 @@ class Memory:
                     if o not in self.base:
                         strided = step.kind in _STRIDED and graph.types[o].dtype != bool
                         self._new_or_inside(o, wanted if step.kind in _ANYWHERE else {}, k, strided)
-        end = len(self.steps)
+        end, results = len(self.steps), Counter([self.base.get(i, -1) for i in {*graph.outputs}])
         for i in graph.outputs:
             place = self.places.get(self.base.get(i, -1))
             if place is not None:
-                whole = place.value == self.root(i) and place.nbytes > LARGE and graph.types[i].kind == ARRAY
+                whole = place.nbytes > LARGE and graph.types[i].kind == ARRAY
+                if whole and place.value != self.root(i):
+                    whole = place.first >= 0 and results[place.value] == 1 and self._is_all_of(i, place)
+                    if whole:
+                        self.reshaped[i] = place.value
                 place.outside = place.outside or self.within or (whole and place.first >= 0)
                 place.last = end
+
+    def _is_all_of(self, i: int, place: Place) -> bool:
+        """Return whether a view has all elements of an array as they lie, in another shape at most."""
+        x, whole = self.at[i], self.at[place.value]
+        return x.dtype == whole.dtype and x.size == whole.size and x.flags.c_contiguous and whole.flags.c_contiguous
 
     # --- updates in place -----------------------------------------------------------------------------------------
 

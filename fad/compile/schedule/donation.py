@@ -28,7 +28,7 @@ def find_reused(program: Any, donated: Iterable[int]) -> dict[int, int]:
     sure = 1 + _last_refusing(program)
     free = {k for k in donated if k < len(graph.inputs) and program.memory.places[graph.inputs[k]].outside}
     for o in dict.fromkeys(graph.outputs):
-        o = program.memory.root(o)
+        o = program.memory.reshaped.get(o, program.memory.root(o))
         place = program.memory.places.get(o)
         if place is None or not place.outside or place.first < sure:
             continue

@@ -39,16 +39,17 @@ def collapse(shape: tuple, strides: tuple, kept: tuple) -> tuple:
     return extents, tuple(tuple(a[1][k] for a in axes) for k in range(len(strides)))
 
 
-def mode(array: np.ndarray, strides: tuple, extents: tuple) -> str:
+def mode(itemsize: int, strides: tuple, extents: tuple) -> str:
+    """Return how an operand is read along the innermost axis, as `Kernel` names it."""
     if extents[-1] == 1:
         return "c" if len(extents) == 1 or any(strides[:-1]) else "u"
     if not any(strides):
         return "u"
     if strides[-1] == 0:
         return "0"
-    return "c" if strides[-1] == array.itemsize else "s"
+    return "c" if strides[-1] == itemsize else "s"
 
 
-def is_spread(place: np.ndarray, strides: tuple, extents: tuple) -> bool:
+def is_spread(itemsize: int, strides: tuple, extents: tuple) -> bool:
     """Return whether what a loop writes is not contiguous along the innermost axis."""
-    return extents[-1] > 1 and strides[-1] != place.itemsize
+    return extents[-1] > 1 and strides[-1] != itemsize

@@ -172,6 +172,8 @@ def _output(program: Program, space: dict, i: int) -> str:
     t = graph.types[i]
     if i in graph.inputs:
         return f"x{graph.inputs.index(i)}"
+    if i in program.memory.reshaped:
+        return f"y{program.memory.reshaped[i]}.reshape({t.shape})"
     root = program.memory.root(i)
     place = program.memory.places.get(root)
     if place is not None and place.outside:
@@ -216,7 +218,7 @@ class _Outside:
         values = {i for i, place in program.memory.places.items() if place.outside}
         # Python may read any value if the program calls NumPy or reads values, otherwise those that are results
         everything = bool(program.guards) or any(row is None for row, *_ in program.code.runs)
-        read = {i for i in program.graph.outputs if i not in program.memory.over}
+        read = {i for i in program.graph.outputs if i not in program.memory.over and i not in program.memory.reshaped}
         self.views: dict[int, list] = {}
         for eq, o in reversed(program.memory.views):
             if program.memory.base[o] in values and (everything or o in read):

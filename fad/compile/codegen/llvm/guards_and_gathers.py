@@ -25,6 +25,7 @@ def guard_module(width: int) -> Module:
 # Words: P, N, Q, A and its strides along p and q, B and its strides along p, n and q; for each index array its address,
 # its stride, the length of the axis of A that it indexes and the stride along that.
 
+KNOWN = "known"  # instead of the type of an index array: places in 32 bits, all of them inside
 _LOOKED = ("P", "N", "Q", "A", "ap", "aq", "B", "bp", "bn", "bq")
 
 
@@ -49,23 +50,18 @@ def lookup_module(name: str, how: str, t: str, kinds: tuple, even: bool, single:
     here, inside = "%Ap", ""
     for k, kind in enumerate(kinds):
         lines += [f"  %io{k} = mul i64 %i, %in{k}", f"  %ia{k} = getelementptr i8, ptr %I{k}, i64 %io{k}"]
-        if kind == "i64":
-            lines.append(f"  %r{k} = load i64, ptr %ia{k}")
+        if kind == KNOWN:
+            lines += [f"  %n{k} = load i32, ptr %ia{k}", f"  %x{k} = zext i32 %n{k} to i64"]
         else:
-            lines += [f"  %n{k} = load {kind}, ptr %ia{k}", f"  %r{k} = sext {kind} %n{k} to i64"]
-        lines += [
-            f"  %m{k} = icmp slt i64 %r{k}, 0", f"  %f{k} = add i64 %r{k}, %lim{k}",
-            f"  %x{k} = select i1 %m{k}, i64 %f{k}, i64 %r{k}", f"  %ok{k} = icmp ult i64 %x{k}, %lim{k}",
-            f"  %xo{k} = mul i64 %x{k}, %is{k}", f"  %Ax{k} = getelementptr i8, ptr {here}, i64 %xo{k}",
-        ]  # fmt: skip
+            lines += _check(k, kind)
+            if inside:
+                lines.append(f"  %in_{k} = and i1 {inside}, %ok{k}")
+            inside = f"%in_{k}" if inside else f"%ok{k}"
+        lines += [f"  %xo{k} = mul i64 %x{k}, %is{k}", f"  %Ax{k} = getelementptr i8, ptr {here}, i64 %xo{k}"]
         here = f"%Ax{k}"
-        if inside:
-            lines.append(f"  %in_{k} = and i1 {inside}, %ok{k}")
-        inside = f"%in_{k}" if inside else "%ok0"
-    lines += [
-        "  %bno = mul i64 %i, %bn", "  %Bn = getelementptr i8, ptr %Bp, i64 %bno",
-        f"  br i1 {inside}, label %q0, label %out", "out:", "  ret i32 1", "q0:", "  br label %q", "q:",
-    ]  # fmt: skip
+    lines += ["  %bno = mul i64 %i, %bn", "  %Bn = getelementptr i8, ptr %Bp, i64 %bno"]
+    lines += [f"  br i1 {inside}, label %q0, label %out", "out:", "  ret i32 1"] if inside else ["  br label %q0"]
+    lines += ["q0:", "  br label %q", "q:"]
     lines.append("  %j = add i64 0, 0" if single else "  %j = phi i64 [0, %q0], [%j1, %q]")
     for a, base, step in (("a", here, "aq"), ("b", "%Bn", "bq")):
         if even:
@@ -90,3 +86,13 @@ def lookup_module(name: str, how: str, t: str, kinds: tuple, even: bool, single:
         "done:", "  ret i32 0", "}", "",
     ]  # fmt: skip
     return Module("\n".join(lines), SCALAR)
+
+
+def _check(k: int, kind: str) -> list[str]:
+    """Load an index, count it from the axis's end if it is negative, and see whether it is inside."""
+    load = [f"  %n{k} = load {kind}, ptr %ia{k}", f"  %r{k} = sext {kind} %n{k} to i64"]
+    return [
+        *([f"  %r{k} = load i64, ptr %ia{k}"] if kind == "i64" else load),
+        f"  %m{k} = icmp slt i64 %r{k}, 0", f"  %f{k} = add i64 %r{k}, %lim{k}",
+        f"  %x{k} = select i1 %m{k}, i64 %f{k}, i64 %r{k}", f"  %ok{k} = icmp ult i64 %x{k}, %lim{k}",
+    ]  # fmt: skip

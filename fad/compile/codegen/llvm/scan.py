@@ -13,6 +13,7 @@ from fad.compile.codegen.llvm.number_checks import OF_ONE_NUMBER
 from fad.compile.ir.types import BYTES, EXACT, INTEGERS
 
 _LANES = 16
+_ABREAST = 16  # searches that go on side by side
 
 
 def _head(name: str, words: tuple[str, ...]) -> list[str]:
@@ -159,7 +160,8 @@ def place_module(name: str, t: str) -> Module:
 def search_module(name: str, t: str, right: bool) -> Module:
     """Return for each of P numbers X its place among N sorted ones, A. Words: P, N, Q, X, Y, A. NaN comes last.
 
-    Each search takes the same steps, and what it finds decides no branch, so that several run in the CPU at a time.
+    Each search takes the same steps, and what it finds decides no branch. So several go on side by side, and none waits
+    for the memory of another; but for NaN, which is compared in another way.
     """
     below = "icmp slt" if t in INTEGERS else "fcmp olt"
     a, b = ("%v", "%s") if right else ("%s", "%v")
@@ -171,16 +173,61 @@ def search_module(name: str, t: str, right: bool) -> Module:
         less += ["  %less1 = or i1 %less0, false"]
     lines = [
         *_head(name, ("P", "N", "Q", "X", "Y", "A")), "  br label %p", "p:",
-        "  %ip = phi i64 [0, %entry], [%ip1, %pe]", _at("xa", "X", t, "%ip"), f"  %v = load {t}, ptr %xa",
-        "  br label %n", "n:", "  %low = phi i64 [0, %p], [%low1, %n]",
-        "  %len = phi i64 [%N, %p], [%rest, %n]", "  %more = add i64 %len, 1", "  %half = lshr i64 %more, 1",
+        "  %ip = phi i64 [0, %entry], [%ip1, %pe]", f"  %far = add i64 %ip, {_ABREAST}",
+        "  %many = icmp ule i64 %far, %P", "  br i1 %many, label %abreast, label %alone",
+        *_search_abreast(t, right),
+        "alone:", _at("xa", "X", t, "%ip"), f"  %v = load {t}, ptr %xa",
+        "  br label %n", "n:", "  %low = phi i64 [0, %alone], [%low1, %n]",
+        "  %len = phi i64 [%N, %alone], [%rest, %n]", "  %more = add i64 %len, 1", "  %half = lshr i64 %more, 1",
         "  %mid0 = add i64 %low, %half", "  %mid = sub i64 %mid0, 1", _at("sa", "A", t, "%mid"),
         f"  %s = load {t}, ptr %sa", *less, f"  %up = xor i1 %less1, {'true' if right else 'false'}",
         "  %low1 = select i1 %up, i64 %mid0, i64 %low", "  %rest = sub i64 %len, %half",
         "  %left = icmp ne i64 %rest, 0", "  br i1 %left, label %n, label %found",
-        "found:", _at("ya", "Y", "i64", "%ip"), "  store i64 %low1, ptr %ya", "  br label %pe",
+        "found:", _at("ya", "Y", "i64", "%ip"), "  store i64 %low1, ptr %ya", "  %next = add i64 %ip, 1",
+        "  br label %pe", "pe:", "  %ip1 = phi i64 [%next, %found], [%far, %all]",
+        "  %pq = icmp ult i64 %ip1, %P", "  br i1 %pq, label %p, label %done", "done:", "  ret i32 0", "}", "",
     ]  # fmt: skip
-    return _end(lines, set())
+    return Module("\n".join(lines), SCALAR)
+
+
+def _search_abreast(t: str, right: bool) -> list[str]:
+    """Return blocks that search for several numbers from %ip on, and go on to %alone if one of them is NaN.
+
+    Their places are a vector: of single numbers LLVM makes branches, which the CPU cannot foresee.
+    """
+    n = _ABREAST
+    compare = ("icmp sle" if right else "icmp slt") if t in INTEGERS else ("fcmp ole" if right else "fcmp olt")
+    v, words, truths = f"<{n} x {t}>", f"<{n} x i64>", f"<{n} x i1>"
+    lines = ["abreast:", _at("xs", "X", t, "%ip"), f"  %vs = load {v}, ptr %xs, align {BYTES[t]}"]
+    if t in INTEGERS:
+        lines.append("  br label %step")
+    else:
+        lines += [
+            f"  %knowns = fcmp ord {v} %vs, %vs", f"  %bits = bitcast {truths} %knowns to i{n}",
+            f"  %numbers = icmp eq i{n} %bits, -1", "  br i1 %numbers, label %step, label %alone",
+        ]  # fmt: skip
+    lines += [
+        "step:", "  %length = phi i64 [%N, %abreast], [%remains, %step]",
+        f"  %lows = phi {words} [zeroinitializer, %abreast], [%founds, %step]",
+        "  %longer = add i64 %length, 1", "  %middle = lshr i64 %longer, 1", "  %remains = sub i64 %length, %middle",
+        f"  %first = insertelement {words} poison, i64 %middle, i64 0",
+        f"  %middles = shufflevector {words} %first, {words} poison, <{n} x i32> zeroinitializer",
+        f"  %tos = add {words} %lows, %middles",
+    ]  # fmt: skip
+    before = "poison"
+    for k in range(n):
+        lines += [
+            f"  %to_{k} = extractelement {words} %tos, i64 {k}", f"  %at_{k} = sub i64 %to_{k}, 1",
+            _at(f"sa_{k}", "A", t, f"%at_{k}"), f"  %s_{k} = load {t}, ptr %sa_{k}",
+            f"  %some_{k} = insertelement {v} {before}, {t} %s_{k}, i64 {k}",
+        ]  # fmt: skip
+        before = f"%some_{k}"
+    return [
+        *lines, f"  %ups = {compare} {v} {before}, %vs",
+        f"  %founds = select {truths} %ups, {words} %tos, {words} %lows",
+        "  %on = icmp ne i64 %remains, 0", "  br i1 %on, label %step, label %all", "all:",
+        _at("ys", "Y", "i64", "%ip"), f"  store {words} %founds, ptr %ys, align 8", "  br label %pe",
+    ]  # fmt: skip
 
 
 def negative_module(name: str, t: str) -> Module:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from fad.compile.codegen.llvm.builder import constant, splat, vector
+from fad.compile.codegen.llvm.extremes import Extremes
 from fad.compile.codegen.llvm.partial_vectors import (
     COUNTS_LEFT,
     SUFFIX,
@@ -43,7 +44,7 @@ def width(kernel: Any) -> int:
         return 1
     # one polynomial after the other would wait for its own steps: two vectors side by side do not
     heavy = sum(is_heavy(node.template) for node in kernel.nodes)
-    return size // 8 * (1 if heavy == 1 else 2)
+    return size // 8 * (1 if heavy == 1 or (kernel.apart and masks_stores()) else 2)
 
 
 class Lanes:
@@ -54,6 +55,7 @@ class Lanes:
         self.tag = tag
         self.n = n
         self.inner = w.k.rank - 1
+        self.apart = w.k.apart or not masks_stores()  # whether elements that lie apart are loaded one by one
 
     def need(self, name: str, out: str, args: str) -> str:
         self.w.e.needs.add(f"declare {out} @{name}({args})")
@@ -83,7 +85,7 @@ class Lanes:
             *self.spread_out(f"%jj{tag}", I64, f"%j{tag}"), *self.spread_out(f"%nn{tag}", I64, bound),
             f"  %lane{tag} = add {v} %jj{tag}, <{', '.join(f'i64 {k}' for k in range(self.n))}>",
             f"  %m{tag} = icmp ult {v} %lane{tag}, %nn{tag}",
-            *(() if masks_stores() else self.count_left(bound)),
+            *(self.count_left(bound) if self.apart else ()),
         ]  # fmt: skip
 
     def count_left(self, bound: str) -> list[str]:
@@ -100,7 +102,7 @@ class Lanes:
     def load(self, name: str, t: str, row: str, stride: str) -> list[str]:
         kind = "i8" if t == BOOL else t
         loaded = f"{name}_b" if t == BOOL else name
-        if stride and not masks_stores():
+        if stride and self.apart:
             lines = self._load_all_or_some(loaded, kind, row, stride)
         else:
             lines = self._load_masked(loaded, kind, row, stride)
@@ -120,12 +122,16 @@ class Lanes:
         """Load elements that lie apart: all of a vector one by one, or those that are left."""
         tag, v, block, note = self.tag, vector(t, self.n), name.removeprefix("%"), ", !alias.scope !2"
         every, some = f"{name}_every", f"{name}_some"
-        function, call = load_left(some, t, self.n, f"{name}_g", stride, f"%rest{tag}", note)
-        self.w.e.needs.add(function)
+        if masks_stores():
+            rest = self._load_masked(some, t, row, stride)
+        else:
+            function, call = load_left(some, t, self.n, f"{name}_g", stride, f"%rest{tag}", note)
+            self.w.e.needs.add(function)
+            rest = [call]
         return [
             *self._find(name, row, stride), f"  br i1 %full{tag}, label %{block}_all, label %{block}_rest",
             f"{block}_all:", *load_apart(every, t, self.n, f"{name}_g", stride, note),
-            f"  br label %{block}_end", f"{block}_rest:", call, f"  br label %{block}_end", f"{block}_end:",
+            f"  br label %{block}_end", f"{block}_rest:", *rest, f"  br label %{block}_end", f"{block}_end:",
             f"  {name} = phi {v} [{every}, %{block}_all], [{some}, %{block}_rest]",
         ]  # fmt: skip
 
@@ -153,30 +159,29 @@ class Lanes:
             lines.append(f"  {name}_b = zext {vector(BOOL, self.n)} {value} to {vector(kind, self.n)}")
             value = f"{name}_b"
         row, note = f"%row{tag}_{number}", ", !noalias !2"
+        if stride:
+            some = self._store_all_or_some if self.apart else self._scatter
+            return [*lines, *some(name, value, kind, row, stride, note)]
+        place, more = self._place(name, kind, row, "")
         if masks_stores():
-            return [*lines, *self._store_masked(name, value, kind, row, stride, note)]
-        return [*lines, *self._store_all_or_left(name, value, kind, row, stride, note)]
+            self.w.e.needs.add(declare_masked_store(kind, self.n))
+            return [*lines, *more, store_masked(value, kind, self.n, place, f"%m{tag}", note)]
+        return [*lines, *more, *store_some(name.removeprefix("%"), value, kind, self.n, place, tag, note)]
 
-    def _store_all_or_left(self, name: str, value: str, t: str, row: str, stride: str, note: str) -> list[str]:
-        """Store a whole vector, elements that lie apart one by one, or call the function that stores what is left."""
+    def _store_all_or_some(self, name: str, value: str, t: str, row: str, stride: str, note: str) -> list[str]:
+        """Store elements apart: all of a vector one by one, or those that are left."""
         block, tag = name.removeprefix("%"), self.tag
-        if not stride:
-            place, lines = self._place(name, t, row, "")
-            return [*lines, *store_some(block, value, t, self.n, place, tag, note)]
-        function, call = store_left(value, t, self.n, f"{name}_g", stride, f"%rest{tag}", note)
-        self.w.e.needs.add(function)
+        if masks_stores():
+            rest = self._scatter(f"{name}_left", value, t, row, stride, note)
+        else:
+            function, call = store_left(value, t, self.n, f"{name}_g", stride, f"%rest{tag}", note)
+            self.w.e.needs.add(function)
+            rest = [call]
         return [
             *self._find(name, row, stride), f"  br i1 %full{tag}, label %{block}_all, label %{block}_rest",
             f"{block}_all:", *store_apart(f"{name}_every", value, t, self.n, f"{name}_g", stride, note),
-            f"  br label %{block}_end", f"{block}_rest:", call, f"  br label %{block}_end", f"{block}_end:",
+            f"  br label %{block}_end", f"{block}_rest:", *rest, f"  br label %{block}_end", f"{block}_end:",
         ]  # fmt: skip
-
-    def _store_masked(self, name: str, value: str, t: str, row: str, stride: str, note: str) -> list[str]:
-        if stride:
-            return self._scatter(name, value, t, row, stride, note)
-        self.w.e.needs.add(declare_masked_store(t, self.n))
-        place, lines = self._place(name, t, row, "")
-        return [*lines, store_masked(value, t, self.n, place, f"%m{self.tag}", note)]
 
     def _scatter(self, name: str, value: str, t: str, row: str, stride: str, note: str) -> list[str]:
         """Store the elements that are left under a mask, apart."""
@@ -195,16 +200,13 @@ class Lanes:
         called = self.need(f"llvm.{self.w.k.how}.v{self.n}{SUFFIX[t]}", v, f"{v}, {v}")
         return f"call {v} {called}({v} {a}, {v} {b})"
 
-    def reduce(self, t: str, a: str) -> str:
-        """Combine the lanes of a vector."""
-        v, how = vector(t, self.n), self.w.k.how
-        if how == "add" and t == I64:
+    def add_up(self, t: str, a: str) -> str:
+        """Add up the lanes of a vector."""
+        v = vector(t, self.n)
+        if t == I64:
             return f"call {t} {self.need(f'llvm.vector.reduce.add.v{self.n}i64', t, v)}({v} {a})"
-        if how == "add":
-            called = self.need(f"llvm.vector.reduce.fadd.v{self.n}{SUFFIX[t]}", t, f"{t}, {v}")
-            return f"call reassoc {t} {called}({t} {constant(-0.0, t)}, {v} {a})"
-        called = self.need(f"llvm.vector.reduce.f{how}.v{self.n}{SUFFIX[t]}", t, v)
-        return f"call {t} {called}({v} {a})"
+        called = self.need(f"llvm.vector.reduce.fadd.v{self.n}{SUFFIX[t]}", t, f"{t}, {v}")
+        return f"call reassoc {t} {called}({t} {constant(-0.0, t)}, {v} {a})"
 
     def body(self) -> tuple[list[str], list[tuple[str, str]], str]:
         """Return the instructions of one step, the results' values, and the boolean of a bound passed, if any."""
@@ -274,16 +276,18 @@ def sum_loop(w: Any, tag: str, n: int, chunk: int, finish: Any) -> list[str]:
     lines = [f"  br label %pre{tag}", f"pre{tag}:", *lanes.splats()]
     body, values, passed = lanes.body()
     sums = [(f"{tag}{m}", value, t) for m, (value, t) in enumerate(values) if m >= k.stored]
+    extremes = {t: Extremes(k.how, t, n, lanes.need) for *_, t in sums} if k.how != "add" else {}
+    last = f"%Z{sums[-1][0]}" if extremes else f"%D{tag}"  # the block behind a chunk
     lines += [
-        f"  br label %C{tag}", f"C{tag}:", f"  %from{tag} = phi i64 [0, %pre{tag}], [%to{tag}, %D{tag}]",
+        f"  br label %C{tag}", f"C{tag}:", f"  %from{tag} = phi i64 [0, %pre{tag}], [%to{tag}, {last}]",
     ]  # fmt: skip
     for s, _, t in sums:
         zero = w.neutral(t)
-        lines.append(f"  %total{s} = phi {t} [{zero}, %pre{tag}], [%total2{s}, %D{tag}]")
+        lines.append(f"  %total{s} = phi {t} [{zero}, %pre{tag}], [%total2{s}, {last}]")
         if k.how == "add" and t != I64:
-            lines.append(f"  %comp{s} = phi {t} [{zero}, %pre{tag}], [%comp2{s}, %D{tag}]")
+            lines.append(f"  %comp{s} = phi {t} [{zero}, %pre{tag}], [%comp2{s}, {last}]")
     if passed:
-        lines.append(f"  %bad_row{tag} = phi i1 [false, %pre{tag}], [{passed}, %D{tag}]")
+        lines.append(f"  %bad_row{tag} = phi i1 [false, %pre{tag}], [{passed}, {last}]")
     lines += [
         f"  %far{tag} = add i64 %from{tag}, {chunk}", f"  %over{tag} = icmp ugt i64 %far{tag}, %n_{lanes.inner}",
         f"  %to{tag} = select i1 %over{tag}, i64 %n_{lanes.inner}, i64 %far{tag}", f"  br label %J{tag}", f"J{tag}:",
@@ -292,6 +296,8 @@ def sum_loop(w: Any, tag: str, n: int, chunk: int, finish: Any) -> list[str]:
     for s, _, t in sums:
         v = vector(t, n)
         lines.append(f"  %acc{s} = phi {v} [{splat(t, w.neutral(t), n)}, %C{tag}], [%next{s}, %K{tag}]")
+        if extremes:
+            lines += extremes[t].begin(s, f"%C{tag}", f"%K{tag}")
     if passed:
         lines.append(f"  %bad_phi{tag} = phi i1 [%bad_row{tag}, %C{tag}], [{passed}, %K{tag}]")
     lines += [*lanes.mask(f"%to{tag}"), *lanes.loads(), *body]
@@ -300,14 +306,24 @@ def sum_loop(w: Any, tag: str, n: int, chunk: int, finish: Any) -> list[str]:
     for s, value, t in sums:
         v = vector(t, n)
         masked = f"select {vector(BOOL, n)} %m{tag}, {v} {value}, {v} {splat(t, w.neutral(t), n)}"
-        lines += [f"  %in{s} = {masked}", f"  %next{s} = {lanes.combine(t, f'%acc{s}', f'%in{s}')}"]
+        lines.append(f"  %in{s} = {masked}")
+        if extremes:
+            lines += extremes[t].step(s, f"%in{s}")
+        else:
+            lines.append(f"  %next{s} = {lanes.combine(t, f'%acc{s}', f'%in{s}')}")
     lines += [
         f"  br label %K{tag}", f"K{tag}:", f"  %jn{tag} = add i64 %j{tag}, {n}",
         f"  %jq{tag} = icmp ult i64 %jn{tag}, %to{tag}",
         f"  br i1 %jq{tag}, label %J{tag}, label %D{tag}", f"D{tag}:",
     ]  # fmt: skip
+    end = f"%D{tag}"
     for s, _, t in sums:
-        lines += [f"  %acc2{s} = {lanes.reduce(t, f'%next{s}')}", *finish(t, s)]
+        if extremes:
+            lines += extremes[t].finish(s, end)
+            end = f"%Z{s}"
+        else:
+            lines.append(f"  %acc2{s} = {lanes.add_up(t, f'%next{s}')}")
+        lines += finish(t, s)
     lines += [
         f"  %cq{tag} = icmp ult i64 %to{tag}, %n_{lanes.inner}", f"  br i1 %cq{tag}, label %C{tag}, label %after{tag}",
         f"after{tag}:",

@@ -47,6 +47,7 @@ class Memory:
         self.w = w
         self.pointers: list[str] = []
         self.given: list[Any] = []  # of each pointer: the number of a value, bytes to set aside, or a constant array
+        self.known: dict[int, Buffer] = {}
         self.nbytes = 0
         self.taken_over = 0  # updates and loops that change an array in place
 
@@ -55,6 +56,12 @@ class Memory:
         self.pointers.append(name)
         self.given.append(what)
         return Buffer(name)
+
+    def pointer_to(self, array: np.ndarray) -> Buffer:
+        """Return a pointer to an array that lives as long as the program: one for each, for pointers lie apart."""
+        if id(array) not in self.known:
+            self.known[id(array)] = self.pointer(("constant", array))
+        return self.known[id(array)]
 
     def new(self, shape: tuple, t: str) -> Stored:
         """Return memory for an array."""

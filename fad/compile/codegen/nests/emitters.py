@@ -20,6 +20,7 @@ from fad.compile.codegen.nests.masks import choose_by_masks, combine_masks, deci
 from fad.compile.codegen.nests.pieces import Piece, write_pieces
 from fad.compile.codegen.nests.ramps import as_computed, ramp_of
 from fad.compile.codegen.nests.sorting import SORTING, emit_sorting
+from fad.compile.codegen.nests.stacks import emit_pop, emit_push
 from fad.compile.codegen.nests.values import (
     Bounds,
     Computed,
@@ -43,6 +44,7 @@ from fad.compile.ir.expressions import is_heavy, template
 from fad.compile.ir.lowered_ops import FOURIER, REDUCTIONS, WRITE_PIECES
 from fad.compile.ir.types import BOOL, EXACT, F32, F64, I64, INTEGERS
 from fad.compile.legalize.integer_overflow import CHECK
+from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
 from fad.compile.schedule.steps import node_facts
 from fad.core.cotangent import is_basic
 from fad.core.graph import Equation
@@ -485,7 +487,7 @@ _RULES: dict[Primitive, Callable[[Body, Equation], None]] = {
 }  # fmt: skip
 # What is done for each matrix, or each row, of a stack.
 _OF_ROWS: dict[Primitive, Callable[[Body, Equation], None]] = {
-    FOURIER: emit_fourier,
+    FOURIER: emit_fourier, NATIVE_PUSH: emit_push, NATIVE_POP: emit_pop,
     **dict.fromkeys(LINEAR_ALGEBRA, emit_linear_algebra), **dict.fromkeys(LAPACK, emit_decomposition),
     **dict.fromkeys(CHECKED, emit_checked), **dict.fromkeys(SORTING, emit_sorting),
 }  # fmt: skip
