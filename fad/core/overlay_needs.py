@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import functools
 import itertools
+import sys
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -29,13 +30,15 @@ from fad.core.callees import (
     wrapped_in,
     writes_arrays,
 )
+from fad.core.conversions import find_caller_of_number
 from fad.core.like_users import modules_with, sees_overlay
-from fad.core.overlay import BUILTINS, REPLACED, build, convert_in
+from fad.core.overlay import NAMES_OF_NUMBERS, REPLACED, build, convert_in, is_converting, is_number_class
 from fad.core.stand_ins import LIBRARIES, find_all, holds_harmful, names_harmful
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed, Wrapping
 from fad.errors import MissingRuleError
 from fad.introspect.frames import is_machinery, is_own
+from fad.introspect.reachable import names_in
 
 _MOST_KNOWN = 4096
 _known: dict[Any, tuple] = {}  # by the ids of a function's parts: what it needs, and the parts
@@ -172,20 +175,44 @@ def learn(error: BaseException, overlaid: Sequence[dict]) -> tuple[tuple, bool]:
 
 
 def learn_to_convert(error: BaseException) -> tuple:
-    """Return the dictionary of the module that called ``float(x)`` or ``complex(x)``, where an error arose by that.
+    """Return the dictionary of the module that called ``float(x)`` or ``np.float64(x)``, where an error arose by that.
 
     The names are exchanged there from now on, unless a function of the module may ask ``type(x) is float``: what stands
     for a class is not the class.
     """
     frames = find_frames(error)
-    if getattr(error, "caller", "") not in BUILTINS or not frames:
+    if not frames or not may_convert(getattr(error, "caller", None), frames):
         return ()
-    space = frames[-1].f_globals
-    codes = [*_codes_in(space), *[frame.f_code for frame in frames]]
-    if any(may_identify(code, name) for code in codes for name in BUILTINS):
-        return ()
-    convert_in(space)
-    return (space,)
+    convert_in(frames[-1].f_globals)
+    return (frames[-1].f_globals,)
+
+
+def may_convert(caller: str | None, frames: Sequence[types.FrameType]) -> bool:
+    """Return whether what requested a plain number was a class of numbers, which may be exchanged in its module.
+
+    It is `caller`, or a function that was given the class, as in ``map(float, xs)``. The module is that of the last
+    of the frames.
+    """
+    if caller is None or not frames:
+        return False
+    code, space = frames[-1].f_code, frames[-1].f_globals
+    if not is_number_class(caller) and NAMES_OF_NUMBERS.isdisjoint(names_in(code)):
+        return False
+    codes = [*_codes_in(space), *[frame.f_code for frame in frames if frame.f_globals is space]]
+    return not any(may_identify(c, name) for c in codes for name in NAMES_OF_NUMBERS & names_in(c))
+
+
+def is_to_convert() -> bool:
+    """Return whether the user's line calls a class of numbers that is not exchanged, but may be in another run."""
+    frames = []
+    frame = sys._getframe(1)
+    while frame is not None:
+        if sees_overlay(frame.f_code.co_filename):
+            frames.append(frame)
+        frame = frame.f_back
+    if not frames or is_converting(frames[0].f_globals):
+        return False
+    return may_convert(find_caller_of_number(), frames[::-1])
 
 
 def _codes_in(space: dict) -> list[types.CodeType]:

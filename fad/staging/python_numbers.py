@@ -27,6 +27,20 @@ to_scalar_p = Primitive(
     archetype="linear",
 )
 
+
+def _batch_number(size: int, batched: tuple, xs: tuple, params: dict) -> Any:
+    """Return a batch of Python numbers: an array of their own dtype, in which no narrower integer's product wraps."""
+    x = xs[0]
+    return x.astype(np.int64) if x.dtype.kind in "iu" and x.dtype != np.int64 else x
+
+
+# A scalar becomes a Python number: ``float(x)``, one of the state of a loop, one that was kept for the reverse pass.
+to_number_p = Primitive(
+    "to_number", lambda x: x.item() if hasattr(x, "item") else x, lower="({0})", cheap=True, archetype="linear",
+    jvp=lambda tangents, y, xs, params: tangents[0], vjp=(lambda ct, y, x: ct,), saves="none",
+    batch=_batch_number,
+)  # fmt: skip
+
 # What Python's operators do with Python numbers: their result is a Python number still.
 _ARITHMETIC: dict[str | None, Callable] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
