@@ -27,7 +27,7 @@ _WRITERS = {
     "copyto", "put", "putmask", "place", "put_along_axis", "fill_diagonal", "at", "fill", "sort", "partition",
     "itemset", "flat", "nan_to_num", "setfield", "__setitem__", "setitem", "shuffle", "permutation",
 }  # fmt: skip
-_OVERLAID = ("numpy", "scipy", "math")
+_OVERLAID = ("numpy", "scipy", "math", "cmath")
 _MOST = 400  # functions that are looked at
 _METHODS = (types.FunctionType, staticmethod, classmethod, property)
 _LIBRARIES = ("builtins", "functools", "numpy", "scipy", "fad")

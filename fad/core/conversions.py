@@ -244,7 +244,7 @@ def _find_caller(called: Any) -> str:
 
 
 def _find_converter(called: Any) -> str:
-    """Return the full name of a class of numbers or a function of Python's `math`, or '' for anything else."""
+    """Return the full name of a class of numbers or a function of `math` or `cmath`, or '' for anything else."""
     if isinstance(called, type) and (issubclass(called, np.inexact) or called in (float, complex)):
         return called.__name__ if called.__module__ == "builtins" else f"{called.__module__}.{called.__name__}"
     return _name_in_math(called)
@@ -252,7 +252,8 @@ def _find_converter(called: Any) -> str:
 
 def _name_in_math(called: Any) -> str:
     """Return the full name of a function of Python's `math`, or '' for anything else."""
-    return f"math.{called.__name__}" if getattr(called, "__module__", None) == "math" else ""
+    module = getattr(called, "__module__", None)
+    return f"{module}.{called.__name__}" if module in ("math", "cmath") else ""
 
 
 def is_wider(out: Any, args: tuple) -> bool:

@@ -20,8 +20,7 @@ from fad.core.overlay import BUILTINS, NAMES_OF_NUMBERS, NUMBERS, is_number_clas
 from fad.core.primitive import bind
 from fad.core.tracer import Trace, Tracer, stack_list, strong
 from fad.core.views import is_array
-from fad.ops.complexes import parts_p
-from fad.ops.conversion import python_number_p
+from fad.ops.conversion import join_parts, python_number_p
 
 
 class _Kind(type):
@@ -75,20 +74,16 @@ def _to_float(x: Any) -> Any:
 def _to_complex(real: Any = 0.0, imag: Any = None) -> Any:
     if imag is None:
         real = _take_scalar(real)
-        return bind(python_number_p, real if real.dtype.kind == "c" else bind(parts_p, *map(_as_double, (real, 0.0))))
+        return bind(python_number_p, real) if real.dtype.kind == "c" else join_parts(real, 0.0)
     (re, more_im), (im, less_re) = [_split(_take_scalar(x) if type(x) is Tracer else x) for x in (real, imag)]
     re = re if less_re is None else re - less_re
     im = im if more_im is None else im + more_im
-    return bind(python_number_p, bind(parts_p, *map(_as_double, (re, im))))
+    return join_parts(re, im)
 
 
 def _split(x: Any) -> tuple:
     """Return the parts of a number; of a real one None for the second, which is not added, for the sign of zero."""
     return (x.real, x.imag) if np.iscomplexobj(x) else (x, None)
-
-
-def _as_double(x: Any) -> Any:
-    return np.multiply(x, np.float64(1.0))  # a scalar: of Python's numbers none is made
 
 
 def _to_dtype(dtype: np.dtype) -> Callable:

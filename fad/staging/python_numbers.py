@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import pkgutil
 from collections.abc import Callable
 from typing import Any
 
@@ -73,9 +74,9 @@ def on_numbers(prim: Primitive) -> Primitive:
 
 
 def _find_function(symbol: str | None) -> Callable:
-    if symbol == f"{OF_MATH}fsum":
+    if symbol == "math.fsum":
         return lambda *xs: math.fsum(xs)
-    return getattr(math, symbol[len(OF_MATH) :]) if symbol and symbol.startswith(OF_MATH) else _ARITHMETIC[symbol]
+    return pkgutil.resolve_name(symbol) if symbol and symbol.startswith(OF_MATH) else _ARITHMETIC[symbol]
 
 
 def _to_integers(x: Any) -> Any:
@@ -87,4 +88,4 @@ def _to_integers(x: Any) -> Any:
 
 
 # Python's integer of a real number, which in native code has 64 bits (`fad.compile.legalize.integer_overflow`).
-to_int_p = make_elementwise("to_int", _to_integers, (None,), symbol=f"{OF_MATH}trunc", lower="({0})")
+to_int_p = make_elementwise("to_int", _to_integers, (None,), symbol="math.trunc", lower="({0})")
