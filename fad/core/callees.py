@@ -27,7 +27,7 @@ _WRITERS = {
     "copyto", "put", "putmask", "place", "put_along_axis", "fill_diagonal", "at", "fill", "sort", "partition",
     "itemset", "flat", "nan_to_num", "setfield", "__setitem__", "setitem", "shuffle", "permutation",
 }  # fmt: skip
-_OVERLAID = ("numpy", "scipy", "math", "cmath")
+_OVERLAID = ("numpy", "scipy", "math", "cmath", "statistics")
 _MOST = 400  # functions that are looked at
 _METHODS = (types.FunctionType, staticmethod, classmethod, property)
 _LIBRARIES = ("builtins", "functools", "numpy", "scipy", "fad")
@@ -188,8 +188,12 @@ def may_identify(code: types.CodeType, name: str) -> bool:
     steps = list(dis.get_instructions(code)) if name in code.co_names else []
     asked = [b for a, b in itertools.pairwise(steps) if b.opname == "IS_OP" and a.opname != "LOAD_CONST"]
     for at, after in itertools.pairwise(steps if asked else []):
-        kept = after.opname.startswith("STORE")
-        if at.argval == name and (kept or any(_is_within(at, question) for question in asked)):
+        if at.argval != name:
+            continue
+        named = [at]
+        if after.opname.startswith("STORE"):  # a variable, which is asked about later
+            named += [x for x in steps if x.argval == after.argval and x.offset > after.offset]
+        if any(_is_within(x, question) for x in named for question in asked):
             return True
     return any(may_identify(c, name) for c in code.co_consts if isinstance(c, types.CodeType))
 

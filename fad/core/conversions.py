@@ -221,6 +221,8 @@ def _advise_on_call(at: Step) -> str:
     if getattr(np, name, None) is called is not None and is_offered(f"numpy.{name}"):
         listed = f"fad.numpy.{name}(...) for {at.text}(...), or np.stack([x, y]) for a list in it"
         return f"Write x itself, or {listed}" if name in _SAME else f"Write {listed}"
+    if name == "as_integer_ratio":
+        return "Compute with x itself, for a Fraction holds a plain number"
     if name == "dot":
         return f"Write a @ x for {at.text}(x), a method of a plain array"
     if name == "normal":

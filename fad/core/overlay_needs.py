@@ -30,9 +30,9 @@ from fad.core.callees import (
     wrapped_in,
     writes_arrays,
 )
-from fad.core.conversions import find_caller_of_number
+from fad.core.conversions import find_caller_of_number, is_offered
 from fad.core.like_users import modules_with, sees_overlay
-from fad.core.overlay import NAMES_OF_NUMBERS, REPLACED, build, convert_in, is_converting, is_number_class
+from fad.core.overlay import NAMES_OF_NUMBERS, REPLACED, build, convert_in, is_exchanged, is_number_class
 from fad.core.stand_ins import LIBRARIES, find_all, holds_harmful, names_harmful
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed, Wrapping
@@ -202,17 +202,23 @@ def may_convert(caller: str | None, frames: Sequence[types.FrameType]) -> bool:
     return not any(may_identify(c, name) for c in codes for name in NAMES_OF_NUMBERS & names_in(c))
 
 
-def is_to_convert() -> bool:
-    """Return whether the user's line calls a class of numbers that is not exchanged, but may be in another run."""
+def is_to_exchange() -> bool:
+    """Return whether what the user's line calls makes a number of a traced value, but will not in another run.
+
+    That is a class of numbers or a function of `math` under a name that is not exchanged yet.
+    """
     frames = []
     frame = sys._getframe(1)
     while frame is not None:
         if sees_overlay(frame.f_code.co_filename):
             frames.append(frame)
         frame = frame.f_back
-    if not frames or is_converting(frames[0].f_globals):
+    if not frames or is_exchanged(frames[0].f_globals, True):
         return False
-    return may_convert(find_caller_of_number(), frames[::-1])
+    caller = find_caller_of_number()
+    if is_offered(caller) and not is_number_class(caller):
+        return not caller.endswith(".") and not is_exchanged(frames[0].f_globals, False)
+    return may_convert(caller, frames[::-1])
 
 
 def _codes_in(space: dict) -> list[types.CodeType]:

@@ -97,4 +97,4 @@ def _stand_for(name: str, original: Callable) -> Callable:
     return stand_for_operation(original, OPERATIONS[name], _take_complex)
 
 
-STAND_INS = enter(cmath, OPERATIONS.keys() | _MADE.keys(), _stand_for)
+enter("cmath", OPERATIONS.keys() | _MADE.keys(), _stand_for)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import pkgutil
+import sys
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -95,23 +96,35 @@ def leave(y: Any) -> Any:
     return tuple(map(number, y)) if type(y) is tuple else number(y)
 
 
-def enter(module: types.ModuleType, names: Iterable[str], make: Callable[[str, Callable], Callable]) -> dict:
+def stand_for_iterables(original: Callable, own: Callable) -> Callable:
+    """Return a function that is another one where the iterables that it is given hold traced values."""
+    taken = inspect.signature(own)
+
+    def call(*args: Any, **options: Any) -> Any:
+        args = tuple([list(x) if np.iterable(x) else x for x in args])
+        traced = any(is_traced(tuple(x)) for x in args if type(x) is list)
+        return leave(own(*args, **options)) if traced and fits(taken, args, options) else original(*args, **options)
+
+    return call
+
+
+def enter(title: str, names: Iterable[str], make: Callable[[str, Callable], Callable]) -> None:
     """Let functions of a module be differentiated: `make` gives what is called, of a name and the function."""
-    title = module.__name__
-    originals = {name: getattr(module, name) for name in names if hasattr(module, name)}
-    made = {name: StandIn(f, make(name, f)) for name, f in originals.items()}
+    names = frozenset(names)
 
     def pair_names(stand_ins: dict[int, Any], objects: dict[type, Any]) -> None:
-        if id(module) not in stand_ins:
+        module = sys.modules.get(title)
+        if module is not None and id(module) not in stand_ins:
+            originals = {name: getattr(module, name) for name in names if hasattr(module, name)}
+            made = {name: StandIn(f, make(name, f)) for name, f in originals.items()}
             own = types.ModuleType(title, module.__doc__)
             vars(own).update(vars(module), **made)
             stand_ins.update({id(originals[name]): f for name, f in made.items()})
             stand_ins[id(module)] = own
 
     FINDERS.append(pair_names)
-    HARMFUL[title] = frozenset(made)
-    OFFERED.append(lambda name: name.startswith(f"{title}.") and name[len(title) + 1 :] in ("", *made))
-    return made
+    HARMFUL[title] = names
+    OFFERED.append(lambda name: name.startswith(f"{title}.") and name[len(title) + 1 :] in ("", *names))
 
 
 # --- operations that compute with such functions ----------------------------------------------------------------------

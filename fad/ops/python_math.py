@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 import math
 import operator
 from collections.abc import Callable, Iterable
@@ -23,12 +22,10 @@ from fad.core.tracer import Trace, Tracer
 from fad.ops import elementwise
 from fad.ops.python_functions import (
     enter,
-    fits,
-    is_traced,
-    leave,
     make_forward,
     of_scalars,
     stand_for,
+    stand_for_iterables,
     stand_for_operation,
 )
 
@@ -104,11 +101,14 @@ def _log(x: Any, *base: Any) -> Any:
     return y / _log(*base) if base else y
 
 
+_MOST_NESTED = 30  # calls in a text of native code
+
+
 @functools.cache
 def _hypot_of(n: int) -> Primitive:
     """Return the operation on so many operands: `math` rounds once, a chain of two by two each time."""
     of_arrays = lambda *xs: functools.reduce(np.hypot, xs)
-    lower = functools.reduce("hypot({0}, {1})".format, [f"{{{k}}}" for k in range(n)])
+    lower = functools.reduce("hypot({0}, {1})".format, [f"{{{k}}}" for k in range(n)]) if n <= _MOST_NESTED else None
     partials = tuple([_of_operand(n, k) for k in range(n)])
     forward = make_forward(math.hypot, of_arrays)
     return make_elementwise(f"math_hypot_{n}", forward, partials, symbol="math.hypot", lower=lower)
@@ -131,22 +131,22 @@ def _sum_of(n: int) -> Primitive:
     return make_elementwise(f"math_fsum_{n}", forward, (one,) * n, symbol="math.fsum")
 
 
-def _hypot(*xs: Any) -> Any:
+def hypot(*xs: Any) -> Any:
     if len(xs) < 2:
         return OPERATIONS["fabs"](take_real(*xs))
-    hypot = OPERATIONS["hypot"] if len(xs) == 2 else _hypot_of(len(xs))
-    return hypot(*map(take_real, xs))
+    length = OPERATIONS["hypot"] if len(xs) == 2 else _hypot_of(len(xs))
+    return length(*map(take_real, xs))
 
 
 def _dist(p: Iterable, q: Iterable) -> Any:
-    return _hypot(*[a - b for a, b in zip(p, q, strict=True)])
+    return hypot(*[a - b for a, b in zip(p, q, strict=True)])
 
 
 def _prod(xs: Iterable, *, start: Any = 1) -> Any:
     return functools.reduce(operator.mul, xs, start)
 
 
-def _fsum(xs: Iterable) -> Any:
+def fsum(xs: Iterable) -> Any:
     parts = [take_real(x) for x in xs]
     return _sum_of(len(parts))(*parts)
 
@@ -185,7 +185,7 @@ def _isclose(a: Any, b: Any, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) ->
 
 
 _MADE: dict[str, Callable] = {
-    "log": _log, "hypot": _hypot, "dist": _dist, "prod": _prod, "fsum": _fsum, "sumprod": _sumprod, "fma": _fma,
+    "log": _log, "hypot": hypot, "dist": _dist, "prod": _prod, "fsum": fsum, "sumprod": _sumprod, "fma": _fma,
     "ldexp": _ldexp, "modf": _modf, "isclose": _isclose, "isnan": _ask(np.isnan), "isinf": _ask(np.isinf),
     "isfinite": _ask(np.isfinite),
 }  # fmt: skip
@@ -195,21 +195,10 @@ _OF_ITERABLES = frozenset({"dist", "prod", "fsum", "sumprod"})
 # --- what stands for them ---------------------------------------------------------------------------------------------
 
 
-def _stand_for_sum(original: Callable, own: Callable) -> Callable:
-    taken = inspect.signature(own)
-
-    def call(*args: Any, **options: Any) -> Any:
-        args = tuple([list(x) if np.iterable(x) else x for x in args])
-        traced = any(is_traced(tuple(x)) for x in args if type(x) is list)
-        return leave(own(*args, **options)) if traced and fits(taken, args, options) else original(*args, **options)
-
-    return call
-
-
 def _stand_for(name: str, original: Callable) -> Callable:
     if name not in _MADE:
         return stand_for_operation(original, OPERATIONS[name], take_real)
-    return (_stand_for_sum if name in _OF_ITERABLES else stand_for)(original, _MADE[name])
+    return (stand_for_iterables if name in _OF_ITERABLES else stand_for)(original, _MADE[name])
 
 
-STAND_INS = enter(math, OPERATIONS.keys() | _MADE.keys(), _stand_for)
+enter("math", (name for name in OPERATIONS.keys() | _MADE.keys() if hasattr(math, name)), _stand_for)

@@ -26,7 +26,7 @@ from fad.core.conversions import to_number
 from fad.core.errstate import calm, is_strict, state
 from fad.core.graph import EFFECT, GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.journal import effect_place, rewind, with_journal
-from fad.core.overlay_needs import is_to_convert
+from fad.core.overlay_needs import is_to_exchange
 from fad.core.refusals import may_refuse, refuses
 from fad.core.running import Running
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
@@ -240,7 +240,7 @@ class RecordTrace(Trace):
         return self.guard(x, convert, answer)
 
     def number(self, x: Tracer, convert: Callable) -> Any:
-        if is_to_convert():  # to a traced number, which every call may have another of
+        if is_to_exchange():  # to a traced number, which every call may have another of
             raise self.refusal(to_number(self.kind))
         return self.concrete(x, convert)
 
