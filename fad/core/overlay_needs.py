@@ -147,13 +147,13 @@ def _find_holders(frames: list[types.FrameType]) -> list[dict]:
     return list(found.values())
 
 
-def learn(error: BaseException, overlaid: Sequence[dict]) -> tuple[tuple, bool]:
+def learn(error: BaseException, overlaid: Sequence[dict], around: Sequence = ()) -> tuple[tuple, bool]:
     """Return the module dictionaries of the functions in which an error arose, and whether it was in one that writes.
 
     Both are remembered, and whether the write failed in spite of the overlay in these dictionaries: then it was one
-    into an array from outside.
+    into an array from outside. They are remembered of the functions of the frames `around`, too.
     """
-    frames = find_frames(error)
+    frames = [*around, *find_frames(error)]
     spaces = {id(frame.f_globals): frame.f_globals for frame in frames}
     codes = [frame.f_code for frame in frames]
     spaces.update({id(space): space for space in [*modules_with(codes), *_find_holders(frames)]})

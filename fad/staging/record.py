@@ -314,7 +314,7 @@ def record(
             recorded = _record_again(before, fun, in_tree, leaves, traced, places, outer or OuterState())
         except Exception as error:
             again = isinstance(error, TracerConversionError) and running.retry(error, error)
-            if not again and not running.passed_over():
+            if not again and not running.passed_over(error):
                 raise
         else:
             if not running.passed_over():
