@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copyreg
 import pkgutil
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,16 @@ class _Kind(type):
 
     original: Any
     convert: Callable
+
+    def __new__(cls, name: str, bases: tuple, space: dict, stands: bool = False) -> Any:
+        """Make a class that stands in; of a program's own that derives from one, derive it from the true class."""
+        if stands:
+            return super().__new__(cls, name, bases, space)
+        true = tuple([base.original if type(base) is _Kind else base for base in bases])
+        return types.new_class(name, true, None, lambda names: names.update(space))
+
+    def __init__(cls, *args: Any, stands: bool = False):
+        super().__init__(*args)
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
         traced = any(map(_is_traced, (*args, *options.values())))
@@ -99,7 +110,7 @@ def _to_dtype(dtype: np.dtype) -> Callable:
 def _make(original: type, convert: Callable) -> type:
     space = {"original": original, "convert": staticmethod(convert), "dtype": np.dtype(original)}
     space |= {"__doc__": original.__doc__, "__module__": original.__module__}
-    return _Kind(original.__name__, (original,), space)
+    return _Kind(original.__name__, (original,), space, stands=True)
 
 
 BUILTINS.update(float=_make(float, _to_float), complex=_make(complex, _to_complex))

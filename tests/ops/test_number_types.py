@@ -199,6 +199,24 @@ def test_what_stands_for_a_class_is_that_to_numpy():
     assert fad.grad(f)(1.0) == 1.0
 
 
+def test_a_class_derived_meanwhile_is_a_class_of_its_own():
+    def f(x):
+        class Metres(float):
+            def doubled(self):
+                return 2 * self
+
+        class Single(np.float32):
+            pass
+
+        assert type(Metres(2.0)) is Metres
+        assert Metres(2.0).doubled() == 4.0
+        assert not isinstance(2.0, Metres)
+        assert Single.__mro__[1] == np.float32
+        return float(x) * Metres(3.0)
+
+    assert fad.grad(f)(1.0) == 3.0
+
+
 def test_the_class_of_a_dtype_is_refused_with_advice():
     with pytest.raises(fad.errors.TracerConversionError, match=r"x\.astype\(x\.dtype\) for x\.dtype\.type\(x\)"):
         fad.grad(lambda x: x.dtype.type(x))(1.0)
