@@ -29,7 +29,7 @@ PROGRAMS = {
     "harmonic_mean": lambda x: statistics.harmonic_mean(list(x)) ** 2,
     "median": lambda x: statistics.median(x) ** 2,
     "variance": lambda x: statistics.variance(v * v for v in x),
-    "of a centre": lambda x: statistics.pvariance(x, x[0]) + statistics.variance(x, xbar=1.0),
+    "of a centre": lambda x: statistics.pvariance(x, mu=x[0]) + statistics.variance(x, xbar=1.0),
     "stdev": lambda x: stdev(x) ** 3,
     "pstdev": lambda x: statistics.pstdev([x[0], 2.0, x[1] * x[2]]),
     "quantiles": lambda x: statistics.quantiles(x)[0] ** 2,
