@@ -178,10 +178,10 @@ def is_number_class(name: str) -> bool:
     return name in BUILTINS or (name.startswith("numpy.") and name[len("numpy.") :] in NAMES_OF_NUMBERS)
 
 
-def is_exchanged(space: dict, numbers: bool) -> bool:
-    """Return whether names are exchanged in a module now, and with `numbers` those of classes of numbers as well."""
+def is_exchanged(space: dict) -> bool:
+    """Return whether names are exchanged in a module now, and what tables and objects hold is lent with them."""
     entry = _swapped.get(id(space))
-    return entry is not None and (entry[3].converts or not numbers)
+    return entry is not None and entry[3].wide
 
 
 def _swap_in_builtins(entry: list) -> None:

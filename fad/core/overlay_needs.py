@@ -205,7 +205,7 @@ def may_convert(caller: str | None, frames: Sequence[types.FrameType]) -> bool:
 def is_to_exchange() -> bool:
     """Return whether what the user's line calls makes a number of a traced value, but will not in another run.
 
-    That is a class of numbers or a function of `math` under a name that is not exchanged yet.
+    That is a class of numbers or a function of `math`, under a name or in a table where it is not exchanged yet.
     """
     frames = []
     frame = sys._getframe(1)
@@ -213,12 +213,12 @@ def is_to_exchange() -> bool:
         if sees_overlay(frame.f_code.co_filename):
             frames.append(frame)
         frame = frame.f_back
-    if not frames or is_exchanged(frames[0].f_globals, True):
+    if not frames or is_exchanged(frames[0].f_globals):
         return False
     caller = find_caller_of_number()
-    if is_offered(caller) and not is_number_class(caller):
-        return not caller.endswith(".") and not is_exchanged(frames[0].f_globals, False)
-    return may_convert(caller, frames[::-1])
+    if is_number_class(caller):
+        return may_convert(caller, frames[::-1])
+    return is_offered(caller) and not caller.endswith(".")
 
 
 def _codes_in(space: dict) -> list[types.CodeType]:

@@ -157,7 +157,7 @@ def test_a_numpy_number_has_its_dtype_and_no_axes(kind):
 KINDS = {}
 
 
-@pytest.mark.parametrize("convert", [lambda x: float(x), lambda x: np.float64(x)])
+@pytest.mark.parametrize("convert", [lambda x: float(x), lambda x: np.float64(x), lambda x: TABLE["python"](x)])
 def test_a_recorded_program_asks_for_no_number_that_it_converts(convert):
     calls = []
 
@@ -167,7 +167,7 @@ def test_a_recorded_program_asks_for_no_number_that_it_converts(convert):
 
     jitted = fad.jit(f)
     assert [jitted(x) for x in (1.0, 2.0, 3.0, 4.0)] == [2.0, 4.0, 6.0, 8.0]
-    assert len(calls) <= 2
+    assert len(calls) <= 3
 
 
 NUMBERS_OF = (lambda x: float(x), lambda x: x.item(), lambda x: x.tolist(), lambda x: complex(x, 1))

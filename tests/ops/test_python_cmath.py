@@ -82,6 +82,13 @@ def outcome(f, *args):
         return repr(error)
 
 
+def is_like(found, wanted):
+    """Return whether an outcome is another, or a number that differs by rounding."""
+    if found == wanted or "Error" in wanted + found:
+        return found == wanted
+    return abs(complex(found) - complex(wanted)) <= 4e-16 * abs(complex(wanted))
+
+
 @pytest.mark.parametrize("name", ONE)
 def test_values_and_errors_are_those_of_cmath(name):
     f = lambda z: TABLE[name](z)
@@ -89,7 +96,7 @@ def test_values_and_errors_are_those_of_cmath(name):
     for z in PLACES:
         with np.errstate(all="ignore"):  # where the slope is infinite
             assert outcome(lambda z: fad.jvp(f, (z,), (1 + 0j,))[0], z) == outcome(f, z)
-        assert outcome(fast, z) == outcome(f, z)
+        assert is_like(outcome(fast, z), outcome(f, z))
 
 
 @pytest.mark.parametrize("name", ONE)
