@@ -41,8 +41,18 @@ class _Kind(type):
         super().__init__(*args)
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
+        args = tuple(map(cls._open, args))
         traced = any(map(_is_traced, (*args, *options.values())))
         return (cls.convert if traced else cls.original)(*args, **options)
+
+    def _open(cls, x: Any) -> Any:
+        """Return the traced number that an object of the user's gives for itself, ``__float__``: Python takes none."""
+        for name in ("__complex__", "__float__") if issubclass(cls.original, complex) else ("__float__",):
+            method = getattr(type(x), name, None)
+            if type(method) is types.FunctionType and type(x) is not Tracer:
+                y = method(x)
+                return y if _is_traced(y) or isinstance(y, (float, complex)) else x
+        return x
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, cls.original)

@@ -60,6 +60,12 @@ def _harmonic_mean(data: Iterable, weights: Iterable | None = None) -> Any:
     return _give_back(fsum(shares) / fsum([w / x for w, x in zip(shares, xs, strict=True)]), xs)
 
 
+def _mean_stdev(data: Iterable) -> tuple:
+    """Of NormalDist.from_samples."""
+    xs = list(data)
+    return _mean(xs), _MADE["stdev"](xs)
+
+
 def _of_population(spread: Callable) -> Callable:
     return lambda data, mu=None: spread(data, mu)
 
@@ -68,6 +74,7 @@ _MADE: dict[str, Callable] = {
     "mean": _mean, "variance": _spread("variance", False, 1), "stdev": _spread("stdev", True, 1),
     "pvariance": _of_population(_spread("pvariance", False, 0)),
     "pstdev": _of_population(_spread("pstdev", True, 0)), "harmonic_mean": _harmonic_mean,
+    "_mean_stdev": _mean_stdev,
 }  # fmt: skip
 enter("statistics", _MADE, lambda name, original: stand_for_iterables(original, _MADE[name]))
 

@@ -60,6 +60,17 @@ class Model:
 MODEL = Model()
 
 
+class Temperature:
+    def __init__(self, value):
+        self.value = value
+
+    def __float__(self):
+        return float(self.value)
+
+    def __complex__(self):
+        return complex(self.value, 1.0)
+
+
 def by_default(x, dtype=np.float64, made=float):
     return dtype(x[0]) * made(x[1])
 
@@ -86,6 +97,8 @@ PROGRAMS = {
     of_numpys_classes: lambda x: np.array([x[1] + 1, x[0] + 1]),
     of_functions_that_take_classes: lambda x: x[::-1] + 1,
     (lambda x: TABLE["double"](x[0]) * TABLE["python"](x[1])): lambda x: x[::-1],
+    (lambda x: float(Temperature(x[0])) * np.float64(Temperature(x[1]))): lambda x: x[::-1],
+    (lambda x: complex(Temperature(x[0])).real * abs(complex(Temperature(2.0)).imag)): lambda x: np.array([1.0, 0.0]),
     MODEL.square: lambda x: np.array([2 * x[0] * x[1], x[0] ** 2]),
     by_default: lambda x: x[::-1],
     in_a_closure(float): lambda x: x[::-1],

@@ -38,6 +38,7 @@ PROGRAMS = {
     "pdf": lambda x: NormalDist(x[0], x[1]).pdf(x[2]) + NormalDist(x[0]).zscore(x[3]),
     "cdf": lambda x: STANDARD.cdf(x[0]) * STANDARD.inv_cdf(x[2]),
     "inv_cdf": lambda x: NormalDist(x[0], x[1]).inv_cdf(x[3] / 10),
+    "from_samples": lambda x: NormalDist.from_samples(x).cdf(2.0),
     "overlap": lambda x: NormalDist(x[0], x[1]).overlap(NormalDist(x[2], x[3])),
     "object": lambda x: Summary(x).score(),
 }
