@@ -28,6 +28,7 @@ from fad.core.views import finding_writes, root_of, snapshot, unwrap
 from fad.core.weak import number
 from fad.introspect.frames import user_line
 from fad.staging.may_raise import stand_in
+from fad.staging.python_numbers import to_number_p  # noqa: F401  (what loops know it by)
 from fad.staging.record import RecordTrace, _output, is_recording, is_traceable, recording_by
 from fad.transforms.batch_trace import BatchTrace, replaced
 from fad.transforms.check import as_value
@@ -144,20 +145,6 @@ class BodyTrace(RecordTrace):
 stopped_p = Primitive(
     "stop_gradient", lambda x: x, flat=True, lower="({0})", batch=lambda size, batched, xs, params: xs[0],
     archetype="elementwise", cheap=True,
-)  # fmt: skip
-
-
-def _batch_number(size: int, batched: tuple, xs: tuple, params: dict) -> Any:
-    """Return a batch of Python numbers: an array of their own dtype, in which no narrower integer's product wraps."""
-    x = xs[0]
-    return x.astype(np.int64) if x.dtype.kind in "iu" and x.dtype != np.int64 else x
-
-
-# A number of the state, or one that was kept for the reverse pass: it may be differentiated again.
-to_number_p = Primitive(
-    "to_number", lambda x: x.item() if hasattr(x, "item") else x, lower="({0})", cheap=True, archetype="linear",
-    jvp=lambda tangents, y, xs, params: tangents[0], vjp=(lambda ct, y, x: ct,), saves="none",
-    batch=_batch_number,
 )  # fmt: skip
 
 

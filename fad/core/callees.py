@@ -27,7 +27,7 @@ _WRITERS = {
     "copyto", "put", "putmask", "place", "put_along_axis", "fill_diagonal", "at", "fill", "sort", "partition",
     "itemset", "flat", "nan_to_num", "setfield", "__setitem__", "setitem", "shuffle", "permutation",
 }  # fmt: skip
-_OVERLAID = ("numpy", "scipy", "math")
+_OVERLAID = ("numpy", "scipy", "math", "cmath", "statistics")
 _MOST = 400  # functions that are looked at
 _METHODS = (types.FunctionType, staticmethod, classmethod, property)
 _LIBRARIES = ("builtins", "functools", "numpy", "scipy", "fad")
@@ -184,13 +184,26 @@ def compares_classes(code: types.CodeType) -> bool:
 
 @functools.lru_cache(4096)
 def may_identify(code: types.CodeType, name: str) -> bool:
-    """Return whether code may ask whether something ``is`` what a name stands for, which it does not only call."""
+    """Return whether code may ask whether something ``is`` what a name stands for: beside it, or in a variable."""
     steps = list(dis.get_instructions(code)) if name in code.co_names else []
-    if any(at.opname == "IS_OP" for at in steps):
-        loaded = [n for n, at in enumerate(steps) if at.argval == name]
-        if not all(_is_to_be_called(steps, n) for n in loaded):
+    asked = [b for a, b in itertools.pairwise(steps) if b.opname == "IS_OP" and a.opname != "LOAD_CONST"]
+    for at, after in itertools.pairwise(steps if asked else []):
+        if at.argval != name:
+            continue
+        named = [at]
+        if after.opname.startswith("STORE"):  # a variable, which is asked about later
+            named += [x for x in steps if x.argval == after.argval and x.offset > after.offset]
+        if any(_is_within(x, question) for x in named for question in asked):
             return True
     return any(may_identify(c, name) for c in code.co_consts if isinstance(c, types.CodeType))
+
+
+def _is_within(at: dis.Instruction, whole: dis.Instruction) -> bool:
+    """Return whether the text of an instruction is part of another's, as far as the code says where they stand."""
+    if at.positions is None or whole.positions is None or None in (*at.positions, *whole.positions):
+        return True
+    (first, last, start, end), (top, bottom, left, right) = at.positions, whole.positions
+    return (top, left) <= (first, start) and (last, end) <= (bottom, right)
 
 
 @functools.lru_cache(4096)

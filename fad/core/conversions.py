@@ -37,7 +37,7 @@ _BARE = "for the bare numbers, fad.stop_gradient(x)"
 
 def to_array(shape: tuple) -> TracerConversionError:
     """Return the error of a tracer of this shape that was to become a plain array."""
-    return _error_of_loss(f"a traced array of shape {shape}", "plain NumPy array", _BARE, _name_in_math)
+    return _error_of_loss(f"a traced array of shape {shape}", "plain NumPy array", _BARE, _find_converter)
 
 
 def to_number(kind: str) -> TracerConversionError:
@@ -214,16 +214,25 @@ def _advise_on_call(at: Step) -> str:
         own = called.__name__
         advice = f"Write np.{own}(x)" if hasattr(np, own) else "Use NumPy's functions"
         return f"{in_math} takes plain numbers. {advice}"
+    if name == "type" or (isinstance(called, type) and issubclass(called, np.inexact)):
+        return f"Write x.astype({at.text.removesuffix('.type')}) for {at.text}(x)"
     if called is np.array:
         return f"Write fad.numpy.array([x, y]) for {at.text}([x, y]), or np.stack([x, y]) where all have one shape"
     if getattr(np, name, None) is called is not None and is_offered(f"numpy.{name}"):
         listed = f"fad.numpy.{name}(...) for {at.text}(...), or np.stack([x, y]) for a list in it"
         return f"Write x itself, or {listed}" if name in _SAME else f"Write {listed}"
+    if name == "as_integer_ratio":
+        return "Compute with x itself, for a Fraction holds a plain number"
     if name == "dot":
         return f"Write a @ x for {at.text}(x), a method of a plain array"
     if name == "normal":
         return f"Write x + {at.text}(size=x.shape), for NumPy draws plain numbers"
     return f"Use x itself for {at.text}(...), and NumPy's functions"
+
+
+def find_caller_of_number() -> str:
+    """Return the full name of what requests a Python number now, as `_find_caller` does."""
+    return _find_caller(step().called)
 
 
 def _find_caller(called: Any) -> str:
@@ -233,14 +242,20 @@ def _find_caller(called: Any) -> str:
     """
     while type(called) is functools.partial:
         called = called.func
-    if isinstance(called, type) and called in (float, complex):
-        return called.__name__
-    return _name_in_math(called) or ("" if callable(called) else "math.")
+    return _find_converter(called) or ("" if callable(called) else "math.")
+
+
+def _find_converter(called: Any) -> str:
+    """Return the full name of a class of numbers or a function of `math` or `cmath`, or '' for anything else."""
+    if isinstance(called, type) and (issubclass(called, np.inexact) or called in (float, complex)):
+        return called.__name__ if called.__module__ == "builtins" else f"{called.__module__}.{called.__name__}"
+    return _name_in_math(called)
 
 
 def _name_in_math(called: Any) -> str:
     """Return the full name of a function of Python's `math`, or '' for anything else."""
-    return f"math.{called.__name__}" if getattr(called, "__module__", None) == "math" else ""
+    module = getattr(called, "__module__", None)
+    return f"{module}.{called.__name__}" if module in ("math", "cmath") else ""
 
 
 def is_wider(out: Any, args: tuple) -> bool:

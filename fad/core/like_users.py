@@ -24,6 +24,11 @@ def sees_overlay(file: str) -> bool:
     return not is_machinery(file) or file.startswith(_FOLDERS)
 
 
+def is_like_users(file: str) -> bool:
+    """Return whether the code in a file is of one of these packages."""
+    return file.startswith(_FOLDERS)
+
+
 def modules_with(codes: Iterable[CodeType]) -> list[dict]:
     """Return the dictionaries of these packages' modules, if some of the code is theirs: they call each other."""
     if not any(code.co_filename.startswith(_FOLDERS) for code in codes):

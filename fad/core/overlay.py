@@ -10,9 +10,10 @@ difference. Names of other libraries are replaced with it: those of SciPy's func
 from __future__ import annotations
 
 import builtins
+import operator
 import threading
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,18 +56,31 @@ def _import(name: str, globals: Any = None, *args: Any, **kwargs: Any) -> Any:
     entry = _swapped.get(id(globals)) if RUNS.buffers else None
     if entry is None:
         return module
-    return entry[3][id(np)] if module is np else LIBRARIES.get(id(module), module)
+    return _find_table(entry[3])[id(np)] if module is np else LIBRARIES.get(id(module), module)
 
 
 _import_module = builtins.__import__
 REPLACED: dict[int, Any] = {}  # by the id of what it stands for
-# The same where a function calls ``np.ndarray``: the class makes handles, too. It is no class to view arrays as or to
-# derive from, and ``type(x) is np.ndarray`` is to stay true of plain arrays: elsewhere it is NumPy's own.
-_CONSTRUCTING: dict[int, Any] = {}
 _OTHERS: dict[str, Any] = {}
-# The two where a function wrote into what another function of NumPy's gave (`fad.core.results_as_handles`).
-_WIDE: dict[int, Any] = {}
-_WIDE_CONSTRUCTING: dict[int, Any] = {}
+
+
+class _Needs(NamedTuple):
+    """What a module needs of the overlay besides functions that make handles."""
+
+    # Handles of all of NumPy's functions: a function wrote into what another one gave (`fad.core.results_as_handles`).
+    wide: bool = False
+    # A class ``np.ndarray`` that makes handles, too. It is no class to view arrays as or to derive from, and
+    # ``type(x) is np.ndarray`` is to stay true of plain arrays: elsewhere it is NumPy's own.
+    constructs: bool = False
+    converts: bool = False  # classes of numbers that convert traced ones, `NUMBERS`
+
+    def joined(self, other: _Needs) -> _Needs:
+        return _Needs(*map(operator.or_, self, other))
+
+
+_tables: dict[_Needs, dict[int, Any]] = {}  # what stands for what, as `REPLACED`, for modules that need more
+_wide: dict[int, Any] = {}  # and what stands for NumPy's functions and parts where all results are handles
+_ARRAY = _Array("ndarray", (), {"__doc__": np.ndarray.__doc__})
 
 
 def replace(name: str, value: Any) -> None:
@@ -90,23 +104,39 @@ def build() -> None:
     REPLACED.update({id(getattr(np.random, n)): vars(module.random)[n] for n in np.random.__all__})
     NUMPYS.update(REPLACED)
     REPLACED[id(_import_module)] = _import
-    constructor = _Array("ndarray", (), {"__doc__": np.ndarray.__doc__})
-    with_constructor = types.ModuleType("numpy", np.__doc__)
-    vars(with_constructor).update(vars(module), ndarray=constructor)
-    _CONSTRUCTING.update(REPLACED | {id(np): with_constructor, id(np.ndarray): constructor})
-    _WIDE.update(results_as_handles.build(module, wrap_made))
-    wide_with_constructor = types.ModuleType("numpy", np.__doc__)
-    vars(wide_with_constructor).update(vars(_WIDE[id(np)]), ndarray=constructor)
-    _WIDE_CONSTRUCTING.update(_WIDE | {id(np): wide_with_constructor, id(np.ndarray): constructor})
+    _tables[_Needs()] = REPLACED
 
 
-# What stands for Python's classes of numbers, by their names, in the modules of programs that convert traced values.
+def _find_table(needs: _Needs) -> dict[int, Any]:
+    """Return what stands for what in a module: a superset of the table for less."""
+    if needs not in _tables:
+        table = dict(REPLACED)
+        if needs.wide:
+            _wide.update({} if _wide else results_as_handles.build(REPLACED[id(np)], wrap_made))
+            table.update(_wide)
+        named: dict[str, Any] = {}
+        if needs.constructs:
+            named["ndarray"] = table[id(np.ndarray)] = _ARRAY
+        if needs.converts:
+            table.update(NUMBERS)
+            named |= {name: NUMBERS[id(value)] for name, value in vars(np).items() if id(value) in NUMBERS}
+        module = types.ModuleType("numpy", np.__doc__)
+        vars(module).update(vars(table[id(np)]), **named)
+        table[id(np)] = module
+        _tables[needs] = table
+    return _tables[needs]
+
+
+# What stands for Python's classes of numbers, by their names, and for those and NumPy's, by the id of the class, in the
+# modules of programs that convert traced values.
 BUILTINS: dict[str, type] = {}
+NUMBERS: dict[int, type] = {}
+NAMES_OF_NUMBERS: set[str] = set()  # under which programs know these classes
 _converting: dict[int, dict] = {}  # by id, the dictionaries of these modules
 _ABSENT = object()  # a name that a module itself does not have
 _lock = threading.Lock()
-# The id of a module's dictionary -> [dictionary, names and what they stood for, uses, what stands in for what, how many
-# names of other libraries were known]
+# The id of a module's dictionary -> [dictionary, names and what they stood for, uses, what it needs, how many names of
+# other libraries were known]
 _swapped: dict[int, list] = {}
 
 
@@ -120,26 +150,38 @@ def swap_in(spaces: tuple, wide: bool, constructing: tuple) -> None:
     with _lock:
         for space in spaces:
             entry = _swapped.get(id(space))
-            constructs = any(space is s for s in constructing)
+            needs = _Needs(wide, any(space is s for s in constructing), id(space) in _converting)
             if entry is None:
-                put = _CONSTRUCTING if constructs else REPLACED
+                put = _find_table(needs)
                 found = [(k, v, put.get(id(v), LIBRARIES.get(id(v)))) for k, v in space.items()]
                 names = [name for name in found if name[2] is not None]
                 names += [(k, v, own_generator(v)) for k, v in space.items() if type(v) is np.random.Generator]
-                entry = _swapped[id(space)] = [space, names, 0, put, len(LIBRARIES)]
+                entry = _swapped[id(space)] = [space, names, 0, needs, len(LIBRARIES)]
                 for name, _, stands_in in names:
                     space[name] = stands_in
             elif entry[4] != len(LIBRARIES):
                 _swap_in_libraries(entry)
-            if id(space) in _converting:
+            if needs.converts:
                 _swap_in_builtins(entry)
-            _widen_entry(entry, wide, constructs)
+            _widen_entry(entry, needs)
             entry[2] += 1
 
 
 def convert_in(space: dict) -> None:
-    """Let the names of Python's classes of numbers be exchanged in a module, whenever NumPy's are."""
+    """Let the names of classes of numbers be exchanged in a module, whenever NumPy's functions are."""
     _converting[id(space)] = space
+    NUMPYS.update(NUMBERS)
+
+
+def is_number_class(name: str) -> bool:
+    """Return whether a full name is that of such a class, ``float`` or ``numpy.float64``."""
+    return name in BUILTINS or (name.startswith("numpy.") and name[len("numpy.") :] in NAMES_OF_NUMBERS)
+
+
+def is_exchanged(space: dict) -> bool:
+    """Return whether names are exchanged in a module now, and what tables and objects hold is lent with them."""
+    entry = _swapped.get(id(space))
+    return entry is not None and entry[3].wide
 
 
 def _swap_in_builtins(entry: list) -> None:
@@ -160,14 +202,13 @@ def _swap_in_libraries(entry: list) -> None:
     entry[4] = len(LIBRARIES)
 
 
-def _widen_entry(entry: list, wide: bool, constructs: bool) -> None:
-    """Exchange what stands in for NumPy's names if more is needed: handles throughout, or a class that makes them."""
-    space, names, _, put, _ = entry
-    wide = wide or put[id(np)] in (_WIDE[id(np)], _WIDE_CONSTRUCTING[id(np)])
-    constructs = constructs or id(np.ndarray) in put
-    more = (_WIDE_CONSTRUCTING if constructs else _WIDE) if wide else _CONSTRUCTING if constructs else REPLACED
-    if put[id(np)] is more[id(np)]:
+def _widen_entry(entry: list, needs: _Needs) -> None:
+    """Exchange what stands in for NumPy's names if more is needed than before."""
+    space, names, _, before, _ = entry
+    needs = needs.joined(before)
+    if needs == before:
         return
+    more = _find_table(needs)
     known = {name: (value, stood_in) for name, value, stood_in in names}
     for name, now in list(space.items()):
         own, stood_in = known.get(name, (now, now))
@@ -175,7 +216,7 @@ def _widen_entry(entry: list, wide: bool, constructs: bool) -> None:
             known[name] = own, more[id(own)]
             space[name] = more[id(own)]
     entry[1] = [(name, own, stands_in) for name, (own, stands_in) in known.items()]
-    entry[3] = put | more
+    entry[3] = needs
 
 
 def swap_out(spaces: tuple) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import functools
 import itertools
+import sys
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -29,13 +30,15 @@ from fad.core.callees import (
     wrapped_in,
     writes_arrays,
 )
+from fad.core.conversions import find_caller_of_number, is_offered
 from fad.core.like_users import modules_with, sees_overlay
-from fad.core.overlay import BUILTINS, REPLACED, build, convert_in
+from fad.core.overlay import NAMES_OF_NUMBERS, REPLACED, build, convert_in, is_exchanged, is_number_class
 from fad.core.stand_ins import LIBRARIES, find_all, holds_harmful, names_harmful
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed, Wrapping
 from fad.errors import MissingRuleError
 from fad.introspect.frames import is_machinery, is_own
+from fad.introspect.reachable import names_in
 
 _MOST_KNOWN = 4096
 _known: dict[Any, tuple] = {}  # by the ids of a function's parts: what it needs, and the parts
@@ -144,13 +147,13 @@ def _find_holders(frames: list[types.FrameType]) -> list[dict]:
     return list(found.values())
 
 
-def learn(error: BaseException, overlaid: Sequence[dict]) -> tuple[tuple, bool]:
+def learn(error: BaseException, overlaid: Sequence[dict], around: Sequence = ()) -> tuple[tuple, bool]:
     """Return the module dictionaries of the functions in which an error arose, and whether it was in one that writes.
 
     Both are remembered, and whether the write failed in spite of the overlay in these dictionaries: then it was one
-    into an array from outside.
+    into an array from outside. They are remembered of the functions of the frames `around`, too.
     """
-    frames = find_frames(error)
+    frames = [*around, *find_frames(error)]
     spaces = {id(frame.f_globals): frame.f_globals for frame in frames}
     codes = [frame.f_code for frame in frames]
     spaces.update({id(space): space for space in [*modules_with(codes), *_find_holders(frames)]})
@@ -172,20 +175,50 @@ def learn(error: BaseException, overlaid: Sequence[dict]) -> tuple[tuple, bool]:
 
 
 def learn_to_convert(error: BaseException) -> tuple:
-    """Return the dictionary of the module that called ``float(x)`` or ``complex(x)``, where an error arose by that.
+    """Return the dictionary of the module that called ``float(x)`` or ``np.float64(x)``, where an error arose by that.
 
     The names are exchanged there from now on, unless a function of the module may ask ``type(x) is float``: what stands
     for a class is not the class.
     """
     frames = find_frames(error)
-    if getattr(error, "caller", "") not in BUILTINS or not frames:
+    if not frames or not may_convert(getattr(error, "caller", None), frames):
         return ()
-    space = frames[-1].f_globals
-    codes = [*_codes_in(space), *[frame.f_code for frame in frames]]
-    if any(may_identify(code, name) for code in codes for name in BUILTINS):
-        return ()
-    convert_in(space)
-    return (space,)
+    convert_in(frames[-1].f_globals)
+    return (frames[-1].f_globals,)
+
+
+def may_convert(caller: str | None, frames: Sequence[types.FrameType]) -> bool:
+    """Return whether what requested a plain number was a class of numbers, which may be exchanged in its module.
+
+    It is `caller`, or a function that was given the class, as in ``map(float, xs)``. The module is that of the last
+    of the frames.
+    """
+    if caller is None or not frames:
+        return False
+    code, space = frames[-1].f_code, frames[-1].f_globals
+    if not is_number_class(caller) and NAMES_OF_NUMBERS.isdisjoint(names_in(code)):
+        return False
+    codes = [*_codes_in(space), *[frame.f_code for frame in frames if frame.f_globals is space]]
+    return not any(may_identify(c, name) for c in codes for name in NAMES_OF_NUMBERS & names_in(c))
+
+
+def is_to_exchange() -> bool:
+    """Return whether what the user's line calls makes a number of a traced value, but will not in another run.
+
+    That is a class of numbers or a function of `math`, under a name or in a table where it is not exchanged yet.
+    """
+    frames = []
+    frame = sys._getframe(1)
+    while frame is not None:
+        if sees_overlay(frame.f_code.co_filename):
+            frames.append(frame)
+        frame = frame.f_back
+    if not frames or is_exchanged(frames[0].f_globals):
+        return False
+    caller = find_caller_of_number()
+    if is_number_class(caller):
+        return may_convert(caller, frames[::-1])
+    return is_offered(caller) and not caller.endswith(".")
 
 
 def _codes_in(space: dict) -> list[types.CodeType]:

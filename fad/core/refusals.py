@@ -12,7 +12,7 @@ _TAKES_ALL = frozenset({"elementwise", "bilinear", "reduction", "flat", "scan", 
 # What NumPy and Python raise for the values that they find, and warnings that are errors.
 OF_VALUES = (ArithmeticError, ValueError, LookupError, TypeError, Warning)
 _OF_NUMBERS = frozenset({"/", "//", "%", "**", "<<", ">>"})  # of Python's own numbers
-OF_MATH = "math."  # begins the symbols of operations that are functions of Python's `math`
+OF_MATH = ("math.", "cmath.")  # begin the symbols of operations that are functions of these modules of Python's
 
 
 def may_refuse(prim: Primitive, ins: Any) -> bool:

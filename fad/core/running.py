@@ -11,7 +11,7 @@ import numpy as np
 from fad.core.callees import writes_arrays
 from fad.core.conversions import is_offered
 from fad.core.journal import JOURNAL, forget
-from fad.core.like_users import sees_overlay
+from fad.core.like_users import is_like_users, sees_overlay
 from fad.core.outside import MANY, copies, lend, reaches_device, restore, take_back
 from fad.core.overlay import swap_in, swap_out
 from fad.core.overlay_needs import (
@@ -82,32 +82,35 @@ class Running:
         try:
             result = call()
         except Exception as error:
-            if not self.retry(error, own_error(error)) and not self.passed_over():
+            if not self.retry(error, own_error(error)) and not self.passed_over(error):
                 raise
         else:
             if self.runs["refused"] is None or not self.passed_over():
                 return result
         return self.again(call)
 
-    def passed_over(self) -> bool:
+    def passed_over(self, error: Exception | None = None) -> bool:
         """Return whether the function should run again, for it caught the error of a function that fad has.
 
-        So does a program that tries one function, and goes on with another where that raises.
+        So does a program that tries one function, and goes on with another where that raises. A polynomial's operator
+        says that it knows no such operand, and Python raises `error`.
         """
         refused, self.runs["refused"] = self.runs["refused"], None
-        if refused is None or not is_offered(getattr(refused, "caller", "")):
-            return False
-        caught = refused.__traceback__  # begins where it was caught: solvers of fad's catch it for reasons of their own
+        caught = None if refused is None else refused.__traceback__  # begins where it was caught
         if caught is None or not sees_overlay(caught.tb_frame.f_code.co_filename):
-            return False
-        return not is_learned(find_frames(refused)) and self.retry(refused, refused)
+            return False  # solvers of fad's catch it for reasons of their own
+        frames = find_frames(refused)
+        if is_like_users(caught.tb_frame.f_code.co_filename):
+            known = all(any(frame.f_globals is s for s in self.spaces) for frame in frames)
+            return not known and self.retry(refused, refused, [] if error is None else find_frames(error))
+        return is_offered(getattr(refused, "caller", "")) and not is_learned(frames) and self.retry(refused, refused)
 
-    def retry(self, error: Exception, own: BaseException) -> bool:
+    def retry(self, error: Exception, own: BaseException, around: Sequence = ()) -> bool:
         """Return whether a function that failed should run again, with what had not been in place.
 
         That is the overlay, and handles on the arrays from outside. `own` is fad's error, on which a library may have
         put another, `error`; if it is no Exception, it is raised. What the run wrote into arrays from outside is
-        undone; its effects are not repeated.
+        undone; its effects are not repeated. `around` are frames of functions around those of `error`.
         """
         if not isinstance(own, Exception):
             raise own
@@ -116,7 +119,7 @@ class Running:
             return False
         if reaches_device(self.function):
             return False  # what the run wrote into arrays of a device is not undone
-        found, writes = learn(error, self.spaces)
+        found, writes = learn(error, self.spaces, around)
         found += tuple(s for s in spaces_of(self.function)[0] if all(s is not t for t in (*found, *self.spaces)))
         frames = find_frames(error)
         constructs = find_constructing((frame.f_code, frame.f_globals) for frame in frames)

@@ -226,7 +226,7 @@ def _public_name(frame: Any, parts: list[str]) -> str:
     if owner is not None:  # norm.logpdf is a method of the distribution norm; CubicSpline.__init__ is CubicSpline
         if name == "__call__" and (own := _name_in(public, owner)):  # an object that stands in for a function
             return f"{public}.{own}"
-        given = getattr(owner, "name", None)
+        given = getattr(getattr(owner, "dist", owner), "name", None)  # a distribution, or one with its parameters
         if isinstance(given, str):
             return f"{public}.{given}.{name}"
         return "" if type(owner).__name__.startswith("_") else f"{public}.{type(owner).__name__}"

@@ -22,6 +22,7 @@ from fad.numpy.creation import makers as _makers
 from fad.numpy.joiners import c_ as _c_
 from fad.numpy.joiners import r_ as _r_
 from fad.numpy.surface import namespace as _namespace
+from fad.numpy.tapers import TAPERS as _TAPERS
 from fad.numpy.vectorized import vectorize as _vectorize
 from fad.ops.sorting import top_k as _top_k
 from fad.ops.taking import at as _at
@@ -39,7 +40,9 @@ globals().update(_names | _makers(_names), at=_at, top_k=_top_k, r_=_r_, c_=_c_)
 globals().update(put_along_axis=_put_along_axis, vectorize=_vectorize)
 for _name in ("r_", "c_", "vectorize"):
     _replace(_name, globals()[_name])
-_OWN = ("annotations", "importlib", "Any", "surface", "joiners", "vectorized", "creation")
+for _name, _taper in _TAPERS.items():
+    _replace(_name, _taper)
+_OWN = ("annotations", "importlib", "Any", "surface", "joiners", "vectorized", "creation", "tapers")
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _OWN)
 
 # The version of the array API standard that these names follow: NumPy's own (2.0 has no such name yet).

@@ -15,6 +15,7 @@ from fad.core.tracer import Tracer, add_methods, bind
 from fad.core.views import as_one_array, is_array
 from fad.core.weak import weaken
 from fad.errors import ComplexGradientError
+from fad.ops.complexes import parts_p
 from fad.ops.memory_order import duplicate, lay_out, lay_out_like
 from fad.ops.structural import along
 
@@ -59,6 +60,12 @@ python_number_p: Any = register(
         doc="An array of no axes as a Python number, which widens nothing.",
     )
 )
+
+
+def join_parts(real, imaginary):
+    """Return Python's complex number of two real numbers, of which one is traced."""
+    scalars = [np.multiply(x, np.float64(1.0)) for x in (real, imaginary)]
+    return bind(python_number_p, bind(parts_p, *scalars))
 
 
 def _tolist(x):

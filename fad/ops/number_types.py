@@ -1,33 +1,58 @@
-"""Python's float and complex as programs call them on traced values, which stay what they are: ``float(x)``.
+"""Classes of numbers as programs call them on traced values, which stay what they are: ``float(x)``, ``np.float32(x)``.
 
-Python makes a plain number of what it converts, which would lose the derivative. Where a program failed by that, the
-names stand for these classes in its module while a transform runs (`fad.core.overlay`). They convert traced numbers to
-traced Python numbers, and are Python's own for all else: to NumPy as dtypes, in ``isinstance``, as keys.
+Python and NumPy make plain numbers of what they convert, which would lose the derivative. Where a program failed by
+that, the names stand for these classes in its module while a transform runs (`fad.core.overlay`). Python's two convert
+traced numbers to traced Python numbers, NumPy's to traced values of their dtype, and they are what they stand for to
+all else: to NumPy as dtypes, in ``isinstance``, as keys, to pickle.
 """
 
 from __future__ import annotations
 
+import copyreg
+import pkgutil
+import types
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fad.core.conversions import OFFERED
-from fad.core.overlay import BUILTINS
+from fad.core.overlay import BUILTINS, NAMES_OF_NUMBERS, NUMBERS, is_number_class
 from fad.core.primitive import bind
-from fad.core.tracer import Trace, Tracer
-from fad.ops.conversion import python_number_p
+from fad.core.tracer import Trace, Tracer, stack_list, strong
+from fad.core.views import is_array
+from fad.ops.conversion import join_parts, python_number_p
 
 
 class _Kind(type):
-    """The class of what stands for one of Python's classes of numbers."""
+    """The class of what stands for one of the classes of numbers."""
 
     original: Any
     convert: Callable
 
+    def __new__(cls, name: str, bases: tuple, space: dict, stands: bool = False) -> Any:
+        """Make a class that stands in; of a program's own that derives from one, derive it from the true class."""
+        if stands:
+            return super().__new__(cls, name, bases, space)
+        true = tuple([base.original if type(base) is _Kind else base for base in bases])
+        return types.new_class(name, true, None, lambda names: names.update(space))
+
+    def __init__(cls, *args: Any, stands: bool = False):
+        super().__init__(*args)
+
     def __call__(cls, *args: Any, **options: Any) -> Any:
-        traced = any(type(x) is Tracer and x.owner is not Trace.of_plain for x in (*args, *options.values()))
+        args = tuple(map(cls._open, args))
+        traced = any(map(_is_traced, (*args, *options.values())))
         return (cls.convert if traced else cls.original)(*args, **options)
+
+    def _open(cls, x: Any) -> Any:
+        """Return the traced number that an object of the user's gives for itself, ``__float__``: Python takes none."""
+        for name in ("__complex__", "__float__") if issubclass(cls.original, complex) else ("__float__",):
+            method = getattr(type(x), name, None)
+            if type(method) is types.FunctionType and type(x) is not Tracer:
+                y = method(x)
+                return y if _is_traced(y) or isinstance(y, (float, complex)) else x
+        return x
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, cls.original)
@@ -36,10 +61,22 @@ class _Kind(type):
         return issubclass(kind, cls.original)
 
     def __eq__(cls, other: object) -> bool:
-        return other is cls or other is cls.original
+        return True if other is cls or other is cls.original else NotImplemented  # a dtype knows the class
 
     def __hash__(cls) -> int:
         return hash(cls.original)
+
+    def __repr__(cls) -> str:
+        return repr(cls.original)
+
+
+copyreg.pickle(_Kind, lambda kind: (pkgutil.resolve_name, (f"{kind.__module__}:{kind.__name__}",)))
+
+
+def _is_traced(x: Any) -> bool:
+    if type(x) in (list, tuple):
+        return any(map(_is_traced, x))
+    return type(x) is Tracer and x.owner is not Trace.of_plain
 
 
 def _take_scalar(x: Any) -> Any:
@@ -56,14 +93,39 @@ def _to_float(x: Any) -> Any:
 
 
 def _to_complex(real: Any = 0.0, imag: Any = None) -> Any:
-    parts = [x if type(x) is not Tracer else bind(python_number_p, x) for x in (real, imag)]
-    return parts[0] + (0j if parts[1] is None else parts[1] * 1j)
+    if imag is None:
+        real = _take_scalar(real)
+        return bind(python_number_p, real) if real.dtype.kind == "c" else join_parts(real, 0.0)
+    (re, more_im), (im, less_re) = [_split(_take_scalar(x) if type(x) is Tracer else x) for x in (real, imag)]
+    re = re if less_re is None else re - less_re
+    im = im if more_im is None else im + more_im
+    return join_parts(re, im)
+
+
+def _split(x: Any) -> tuple:
+    """Return the parts of a number; of a real one None for the second, which is not added, for the sign of zero."""
+    return (x.real, x.imag) if np.iscomplexobj(x) else (x, None)
+
+
+def _to_dtype(dtype: np.dtype) -> Callable:
+    """Return the function that converts as NumPy's class for the dtype: what has axes becomes an array."""
+
+    def convert(x: Any) -> Any:
+        y = strong(stack_list(x)).astype(dtype)
+        return y[()] if not y.shape and is_array(y) else y
+
+    return convert
 
 
 def _make(original: type, convert: Callable) -> type:
     space = {"original": original, "convert": staticmethod(convert), "dtype": np.dtype(original)}
-    return _Kind(original.__name__, (original,), {**space, "__doc__": original.__doc__})
+    space |= {"__doc__": original.__doc__, "__module__": original.__module__}
+    return _Kind(original.__name__, (original,), space, stands=True)
 
 
 BUILTINS.update(float=_make(float, _to_float), complex=_make(complex, _to_complex))
-OFFERED.append(lambda name: name in BUILTINS)
+_NUMPYS = [kind for kind in set(np.sctypeDict.values()) if issubclass(kind, np.inexact)]
+NUMBERS.update({id(float): BUILTINS["float"], id(complex): BUILTINS["complex"]})
+NUMBERS.update({id(kind): _make(kind, _to_dtype(np.dtype(kind))) for kind in _NUMPYS})
+NAMES_OF_NUMBERS.update(BUILTINS, [name for name, value in vars(np).items() if id(value) in NUMBERS])
+OFFERED.append(is_number_class)

@@ -112,14 +112,21 @@ def _widths(pad_width: Any, ndim: int) -> tuple:
     if isinstance(pad_width, dict):
         pairs = [(0, 0)] * ndim
         for axis, width in pad_width.items():
-            pairs[axis] = tuple(np.broadcast_to(width, (2,)))
+            pairs[axis] = tuple(np.broadcast_to(_as_plain(width), (2,)))
         pad_width = pairs or np.zeros((0, 2), int)
-    pad_width = np.asarray(pad_width)
+    pad_width = np.asarray(_as_plain(pad_width))
     if pad_width.dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")
     if pad_width.size and pad_width.min() < 0:
         raise ValueError("index can't contain negative values")
     return tuple((int(i), int(j)) for i, j in np.broadcast_to(pad_width, (ndim, 2)))
+
+
+def _as_plain(width: Any) -> Any:
+    """Return widths without traced whole numbers, which say how large a result is."""
+    if type(width) in (list, tuple):
+        return type(width)(map(_as_plain, width))
+    return outcome(width) if type(width) is Tracer and width.dtype.kind in "iu" else width
 
 
 def _is_zero(value: Any) -> bool:

@@ -131,12 +131,28 @@ class Frozen(Standing):
         own = self._with_parameters(own)
         return own if is_traced((self._args, self._kwargs)) else choose(method, own)
 
+    def expect(
+        self, func: Any = None, lb: Any = None, ub: Any = None, conditional: bool = False, **options: Any
+    ) -> Any:
+        """Return the expected value of a function, as the method of SciPy's frozen distributions takes it."""
+        own = self._own
+        if (func is None or isinstance(func, np.ufunc)) and not is_traced((self._args, self._kwargs, lb, ub)):
+            return self.stands_for.expect(func, lb, ub, conditional, **options)
+        given = dict(zip((*own.shapes, *own.last), self._args, strict=False)) | self._kwargs
+        shapes = tuple([given.pop(name) for name in own.shapes])
+        return own.expect(func, shapes, **given, lb=lb, ub=ub, conditional=conditional, **options)
+
     def _with_parameters(self, method: Callable) -> Callable:
         return lambda *args, **kwargs: method(*args, *self._args, **(self._kwargs | kwargs))
 
 
 class Distribution(Frozen):
     """A distribution of SciPy's, which is called with its parameters."""
+
+    @property
+    def expect(self) -> Callable:
+        """Of a distribution without parameters the method takes them."""
+        return self.__getattr__("expect")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
         return Frozen(self._original, self._own, take_plain(args), take_plain(kwargs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import pkgutil
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,20 @@ to_scalar_p = Primitive(
     cheap=True,
     archetype="linear",
 )
+
+
+def _batch_number(size: int, batched: tuple, xs: tuple, params: dict) -> Any:
+    """Return a batch of Python numbers: an array of their own dtype, in which no narrower integer's product wraps."""
+    x = xs[0]
+    return x.astype(np.int64) if x.dtype.kind in "iu" and x.dtype != np.int64 else x
+
+
+# A scalar becomes a Python number: ``float(x)``, one of the state of a loop, one that was kept for the reverse pass.
+to_number_p = Primitive(
+    "to_number", lambda x: x.item() if hasattr(x, "item") else x, lower="({0})", cheap=True, archetype="linear",
+    jvp=lambda tangents, y, xs, params: tangents[0], vjp=(lambda ct, y, x: ct,), saves="none",
+    batch=_batch_number,
+)  # fmt: skip
 
 # What Python's operators do with Python numbers: their result is a Python number still.
 _ARITHMETIC: dict[str | None, Callable] = {
@@ -59,9 +74,9 @@ def on_numbers(prim: Primitive) -> Primitive:
 
 
 def _find_function(symbol: str | None) -> Callable:
-    if symbol == f"{OF_MATH}fsum":
+    if symbol == "math.fsum":
         return lambda *xs: math.fsum(xs)
-    return getattr(math, symbol[len(OF_MATH) :]) if symbol and symbol.startswith(OF_MATH) else _ARITHMETIC[symbol]
+    return pkgutil.resolve_name(symbol) if symbol and symbol.startswith(OF_MATH) else _ARITHMETIC[symbol]
 
 
 def _to_integers(x: Any) -> Any:
@@ -73,4 +88,4 @@ def _to_integers(x: Any) -> Any:
 
 
 # Python's integer of a real number, which in native code has 64 bits (`fad.compile.legalize.integer_overflow`).
-to_int_p = make_elementwise("to_int", _to_integers, (None,), symbol=f"{OF_MATH}trunc", lower="({0})")
+to_int_p = make_elementwise("to_int", _to_integers, (None,), symbol="math.trunc", lower="({0})")

@@ -22,9 +22,11 @@ from fad import config, tree
 from fad.backends import host, is_numpy_scalar, is_on_device
 from fad.core import effects
 from fad.core.buffers import PLAIN
+from fad.core.conversions import to_number
 from fad.core.errstate import calm, is_strict, state
 from fad.core.graph import EFFECT, GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.journal import effect_place, rewind, with_journal
+from fad.core.overlay_needs import is_to_exchange
 from fad.core.refusals import may_refuse, refuses
 from fad.core.running import Running
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
@@ -39,7 +41,7 @@ from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused
 from fad.staging.mixed_types import MixedTypes, is_asked, note_question, noting_types, tells_types_apart
 from fad.staging.outer_state import OuterState
-from fad.staging.python_numbers import gives_number, on_numbers, to_scalar_p
+from fad.staging.python_numbers import gives_number, on_numbers, to_number_p, to_scalar_p
 from fad.transforms.check import as_operand
 from fad.transforms.mutation import Earlier, Snapshots, recording
 from fad.transforms.undo_writes import outside
@@ -192,13 +194,9 @@ class RecordTrace(Trace):
         return tuple([x if d is None else x.astype(d) for x, d in zip(args, dtypes, strict=True)])
 
     def _python_number(self, x: Tracer) -> Tracer:
-        """Write down a scalar, which this trace knows to stand for a Python number."""
+        """Write down a scalar as a Python number."""
         x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-        if is_on_device(x.wrapped):  # it stays there, as an array of no axes
-            return x
-        y = self.process(to_scalar_p, (x,), {})
-        y.wrapped = weaken(y.wrapped)
-        return y
+        return x if is_on_device(x.wrapped) else self.process(to_number_p, (x,), {})  # there it stays, without axes
 
     def compute(self, prim: Any, values: list, params: dict) -> Any:
         return prim.forward(*values, **params)
@@ -249,7 +247,10 @@ class RecordTrace(Trace):
             raise Refused(self, error) from error  # int() of NaN
         return self.guard(x, convert, answer)
 
-    number = concrete
+    def number(self, x: Tracer, convert: Callable) -> Any:
+        if is_to_exchange():  # to a traced number, which every call may have another of
+            raise self.refusal(to_number(self.kind))
+        return self.concrete(x, convert)
 
     def any_of(self, x: Tracer) -> bool:
         return self.concrete(x, any_of)
@@ -321,7 +322,7 @@ def record(
             recorded = _record_again(before, fun, in_tree, leaves, traced, places, outer or OuterState())
         except Exception as error:
             again = isinstance(error, TracerConversionError) and running.retry(error, error)
-            if not again and not running.passed_over():
+            if not again and not running.passed_over(error):
                 raise
         else:
             if not running.passed_over():

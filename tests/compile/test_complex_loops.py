@@ -1,5 +1,8 @@
 """Loops of complex numbers are native as those of real ones are, and branches in them cost what they touch."""
 
+import cmath
+import math
+
 import numpy as np
 import pytest
 
@@ -98,6 +101,51 @@ def of_sines(x, z):
 @pytest.mark.parametrize("f", [of_sines, of_a_while], ids=lambda f: f.__name__)
 def test_a_loop_of_complex_numbers_that_native_code_does_not_know_is_right(f):
     compare(f, np.random.default_rng(1).normal(size=30), draw(30) * 0.1, native=False)
+
+
+NATIVE_FUNCTIONS = ["exp", "sin", "cos", "sinh", "cosh", "sqrt", "log", "log10"]
+FUNCTIONS = {name: getattr(cmath, name) for name in NATIVE_FUNCTIONS}
+
+
+def repeated(f, steps):
+    def loop(x):
+        z = complex(x, 0.3)
+        for k in range(steps):
+            z = 0.5 * f(0.4 * z + 0.1j) + 0.2 * x / (k + 1)
+        return abs(z)
+
+    return loop
+
+
+@pytest.mark.parametrize("name", NATIVE_FUNCTIONS)
+def test_a_loop_over_functions_of_cmath_is_native_and_so_is_its_derivative(name):
+    f = repeated(getattr(cmath, name), 100)
+    fast, steep = fad.jit(f), fad.jit(fad.grad(f))
+    for x in (0.4, 0.7, 0.4):
+        np.testing.assert_allclose(fast(x), f(x), rtol=1e-12)
+        np.testing.assert_allclose(steep(x), (f(x + 1e-6) - f(x - 1e-6)) / 2e-6, rtol=1e-6)
+    for jitted in (fast, steep):
+        assert "cmath" not in jitted.explain()
+        assert "calls of NumPy for operations without a kernel: to_number\n" in f"{jitted.explain()}\n"
+
+
+@pytest.mark.parametrize("name", NATIVE_FUNCTIONS)
+def test_native_functions_of_cmath_have_its_values_and_errors(name):
+    f = lambda z: FUNCTIONS[name](z)
+    fast = fad.jit(f)
+    sizes = (0.0, -0.0, 5e-324, 1e-310, 0.5, -2.0, 1.0000001, 300.0, 1e300)
+    for z in [complex(a, b) for a in sizes for b in sizes]:
+        try:
+            wanted = f(z)
+        except (ValueError, OverflowError) as error:
+            with pytest.raises(type(error), match=str(error)):
+                fast(z)
+            continue
+        found = fast(z)
+        for part in ("real", "imag"):
+            got, want = getattr(found, part), getattr(wanted, part)
+            assert abs(got - want) <= 8e-16 * abs(wanted) + 5e-324
+            assert math.copysign(1, got) == math.copysign(1, want) or abs(got - want) <= 4e-16 * abs(wanted)
 
 
 def test_an_index_by_small_integers_outside_of_an_array_is_an_error():

@@ -344,9 +344,9 @@ def test_a_name_of_jax_is_answered_with_fads(name, own):
 
 
 @pytest.mark.parametrize("transform", ["grad", "vmap", "jit", "jvp"])
-@pytest.mark.parametrize("number", [math.ulp, float])
+@pytest.mark.parametrize("number", [math.ulp, math.frexp])
 def test_an_error_of_a_function_that_ran_twice_is_shown_once(transform, number):
-    f = lambda x: np.sum(x) * number(x[0])
+    f = lambda x: np.sum(x) * np.sum(number(x[0]))
     run = {
         "grad": lambda: fad.grad(f)(X),
         "vmap": lambda: fad.vmap(f)(X[None] + np.zeros((2, 1))),

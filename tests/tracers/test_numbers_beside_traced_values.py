@@ -111,6 +111,6 @@ def test_whole_numbers_that_differ_in_a_batch_split_it():
 
 
 def test_numbers_with_a_fraction_are_not_made_plain():
-    for convert in (np.float64, lambda x: np.asarray(x, dtype="S3")):
-        with pytest.raises(TracerConversionError):
-            fad.grad(lambda x, convert=convert: convert(x) * x)(np.float64(1.5))
+    assert fad.grad(lambda x: np.float64(x) * x)(np.float64(1.5)) == 3.0
+    with pytest.raises(TracerConversionError):
+        fad.grad(lambda x: np.asarray(x, dtype="S3") * x)(np.float64(1.5))

@@ -51,7 +51,12 @@ def _multiply_out(work: Builder, eq: Equation) -> int | None:
 
 def _size(work: Builder, x: int) -> int:
     """Return the sum of the parts' sizes."""
-    return work.add(*[work.elementwise(absolute, _part(work, k, x), dtype=_REAL) for k in (0, 1)])
+    return work.add(*[work.elementwise(absolute, part, dtype=_REAL) for part in list_parts(work, x)])
+
+
+def list_parts(work: Builder, x: int) -> list[int]:
+    """Return the real and the imaginary part of a number."""
+    return [_part(work, k, x) for k in (0, 1)]
 
 
 def _part(work: Builder, k: int, x: int) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 
 from fad.compile.ir.builder import Builder
 from fad.compile.ir.lowered_ops import FACTOR_SYSTEM, INTEGER_POWER, NOT_NEGATIVE, PARTITIONED, PLACE, SORTED
+from fad.compile.legalize.complex_functions import FORMULAS, compute_in_parts
 from fad.compile.legalize.complex_numbers import SYMBOLS, compute_as_numpy
 from fad.compile.legalize.pairwise_distances import sum_over_pairs
 from fad.core.graph import SCALAR, Equation, Graph, Type
@@ -463,5 +464,7 @@ _OF_SCIPY: dict[str, Callable] = {"scipy.sum_over_pairs": sum_over_pairs}  # by 
 
 def _rule_of(eq: Equation) -> Callable | None:
     if eq.prim.array_form is not None:
+        if eq.prim.symbol in FORMULAS:
+            return compute_in_parts
         return compute_as_numpy if eq.prim.symbol in SYMBOLS else None
     return _RULES.get(eq.prim) or _OF_SCIPY.get(eq.prim.name)

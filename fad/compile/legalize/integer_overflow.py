@@ -133,6 +133,8 @@ def _treat(graph: Rewriting, eq: Equation, size: dict, body: bool) -> tuple[Equa
     symbol, out = eq.prim.symbol, graph.types[eq.outs[0]]
     if out.kind != NUMBER:
         return eq, ""
+    if is_of_math(eq.prim) and out.dtype.kind == "c":
+        return eq, ""  # `fad.compile.legalize.complex_functions`, or Python itself
     if is_of_math(eq.prim):
         size[eq.outs[0]] = MOST
         return eq, "fits" if out.dtype == _INTEGER else "finite"

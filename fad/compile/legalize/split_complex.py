@@ -78,12 +78,18 @@ class Splitter(Rewriting):
 
     def equation(self, eq: Equation) -> None:
         kinds = [self.types[i].dtype.kind for i in (*eq.ins, *eq.outs)]
-        rule = RULES.get(eq.prim) if "c" in kinds and not eq.prim.multi else None
+        rule = self.find_rule(eq) if "c" in kinds and not eq.prim.multi else None
         if rule is not None and all(self.types[i].dtype.kind in "cfib" for i in eq.ins) and rule(self, eq):
             return
         for i in eq.ins:
             self.whole(i)
         self.equations.append(eq)
+
+    def find_rule(self, eq: Equation) -> Callable | None:
+        """Return the rule of an operation; to make a scalar of a Python number is to copy it."""
+        out, linear = self.types[eq.outs[0]], eq.prim.archetype == "linear"
+        copies = linear and eq.prim.lower == "({0})" and out.dtype.kind == "c" and out.kind != NUMBER
+        return _each(positive) if copies else RULES.get(eq.prim)
 
     def whole(self, i: int) -> None:
         """Materialise a complex value as an array."""

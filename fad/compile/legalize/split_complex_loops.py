@@ -12,7 +12,7 @@ from typing import Any
 from fad.compile.ir.expressions import template
 from fad.compile.ir.lowered_ops import FOURIER, PIECES, REDUCTIONS
 from fad.compile.legalize.integer_overflow import CHECK
-from fad.compile.legalize.split_complex import MOVED, REAL_OF, RULES, Splitter, move_parts
+from fad.compile.legalize.split_complex import MOVED, REAL_OF, Splitter, move_parts
 from fad.compile.passes.dce import drop_dead
 from fad.compile.passes.loop_bodies import is_control
 from fad.control_flow.loop_layout import Loop
@@ -145,14 +145,17 @@ class _Body(Splitter):
         elif eq.prim in MOVED:
             done = move_parts(self, eq)
         else:
-            done = eq.prim in RULES and self._by_rule(eq)
+            done = self._by_rule(eq)
         if not done:
             raise _NotReal
 
     def _by_rule(self, eq: Equation) -> bool:
+        rule = self.find_rule(eq)
+        if rule is None:
+            return False
         for i in eq.ins:
             self.operand(i)
-        return RULES[eq.prim](self, eq)
+        return rule(self, eq)
 
     def _multiply_matrices(self, eq: Equation) -> bool:
         out = self.types[eq.outs[0]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -12,10 +13,11 @@ import scipy.stats
 from fad.core.docstring_sections import PageOfInstance
 from fad.core.primitive import has_tracer, public
 from fad.core.samples import call
-from fad.core.tracer import Tracer
+from fad.core.tracer import Tracer, outcome
 from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.ops.structural import as_array
+from fad.scipy.quadrature import quad
 from fad.scipy.special.build import number
 from fad.scipy.stats.estimates import ENTROPIES, Estimates
 from fad.scipy.stats.moments import HEAVY, MOMENTS, Summaries
@@ -121,6 +123,8 @@ class Continuous(Distribution):
     np.float64(0.75)
     """
 
+    last = ("loc", "scale")  # its parameters behind the shapes
+
     def __init__(
         self, name: str, shapes: tuple, *, logpdf: Callable, cdf: Callable, sf: Callable, ppf: Callable, isf: Callable,
         support: Any = (-math.inf, math.inf), logcdf: Callable | None = None, logsf: Callable | None = None,
@@ -139,7 +143,7 @@ class Continuous(Distribution):
         self._enter_moments((*domains, (-0.1, 0.1), (0.9, 1.5)))
 
     def _standard(self, x: Any, args: tuple, named: dict) -> tuple:
-        x, *shapes, loc, scale = operands((x, *self._parameters(args, named, ("loc", "scale"))))
+        x, *shapes, loc, scale = operands((x, *self._parameters(args, named, self.last)))
         return (x - loc) / _usable(scale), shapes, loc, scale
 
     def _evaluate(self, x, args, named, function, below, above, density=False):
@@ -209,19 +213,42 @@ class Continuous(Distribution):
         below = (1.0 - confidence) / 2.0
         return self.ppf(below, *args, **named), self.ppf(1.0 - below, *args, **named)
 
+    def expect(self, func=None, args=(), loc=0.0, scale=1.0, lb=None, ub=None, conditional=False, **options):
+        """Return the expected value of a function of a number by ``scipy.integrate.quad``, between two ends.
+
+        The derivative follows the parameters, the ends and what `func` finds outside its argument.
+
+        >>> from fad.scipy.stats import norm
+        >>> fad.grad(lambda m: norm.expect(lambda x: x**2, loc=m))(1.5).round(6)
+        np.float64(3.0)
+        """
+        f = (lambda x: x) if func is None else func
+        shapes, *_ = self._parts((*args, loc, scale), {})
+        ends = [
+            given if given is not None else loc + scale * end if np.isfinite(number(end)) else end
+            for given, end in zip((lb, ub), self._ends(shapes), strict=True)
+        ]
+        below = [self.cdf(end, *args, loc, scale) for end in ends]
+        shares = [below[0] + (below[1] - below[0]) * p for p in (0.05, 0.95)]  # the body and the tails
+        inside = stop_gradient([self.ppf(p, *args, loc, scale) for p in shares])
+        places = [ends[0], *inside, ends[1]]
+        mass = lambda x: f(x) * self.pdf(x, *args, loc, scale)
+        y = sum(quad(mass, a, b, **options)[0] for a, b in itertools.pairwise(places))
+        return y / (below[1] - below[0]) if conditional else y
+
     def nnlf(self, theta, x):
         """Return minus the logarithm of the likelihood of a sample: `theta` has the shapes, the loc and the scale."""
         return -np.sum(self.logpdf(x, *theta))
 
     def _parts(self, args, named):
-        *shapes, loc, scale = operands(tuple(self._parameters(args, named, ("loc", "scale"))))
+        *shapes, loc, scale = operands(tuple(self._parameters(args, named, self.last)))
         return shapes, loc, scale
 
     def _mask_moment(self, value, shapes, scale):
         return self._mask(as_array(value) + 0.0 * scale, as_array(value), shapes, scale)
 
     def _quantile(self, q, args, named, function):
-        q, *shapes, loc, scale = operands((q, *self._parameters(args, named, ("loc", "scale"))))
+        q, *shapes, loc, scale = operands((q, *self._parameters(args, named, self.last)))
         inside = (q > 0) & (q < 1)
         value = function(np.where(inside, q, 0.5 + 0.0 * q), *shapes)
         if not np.all(number(inside)):
@@ -294,6 +321,8 @@ class Discrete(Distribution):
     np.float64(0.5)
     """
 
+    last = ("loc",)
+
     def __init__(self, name, shapes, *, logpmf, cdf, sf, least=0, most=None, domains=(), counts=()):
         super().__init__(name, shapes, domains, ())
         self._logpmf, self._cdf, self._sf, self._least, self._most = logpmf, cdf, sf, least, most
@@ -303,7 +332,7 @@ class Discrete(Distribution):
         self._enter_moments((*domains, (-0.1, 0.1)))
 
     def _parts(self, args, named):
-        *shapes, loc = self._parameters(args, named, ("loc",))
+        *shapes, loc = self._parameters(args, named, self.last)
         *shapes, loc = operands((*shapes, loc))
         return shapes, loc, 1.0
 
@@ -316,7 +345,7 @@ class Discrete(Distribution):
         setattr(self, method, public(name=name, samples=samples)(getattr(self, method)))
 
     def _evaluate(self, k, args, named, function, below, above, only_integers):
-        *shapes, loc = self._parameters(args, named, ("loc",))
+        *shapes, loc = self._parameters(args, named, self.last)
         k, *shapes = operands((k, *shapes))
         k = k - loc
         count = _whole(k) if type(k) is Tracer and k.dtype.kind == "f" else np.floor(k)
@@ -333,6 +362,32 @@ class Discrete(Distribution):
     def pmf(self, k, *args, **named):
         """Return the probability of the count `k`."""
         return _exp(self.logpmf(k, *args, **named))
+
+    def expect(self, func=None, args=(), loc=0, lb=None, ub=None, conditional=False):
+        """Return the expected value of a function of a count between two ends; counts of no weight are left out.
+
+        >>> from fad.scipy.stats import poisson
+        >>> fad.grad(lambda rate: poisson.expect(lambda k: k**2, (rate,)))(1.5).round(6)
+        np.float64(4.0)
+        """
+        f = (lambda k: k) if func is None else func
+        shapes, loc, _ = self._parts((*args, loc), {})
+        first, last = [int(np.max(outcome(number(k)))) for k in (loc + self._least, loc + self._find_last(shapes))]
+        first, last = first if lb is None else int(lb), last if ub is None else int(ub)
+        counts = np.arange(first, last + 1)
+        weights = self.pmf(counts, *args, loc)
+        y = sum(f(k) * w for k, w in zip(counts, weights, strict=True))
+        return y / np.sum(weights) if conditional else y
+
+    def _find_last(self, shapes):
+        """Return the largest count, or one above which no weight is left."""
+        if self._most is not None:
+            return self._most(*shapes)
+        plain, shapes = getattr(scipy.stats, self.name), [outcome(number(s)) for s in shapes]
+        last = np.max(plain.isf(1e-12, *shapes))
+        while np.max(plain.sf(last, *shapes)) > 1e-30:
+            last = np.ceil(1.2 * last + 1)
+        return last
 
     def cdf(self, k, *args, **named):
         """Return the probability of a count up to `k`."""
