@@ -22,7 +22,7 @@ import numpy as np
 
 from fad import config
 from fad.capture.expressions import HELPERS
-from fad.capture.names import name_private, name_super, walk_scope
+from fad.capture.names import move_conditions, name_private, name_super, walk_scope
 from fad.capture.rewrite import NotConvertible, Rewriter
 from fad.core.transformed import Transformed
 from fad.introspect.frames import is_machinery
@@ -88,6 +88,7 @@ def _convert(code: types.CodeType, everywhere: bool) -> tuple:
     if node.owner.strip("_"):
         name_private(node, node.owner)
     name_super(node)
+    move_conditions(node)
     body = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
     outer = {x for s in body for n in walk_scope(s) if isinstance(n, (ast.Global, ast.Nonlocal)) for x in n.names}
     rewriter = Rewriter(code.co_filename, body, outer, everywhere)

@@ -196,6 +196,15 @@ def _appends(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append"
 
 
+def move_conditions(function: Any) -> None:
+    """Let what the condition of a ``while`` loop binds be bound in its steps: ``while (x := f(x)) > 0``."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.While) and _walruses(node.test) and not node.orelse:
+            ends = ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], [])
+            node.body.insert(0, ast.fix_missing_locations(ast.copy_location(ends, node.test)))
+            node.test = ast.copy_location(ast.Constant(True), node.test)
+
+
 def name_super(function: Any) -> None:
     """Let ``super()`` in a function say what it means, for a function within it has no arguments to say so."""
     given = [*function.args.posonlyargs, *function.args.args]

@@ -342,6 +342,8 @@ class Rewriter:
                     return why
             if isinstance(node, ast.Name) and node.id in _FRAME and not hasattr(node, "made"):
                 return f"it uses {node.id}"
+            if isinstance(node, ast.While) and any(isinstance(x, ast.NamedExpr) for x in ast.walk(node.test)):
+                return "its condition binds a name, and it has else"
             if isinstance(node, ast.Delete) and not all(isinstance(x, ast.Name) for x in node.targets):
                 return "it deletes items"
         found = bound_by([s]) & self.outer

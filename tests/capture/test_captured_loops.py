@@ -269,6 +269,15 @@ def for_else(x):
     return s
 
 
+def a_condition_that_binds_a_name(x):
+    t, n = x[0], 0
+    while abs(d := t * t - x[2]) > 0.05:
+        t, n = t - d / (2 * t), n + 1
+    while (n := n + 1) < 9:
+        t = t * x[1]
+    return t * n + d
+
+
 def while_with_break(x):
     s = x[0]
     while s < 50.0:
@@ -370,7 +379,8 @@ CAPTURED = [
     slices_in_place, backwards, reversed_range, over_an_array, over_rows, zipped, enumerated, enumerated_pairs, nested,
     triangular, triangular_upward, triangular_twice, a_while_loop, until_small, an_if, an_if_without_else,
     an_elif_chain, ifs_on_the_counter, writes_in_branches, a_break, a_continue, break_and_continue, a_return, for_else,
-    while_with_break, chained_comparison, conditional_expression, or_and_not, pythons_max_and_min, swapped_buffers,
+    while_with_break, a_condition_that_binds_a_name,
+    chained_comparison, conditional_expression, or_and_not, pythons_max_and_min, swapped_buffers,
     a_tuple_state, fibonacci_like, counter_behind_the_loop, bound_in_the_body, modulo_and_wrapping,
 ]  # fmt: skip
 
