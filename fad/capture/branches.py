@@ -315,7 +315,7 @@ class _Choice:
                 trace.finish()
                 changed = self.holdings.put_back()
         if changed is not None:
-            refuse(f"an if calls code that changes a {changed} without being seen, as a property or an operator may")
+            refuse(f"an if changes {changed} by code that is not seen, as a property or an operator")
         return ends, outcome, mine
 
     def _try_way(self, trace: Any, way: Callable) -> tuple:
@@ -325,6 +325,8 @@ class _Choice:
                 outcome = way()
                 self._add_places()
                 ends = {name: self._show(name) for name in self.cells}
+                if not is_state(value_of(outcome)):
+                    refuse("it returns something that is no array")
                 value = tree.map(example, tree.map(as_leaf, value_of(outcome)))
                 touched = [x for x in roots if is_written(x)]
             for root in touched:

@@ -295,7 +295,7 @@ class Capture:
         if unseen is not None:  # what is made once, and kept, is not made in the steps behind the first one
             if self.peel:
                 raise NeedsFirstStep
-            raise Unrecordable(trace, f"it calls code that changes a {unseen} without being seen")
+            raise Unrecordable(trace, f"it changes {unseen} by code that is not seen, as a property or an operator")
         step.forget_made()
         changed = step.look_at_lists(self.touched) or changed
         self.work = len(trace.equations) + trace.inner_work
@@ -325,6 +325,8 @@ class Capture:
                 self.entered.clear()  # what was written lives on where somebody knows it; nobody here shall
                 # Of inner loops one step is run, which does not show all.
                 self.leaves = self.site.leaves and (outcome is not None or self.site.nested)
+                if not is_state(value_of(outcome)):
+                    refuse("it returns something that is no array")
                 step.value = NOTHING if outcome is None else type_example(value_of(outcome))
                 if not changed:
                     step.check_aliases(given, value_of(outcome))

@@ -136,6 +136,14 @@ def _parts_of(x: Any) -> list[Item]:
     return [Item(holder, key) for key in holder]
 
 
+def holders_in(x: Any) -> set[int]:
+    """Return the identities of the objects, lists and dictionaries in a value whose parts a step may bind."""
+    if type(x) in _BARE or not _can_be_changed(x):
+        return set()
+    parts = _parts_of(x)
+    return {id(x), *(id(part.holder) for part in parts)}.union(*(holders_in(content(part)) for part in parts))
+
+
 def count_held(cell: Cell) -> int:
     """Return how many references to what a place is bound to are those of what is being captured."""
     body = current()

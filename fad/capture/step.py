@@ -13,7 +13,7 @@ from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
 from fad.capture.context import bind_result, current, noting_changes, recording_body, refuse
 from fad.capture.growing_lists import GrowingLists, Last
 from fad.capture.number_lists import NumberLists
-from fad.capture.objects import close_objects, is_known_alone, open_objects
+from fad.capture.objects import close_objects, holders_in, is_known_alone, open_objects
 from fad.capture.outcomes import Outcome, kind_of, value_of
 from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content, is_exclusive
 from fad.capture.sites import Loop
@@ -294,6 +294,11 @@ class Step:
         written = {name for name in self.names if any(map(is_written, arrays[name]))}
         mine = [id(x) for x in self.roots]
         seen = {name for name in self.names if any(id(root_of(x)) in mine for x in self._known_before(name))}
+        elements = set().union(*(holders_in(self.content(name)) for name in self.names if type(name) is Last))
+        if any(id(getattr(place, "holder", None)) in elements for place in self.bound):
+            if may_peel:  # what it appends is made anew
+                raise NeedsFirstStep
+            refuse("it changes an element of a list to which it appends")
         if any(type(name) is Last for name in written):
             refuse("it writes into an array that it has appended to a list")
         for name in written | seen | (self.passed if written else set()):  # what is passed on may be written next

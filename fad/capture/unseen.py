@@ -100,12 +100,14 @@ class Holdings:
                     self._add_place(Attribute(x, name))
 
     def put_back(self) -> str | None:
-        """Put back what has changed; return the name of a type of which something had, None if nothing had."""
-        changed = [type(x).__name__ for x in self._changes()]
-        return changed[0] if changed else None
+        """Put back what has changed; return what some of it is, by its type, and None if nothing had changed."""
+        changed = list(self._changes())
+        if not changed:
+            return None
+        return f"a {type(changed[0]).__name__}" if changed[0] is not None else "a global or nonlocal variable"
 
     def _changes(self) -> Iterator[Any]:
-        """Put back what has changed, and give what held it."""
+        """Put back what has changed, and give what held it; None of variables."""
         for held, before, x in self._tables:
             if not _is_same(held, before):
                 dict.clear(held)
@@ -132,7 +134,7 @@ class Holdings:
         for place, value in self._places:
             if content(place) is not value:
                 bind_name(place, value)
-                yield getattr(place, "holder", place)
+                yield place.holder if type(place) is Attribute else None
 
 
 def _is_same(held: Any, before: dict) -> bool:

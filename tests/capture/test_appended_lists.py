@@ -230,13 +230,36 @@ def so_many_steps_ago(x):
     return np.sum(np.array(ys) ** 2)
 
 
+class Point:
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+
+def objects_of_which_the_first_changes(x):
+    ps = [Point(x[0], x[1])]
+    for _ in range(STEPS):
+        ps[0].x = ps[0].x + 1.0
+        ps.append(Point(ps[-1].x * 0.9, ps[-1].y))
+    return sum(p.x for p in ps) * x[2]
+
+
+def an_object_that_the_list_holds_first(x):
+    p = {"at": [x[0], x[1]]}
+    ps = [p]
+    for _ in range(STEPS):
+        p["at"][1] += 0.1 * x[2]
+        ps.append({"at": [ps[-1]["at"][0] * 0.9, ps[-1]["at"][1]]})
+    return sum(p["at"][0] * p["at"][1] for p in ps)
+
+
 CAPTURED = [
     states, before_and_behind_the_step, numbers_and_tuples, copies_of_an_array_that_is_written,
     written_after_it_was_appended, slices, the_last_element, elements_by_the_number_of_the_step,
     one_and_two_from_the_end, the_last_few, one_that_is_not_the_last, arrays_made_of_the_last, pairs,
     lists_of_an_object_and_a_dictionary, objects, while_time_is_left, while_the_last_is_small_and_the_list_is_short,
     until_a_break, a_list_for_each_step, read_by_a_function, far_from_the_end, far_from_the_end_twice_in_a_step,
-    far_from_the_end_in_a_way_of_an_if, so_many_steps_ago,
+    far_from_the_end_in_a_way_of_an_if, so_many_steps_ago, objects_of_which_the_first_changes,
+    an_object_that_the_list_holds_first,
 ]  # fmt: skip
 
 

@@ -409,3 +409,71 @@ def test_who_looks_at_objects_again_is_none_who_knows_them():
     agree(f, X)
     what, text = report_of(f, X)
     assert "captured" in what, text
+
+
+CALLS = 0
+
+
+def a_global_variable_of_a_property(x):
+    global CALLS
+    CALLS = 0
+
+    class Rate:
+        @property
+        def now(self):
+            global CALLS
+            CALLS += 1
+            return 0.5
+
+    rate, s = Rate(), x[0]
+    for _ in range(STEPS):
+        s = s * 0.9 + rate.now
+    return s * CALLS
+
+
+def a_variable_around_a_property(x):
+    calls = 0
+
+    class Rate:
+        @property
+        def now(self):
+            nonlocal calls
+            calls += 1
+            return 0.5
+
+    rate, s = Rate(), x[0]
+    for _ in range(STEPS):
+        s = s * 0.9 + rate.now
+    return s * calls
+
+
+@pytest.mark.parametrize("f", [a_global_variable_of_a_property, a_variable_around_a_property])
+def test_variables_that_a_property_binds_are_looked_at(f):
+    agree(f, X)
+    assert "it changes a global or nonlocal variable by code that is not seen" in report_of(f, X)[1]
+
+
+def test_the_report_says_that_an_object_is_returned():
+    class At:
+        def __init__(self, x):
+            self.x = x
+
+        def __len__(self):
+            return 1
+
+        def __getitem__(self, key):
+            return (self.x,)[key]
+
+    def find(x):
+        p = At(x[0])
+        for _ in range(STEPS):
+            p.x = p.x * 1.2 + 0.1
+            if p.x > 3.0:
+                return p
+        return At(x[1])
+
+    def f(x):
+        return find(x).x * x[2]
+
+    agree(f, X)
+    assert "it returns something that is no array" in report_of(f, X)[1]
