@@ -80,7 +80,7 @@ class _Needs(NamedTuple):
 
 _tables: dict[_Needs, dict[int, Any]] = {}  # what stands for what, as `REPLACED`, for modules that need more
 _wide: dict[int, Any] = {}  # and what stands for NumPy's functions and parts where all results are handles
-_ARRAY = _Array("ndarray", (), {"__doc__": np.ndarray.__doc__})
+_ARRAY = _Array("ndarray", (), {"__doc__": np.ndarray.__doc__, "__module__": "numpy"})
 
 
 def replace(name: str, value: Any) -> None:

@@ -196,7 +196,9 @@ class RecordTrace(Trace):
     def _python_number(self, x: Tracer) -> Tracer:
         """Write down a scalar as a Python number."""
         x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-        return x if is_on_device(x.wrapped) else self.process(to_number_p, (x,), {})  # there it stays, without axes
+        if x.shape or is_on_device(x.wrapped):  # the numbers of a batch, and one that stays where it is
+            return x
+        return self.process(to_number_p, (x,), {})
 
     def compute(self, prim: Any, values: list, params: dict) -> Any:
         return prim.forward(*values, **params)

@@ -22,7 +22,7 @@ def agrees(got, wanted, single=False):
     wanted, wanted_tree = tree.flatten(wanted)
     assert got_tree == wanted_tree
     for a, b in zip(got, wanted, strict=True):
-        if not isinstance(b, (np.ndarray, np.generic)):  # a Python number may come back as NumPy's
+        if not all(isinstance(y, (np.ndarray, np.generic)) for y in (a, b)):  # one is Python's number, and one NumPy's
             if not isinstance(b, (float, complex)):
                 assert a == b
                 continue

@@ -188,3 +188,13 @@ def test_a_number_compares_as_pythons_does(compare, other):
 
     fad.grad(f)(0.1)
     assert found == [np.asarray(compare(0.1, other)).tolist(), np.asarray(compare(other, 0.1)).tolist()]
+
+
+@pytest.mark.parametrize(
+    "f", [lambda v: np.array([2.0 * x for x in v.tolist()]), lambda v: v.sum().item() * v[0].item()], ids=("list", "x")
+)
+def test_python_numbers_of_a_batch_are_a_batch_under_jit(f):
+    x = np.array([[0.1, 0.2], [0.3, 0.5]])
+    fast = fad.jit(fad.vmap(f))
+    for rows in (x, x, x[:1]):
+        np.testing.assert_allclose(fast(rows), [f(row) for row in rows])

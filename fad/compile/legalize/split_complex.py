@@ -87,6 +87,8 @@ class Splitter(Rewriting):
 
     def find_rule(self, eq: Equation) -> Callable | None:
         """Return the rule of an operation; to make a scalar of a Python number is to copy it."""
+        if not eq.outs:  # a question
+            return RULES.get(eq.prim)
         out, linear = self.types[eq.outs[0]], eq.prim.archetype == "linear"
         copies = linear and eq.prim.lower == "({0})" and out.dtype.kind == "c" and out.kind != NUMBER
         return _each(positive) if copies else RULES.get(eq.prim)
