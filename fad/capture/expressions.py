@@ -117,7 +117,7 @@ class Expressions(ast.NodeTransformer):
         draws = isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id in _SEQUENCES
         self.generic_visit(node)
         if self.staged and draws:
-            node.iter.func = helper("drawing", source.func.args[0], at=node.iter.func)  # type: ignore[attr-defined]
+            node.iter.func = helper("iterate_over", source.func.args[0], at=node.iter.func)  # type: ignore[attr-defined]
         elif self.staged:
             node.iter = helper("items", node.iter, at=node.iter)
         return node

@@ -13,7 +13,7 @@ from fad.capture.context import count_refusals, current, looking_at_one_step, re
 from fad.capture.growing_lists import GrowingLists
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
 from fad.capture.places import bind_name, cells_of, content
-from fad.capture.sequences import Anew, Sequence, items, sequence_of
+from fad.capture.sequences import Reiterable, Sequence, items, sequence_of
 from fad.capture.sites import Loop
 from fad.capture.state import is_handle
 from fad.capture.step import NeedsFirstStep
@@ -36,7 +36,7 @@ def run_for(site: Loop, iterable: Any, body: Callable) -> Outcome | None:
         return _run_plainly(iterable, body)
     sequence = sequence_of(iterable)
     if sequence is None:
-        what = iterable.what if type(iterable) is Anew else type(iterable).__name__
+        what = iterable.what if type(iterable) is Reiterable else type(iterable).__name__
         report(site.file, site.line, "recorded step by step", f"it runs over a {what}")
         return _run_plainly(items(iterable), body)
     inside = current()

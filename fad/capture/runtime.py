@@ -46,7 +46,7 @@ class Helpers:
     call = staticmethod(calls.prepare_call)
     sequence = staticmethod(sequences.sequence)
     items = staticmethod(sequences.items)
-    drawing = staticmethod(sequences.draw_anew)
+    iterate_over = staticmethod(sequences.iterate_over)
     append_to = staticmethod(calls.append_to)
     made = staticmethod(values.note_made)
     getitem = staticmethod(values.getitem)

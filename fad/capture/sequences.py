@@ -31,7 +31,7 @@ class Sequence:
         return iter(self.plain() if callable(self.plain) else self.plain)
 
 
-class Anew:
+class Reiterable:
     """What ``enumerate``, ``zip`` or ``reversed`` give of things that may be run over again."""
 
     __slots__ = ("what", "_make")
@@ -44,11 +44,11 @@ class Anew:
         return iter(self._make())
 
 
-def _make_anew(f: Callable, *args: Any, **options: Any) -> Any:
+def _make_reiterable(f: Callable, *args: Any, **options: Any) -> Any:
     """Return what one of these functions gives, to be run over as often as it is wanted where that can be."""
     if any(hasattr(type(x), "__next__") for x in args):
         return f(*args, **options)
-    return Anew(f.__name__, lambda: f(*args, **options))
+    return Reiterable(f.__name__, lambda: f(*args, **options))
 
 
 def sequence_of(x: Any) -> Sequence | None:
@@ -126,7 +126,7 @@ def _number(start: Any, step: Any, k: Any) -> Any:
 def _enumerate(x: Any, start: int = 0) -> Any:
     found = sequence_of(x)
     if found is None:
-        return _make_anew(enumerate, x, start)
+        return _make_reiterable(enumerate, x, start)
     return Sequence(found.length, lambda k: (_number(start, 1, k), found.element(k)), lambda: enumerate(found, start))
 
 
@@ -134,7 +134,7 @@ def _zip(*xs: Any, **options: Any) -> Any:
     found = [sequence_of(x) for x in xs]
     lengths = [None if s is None else s.length for s in found]
     if not xs or any(type(n) is not int for n in lengths) or (options.get("strict") and len(set(lengths)) > 1):
-        return _make_anew(zip, *xs, **options)
+        return _make_reiterable(zip, *xs, **options)
 
     def element(k: Any) -> tuple:
         return tuple([s.element(k) for s in found])  # type: ignore[union-attr]
@@ -145,7 +145,7 @@ def _zip(*xs: Any, **options: Any) -> Any:
 def _reverse(x: Any) -> Any:
     found = sequence_of(x)
     if found is None or type(found.length) is not int:
-        return _make_anew(reversed, x)
+        return _make_reiterable(reversed, x)
     last = found.length - 1
     return Sequence(found.length, lambda k: found.element(last - k), lambda: reversed(x if x is not found else list(x)))
 
@@ -161,7 +161,7 @@ def sequence(f: Any) -> Any:
         return f
 
 
-def draw_anew(f: Any) -> Any:
+def iterate_over(f: Any) -> Any:
     """Return what a comprehension calls for its elements: zip or enumerate of what gives the same ones every time."""
     if f not in (zip, enumerate, reversed):
         return lambda *args, **kwargs: items(prepare_call(f)(*args, **kwargs))

@@ -19,7 +19,7 @@ from fad.ops import elementwise
 from fad.ops.conversion import join_parts
 from fad.ops.python_functions import enter, make_forward, of_scalars, stand_for, stand_for_operation
 from fad.ops.python_math import OPERATIONS as OF_MATH
-from fad.ops.python_math import take_real
+from fad.ops.python_math import make_questions, take_real
 
 
 def _take_complex(x: Any) -> Any:
@@ -85,25 +85,8 @@ def _rect(r: Any, phi: Any) -> Any:
     return join_parts(r * OF_MATH["cos"](phi), r * OF_MATH["sin"](phi))
 
 
-def _ask(question: Callable) -> Callable:
-    def asked(z: Any) -> Any:
-        y = question(_take_complex(z))
-        return y if type(y) is Tracer else bool(y)
-
-    return asked
-
-
-def _isclose(a: Any, b: Any, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) -> Any:
-    a, b = _take_complex(a), _take_complex(b)
-    apart = np.abs(a - b)
-    near = apart <= np.maximum(rel_tol * np.maximum(np.abs(a), np.abs(b)), abs_tol)
-    y = np.equal(a, b) | (near & np.isfinite(apart))
-    return y if type(y) is Tracer else bool(y)
-
-
 _MADE: dict[str, Callable] = {
-    "log": _log, "phase": _phase, "polar": _polar, "rect": _rect, "isclose": _isclose, "isnan": _ask(np.isnan),
-    "isinf": _ask(np.isinf), "isfinite": _ask(np.isfinite),
+    "log": _log, "phase": _phase, "polar": _polar, "rect": _rect, **make_questions(_take_complex),
 }  # fmt: skip
 
 

@@ -168,26 +168,28 @@ def _modf(x: Any) -> tuple:
     return fraction, x - fraction
 
 
-def _ask(question: Callable) -> Callable:
-    def asked(x: Any) -> Any:
-        y = question(take_real(x))
-        return y if type(y) is Tracer else bool(y)
+def make_questions(take: Callable) -> dict[str, Callable]:
+    """Return the functions of `math` and `cmath` that answer questions of numbers, which `take` takes or refuses."""
 
-    return asked
+    def ask(question: Callable) -> Callable:
+        return lambda x: _answer(question(take(x)))
+
+    def isclose(a: Any, b: Any, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) -> Any:
+        a, b = take(a), take(b)
+        apart = np.abs(a - b)
+        near = apart <= np.maximum(rel_tol * np.maximum(np.abs(a), np.abs(b)), abs_tol)
+        return _answer(np.equal(a, b) | (near & np.isfinite(apart)))
+
+    return {"isclose": isclose, **{f.__name__: ask(f) for f in (np.isnan, np.isinf, np.isfinite)}}
 
 
-def _isclose(a: Any, b: Any, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) -> Any:
-    a, b = take_real(a), take_real(b)
-    apart = np.abs(a - b)
-    near = apart <= np.maximum(rel_tol * np.maximum(np.abs(a), np.abs(b)), abs_tol)
-    y = np.equal(a, b) | (near & np.isfinite(apart))
+def _answer(y: Any) -> Any:
     return y if type(y) is Tracer else bool(y)
 
 
 _MADE: dict[str, Callable] = {
     "log": _log, "hypot": hypot, "dist": _dist, "prod": _prod, "fsum": fsum, "sumprod": _sumprod, "fma": _fma,
-    "ldexp": _ldexp, "modf": _modf, "isclose": _isclose, "isnan": _ask(np.isnan), "isinf": _ask(np.isinf),
-    "isfinite": _ask(np.isfinite),
+    "ldexp": _ldexp, "modf": _modf, **make_questions(take_real),
 }  # fmt: skip
 _OF_ITERABLES = frozenset({"dist", "prod", "fsum", "sumprod"})
 

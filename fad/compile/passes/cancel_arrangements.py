@@ -1,6 +1,6 @@
 """Arrangements that undo each other cancel through the elementwise operations between them.
 
-``sin(x.T).T`` is ``sin(x)``: so a derivative, which arranges cotangents the way back, runs over its operand as it lies,
+``sin(x.T).T`` is ``sin(x)``: so a derivative, which arranges its cotangents back, runs over its operand as it lies,
 and neither copies it nor reads it across. A value that stands beside it, ``(y * x.T).T``, is read in the other order.
 """
 

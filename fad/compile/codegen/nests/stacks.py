@@ -18,9 +18,9 @@ def emit_push(body: Body, eq: Equation) -> None:
     """Write values behind the last record, in more memory if need be; leave the function if there is none."""
     w, memory = body.w, eq.params["memory"]
     depth, words = _depth(body, eq.ins[0]), _words(body, memory)
-    room = w.new(f"getelementptr i64, ptr {words}, i64 1")
+    capacity = w.new(f"getelementptr i64, ptr {words}, i64 1")
     above = w.plus(depth, 1)
-    full = w.fresh(f"icmp sge i64 {depth}, {w.fresh(f'load i64, ptr {room}')}")
+    full = w.fresh(f"icmp sge i64 {depth}, {w.fresh(f'load i64, ptr {capacity}')}")
     grow, copy = w.label(), w.label()
     w.do(f"br i1 {full}, label %{grow}, label %{copy}")
     w.begin(grow)
@@ -32,7 +32,7 @@ def emit_push(body: Body, eq: Equation) -> None:
         new = w.fresh(f"call ptr {function}(ptr {old}, i64 {wanted})")
         w.require(w.fresh(f"icmp ne ptr {new}, null"))
         w.do(f"store ptr {new}, ptr {words}")
-        w.do(f"store i64 {records}, ptr {room}")
+        w.do(f"store i64 {records}, ptr {capacity}")
     w.do(f"br label %{copy}")
     w.begin(copy)
     record = _record(body, words, memory, depth)
