@@ -18,7 +18,7 @@ class Body:
 
     __slots__ = (
         "trace", "trial", "aliased", "level", "grown", "changed", "made", "made_around",
-        "kept", "tables", "touched", "lent",
+        "kept", "tables", "touched", "lent", "sources",
     )  # fmt: skip
 
     def __init__(self, trace: Any, trial: bool, kept: tuple[dict, ...] = ()):
@@ -33,14 +33,15 @@ class Body:
         self.tables: dict[int, tuple] = {}  # lists that are read by a counter, by identity, and what stands for each
         self.touched: dict[int, tuple[list, list]] = {}  # lists that a look has read or written so: what was written
         self.lent: list = []  # objects that stand for others, so that nobody may keep them
+        self.sources: dict[int, list] = {}  # lists by identity that are read as they were before the loop
         self.kept = kept  # what places were bound to, as loops and branches around keep it to put it back
 
     def note_change(self, place: Attribute | Item) -> None:
         """Note that a part of an object is about to be bound."""
+        if id(place.holder) in self.sources:
+            refuse("it changes a list that it runs over, or reads by a counter")
         if id(place.holder) in self.made or place in self.changed:
             return
-        if id(place.holder) in self.tables:
-            refuse("it changes a list by a constant place and reads it by a counter")
         before = content(place)
         if type(before) is not Tracer and is_found_by_name(place.holder):  # where a traced value shall not be left
             refuse(f"it changes a {type(place.holder).__name__} from outside of the function")

@@ -41,6 +41,13 @@ def _numbers_in(x: list) -> list | None:
     return shown if shown and _kinds_of(shown) <= _KINDS else None
 
 
+def lists_in(x: Any) -> list:
+    """Return the lists in nested lists and tuples."""
+    if type(x) not in (list, tuple):
+        return []
+    return [*([x] if type(x) is list else []), *(y for part in x for y in lists_in(part))]
+
+
 def _kinds_of(numbers: list) -> set[type]:
     """Return the types of numbers, and of those that stand for numbers of Python's these."""
     return {x.__class__ for x in numbers}
@@ -131,21 +138,23 @@ class NumberLists:
         if body is None:
             yield
             return
-        outer = body.tables
+        outer, sources = body.tables, body.sources
         try:
             body.tables = outer | self._tables
+            body.sources = sources | {id(part): part for x, _ in self._tables.values() for part in lists_in(x)}
             for cell, _, stands in self._written.values():
                 bind_name(cell, stands)
             yield
         finally:
-            body.tables = outer
+            body.tables, body.sources = outer, sources
             for cell, plain, _ in self._written.values():
                 bind_name(cell, plain)
 
-    def look(self, touched: dict[int, tuple[list, list]]) -> bool:
+    def look(self, touched: dict[int, tuple[list, list]], bound: set[int]) -> bool:
         """Let arrays stand for the lists that a step has read or written by a traced place; return whether any is new.
 
-        `touched` has for each list examples of what was written.
+        `touched` has for each list examples of what was written; `bound` are the lists, by identity, of which the step
+        binds items by constant places.
         """
         changed = False
         for _, _, stands in self._written.values():
@@ -153,7 +162,9 @@ class NumberLists:
             stands._kind.changed = False
         for x, values in touched.values():
             if any(type(y) is Tracer and y.owner.dead for y in tree.leaves(x)):
-                raise Unsuitable("by a counter it reads or writes a list that each step makes anew")
+                raise Unsuitable("by a counter it reads or writes a list that each step makes")
+            if any(id(part) in bound for part in lists_in(x)):
+                values.append(example(tree.leaves(x)[0]))  # its kind is none that the list does not have
             if values:
                 self._add(x, values)
         for key, (x, values) in touched.items():

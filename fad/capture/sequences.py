@@ -11,7 +11,7 @@ import numpy as np
 from fad import tree
 from fad.capture.calls import prepare_call
 from fad.capture.context import current, is_staged, refuse
-from fad.capture.number_lists import NumberList
+from fad.capture.number_lists import NumberList, lists_in
 from fad.capture.values import getitem, holds_numbers
 from fad.control_flow.intervals import interval
 from fad.core.tracer import Tracer
@@ -76,21 +76,17 @@ def _records(x: Any) -> Sequence | None:
     if not all(map(holds_numbers, columns)):
         return None
 
+    sources = {id(y): y for y in lists_in(x)}
+
     def element(k: Any) -> Any:
         row = tree.unflatten(structure, [getitem(column, k) for column in columns])
         body = current()
         if body is not None:
-            body.lent += _lists_in(row)  # they are the rows' stand-ins, and shall not be known to others for long
+            body.sources |= sources
+            body.lent += lists_in(row)  # they are the rows' stand-ins, and shall not be known to others for long
         return row
 
     return Sequence(len(x), element, x)
-
-
-def _lists_in(x: Any) -> list:
-    """Return the lists in nested lists and tuples."""
-    if type(x) not in (list, tuple):
-        return []
-    return [*([x] if type(x) is list else []), *(y for part in x for y in _lists_in(part))]
 
 
 def _range(*bounds: Any) -> Any:

@@ -90,8 +90,8 @@ class Step:
 
     def look_at_lists(self, touched: dict[int, tuple[list, list]]) -> bool:
         """Note the lists that a look has read or written by a counter; return whether it showed something new."""
-        items = {id(place.holder) for place in self.bound if type(place) is Item}
-        return self.number_lists.look({key: (x, v or [0.0] * (key in items)) for key, (x, v) in touched.items()})
+        changed = {id(place.holder) for place in self.bound if type(place) is Item}
+        return self.number_lists.look(touched, changed)
 
     def add_lists(self) -> bool:
         """Note what a look showed of lists that grow; return whether it was something new."""
@@ -296,7 +296,7 @@ class Step:
         seen = {name for name in self.names if any(id(root_of(x)) in mine for x in self._known_before(name))}
         elements = set().union(*(holders_in(self.content(name)) for name in self.names if type(name) is Last))
         if any(id(getattr(place, "holder", None)) in elements for place in self.bound):
-            if may_peel:  # what it appends is made anew
+            if may_peel:  # each step appends a new one
                 raise NeedsFirstStep
             refuse("it changes an element of a list to which it appends")
         if any(type(name) is Last for name in written):

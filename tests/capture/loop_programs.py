@@ -263,7 +263,7 @@ class ObjectProgram(Program):
             'd["b"]', "z.a", "z.norm()", "p.z.b", "fr.a", "fr.turned(0.3).b", "ys[-1]", "0.1 * ys[-2]",
             "0.05 * len(ys)", "us[-1][2]", "w[0]", "w[-1]", "more.w", "0.1 * sum(q_.w for q_ in both)",
             f"d['u'][{self.place()}]", "o.seen[-1]", f"tb[{self.place()}]", f"gr[1][{self.place()}]",
-            f"nu[{self.place()}]", f"gr[{self.place()} % 2][{self.place()}]",
+            f"nu[{self.place()}]", f"gr[{self.place()} % 2][1]", f"gr[{self.place()} % 2][{self.place()}]",
         )  # fmt: skip
 
     def statement(self, level, in_loop=True):
@@ -282,6 +282,7 @@ class ObjectProgram(Program):
             "w[0], w[1] = w[1], w[0] * 0.9", f"for q_ in both: q_.w = 0.9 * q_.w + 0.05 * {b}",
             "o.u, d['u'] = d['u'], o.u", f"o.u[{self.place()}] = {a}", f"d['u'][{self.place()}] = {b}", "more = o",
             f"tb[{self.place()}] = 0.5 * {a}", f"nu[{self.place()}] = 0.5 * {b}", f"nu[{self.place()}] *= 0.9",
+            f"gr[0][1] = {a}", f"tb[2] = 0.4 * {b}",
             f"gr[{self.place()} % 2][{self.place()}] += 0.1 * {b}", f"gr[0][{self.place()}] = {b}", "gr[1][2] = 0.3",
             "p.u = u", f"z = z * 1.1 if {self.test(0)} else Vector({b}, z.a)",
             f"tmp = [{a}, {b}]; tmp[0] += 0.1; s = s + 0.1 * tmp[0]",

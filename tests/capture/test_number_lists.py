@@ -179,6 +179,67 @@ def rows_that_change_places(x):
     return sum(old)
 
 
+def rows_that_are_read_by_the_counter_and_change_at_constant_places(x):
+    rows, s = [[x[0], 0.5, 0.1], [0.3, x[1], 0.2]], 0.0
+
+    def put(row, v):
+        row[0] = v
+
+    for i in range(N):
+        rows[0][1] = x[2] * i
+        put(rows[1], s * 0.1)
+        s = s * 0.9 + rows[i % 2][1] + rows[(i + 1) % 2][0]
+    return s + rows[1][0]
+
+
+def a_row_with_another_name(x):
+    rows, s = [[x[0], 0.5], [0.3, x[1]]], 0.0
+    row = rows[0]
+    for i in range(N):
+        row[1] = x[2] * i
+        s = s * 0.9 + rows[i % 2][1]
+    return s
+
+
+def whole_numbers_at_constant_places(x):
+    w, s = [1, 2, 3], 0.0
+    for i in range(N):
+        s = s * 0.9 + w[i % 3] * x[0]
+        w[1] = i
+    return s + sum(range(w[1]))
+
+
+def rows_that_a_step_replaces(x):
+    rows, s = [(1.0, 2.0)] * N, 0.0
+    for a, _ in rows:
+        s = s * 0.9 + a * x[0]
+        rows[6] = (7.0, 8.0)
+    return s
+
+
+def rows_that_a_step_changes(x):
+    rows, s = [[1.0, 2.0] for _ in range(N)], 0.0
+    last = rows[-1]
+    for k, row in enumerate(rows):
+        s = s * 0.9 + row[0] * x[0] + k
+        rows[5][0] = 3.0 * x[1]
+        last[0] += 0.5
+    return s
+
+
+def rows_that_a_function_changes_in_some_steps(x):
+    rows, s = [[1.0, 2.0] for _ in range(N)], 0.0
+
+    def change(v):
+        rows[7][0] = rows[7][0] + v
+
+    for (a, _), w in zip(rows, range(N), strict=True):
+        s = s * 0.9 + a * x[0]
+        if s > x[2]:
+            change(w * x[1])
+    return s
+
+
 def whole_numbers(x):
     f, counts = [1] * 90, [0] * 3
     for i in range(2, 90):
@@ -205,7 +266,10 @@ def as_a_whole(x):
 
 
 AS_PYTHON_DOES = [
-    by_another_name, rows_that_change_places, whole_numbers, flags, as_a_whole, rows_of_a_step, only_numbers_of_pythons,
+    by_another_name, rows_that_change_places, rows_that_a_step_replaces, rows_that_a_step_changes,
+    rows_that_a_function_changes_in_some_steps,
+    rows_that_are_read_by_the_counter_and_change_at_constant_places, a_row_with_another_name,
+    whole_numbers_at_constant_places, whole_numbers, flags, as_a_whole, rows_of_a_step, only_numbers_of_pythons,
 ]  # fmt: skip
 
 
