@@ -16,8 +16,17 @@ from fad.capture.objects import close_objects, open_objects
 from fad.capture.outcomes import END, NOTHING, Outcome, kind_of, value_of
 from fad.capture.places import UNBOUND
 from fad.capture.sites import Loop
-from fad.capture.state import check_replaceable, fresh, is_state, is_written, reached_things, replace, require_body
-from fad.capture.step import NeedsFirstStep, Step, type_example
+from fad.capture.state import (
+    check_replaceable,
+    fresh,
+    is_state,
+    is_written,
+    reached_things,
+    replace,
+    require_body,
+    type_example,
+)
+from fad.capture.step import NeedsFirstStep, Step
 from fad.capture.trial import TrialTrace
 from fad.capture.unseen import Holdings
 from fad.control_flow import record_loop

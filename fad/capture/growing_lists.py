@@ -9,58 +9,132 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fad import tree
 from fad.capture.context import current, refuse
 from fad.capture.objects import close_objects, count_held, is_known_alone, open_objects
-from fad.capture.places import UNBOUND, Cell, Item, bind_name, content, is_exclusive
+from fad.capture.places import UNBOUND, Attribute, Cell, bind_name, content, is_exclusive
 from fad.capture.sites import Loop
-from fad.capture.state import as_leaf, fresh, is_handle, is_state
+from fad.capture.state import as_leaf, fresh, is_handle, is_state, type_example
 from fad.capture.values import STANDING, as_number
 from fad.control_flow.intervals import interval
 from fad.control_flow.subgraph import example
-from fad.core.tracer import Tracer
+from fad.core.tracer import Tracer, outcome
+
+
+class Row(NamedTuple):
+    """What a step appends to a list at one place as a value, and whether it does; None if it is sure to."""
+
+    value: Any
+    taken: Any
+
+
+class Entry:
+    """What a step appends to a list at one place, if it does."""
+
+    __slots__ = ("value", "taken")
+
+    def __init__(self, value: Any, taken: Any):
+        self.value = value
+        self.taken = taken  # whether this step appends it: traced, where an if decides
 
 
 class GrowingList:
     """Stands for a list in a step: it takes what is appended, and gives its last elements."""
 
-    __slots__ = ("_plain", "_name", "body", "level", "added", "tail", "wanted", "number", "rate")
+    __slots__ = (
+        "_plain", "name", "body", "level", "ways", "entries", "end", "sure", "tail", "wanted", "number", "rate",
+        "steady",
+    )  # fmt: skip
 
     def __init__(self, plain: list, name: Any):
         self._plain = plain
-        self._name = name
+        self.name = name
         self.body: Any = None  # of the step that is run
-        self.level = 0  # how deep within the body each step does everything once
-        self.added: list = []  # in this step
         self.tail: dict[int, Any] = {}  # the last elements before the step that are carried, by their distance
         self.wanted: set[int] = set()  # those that are not carried, and that the step has read
-        self.number: Any = None  # of the step
         self.rate: int | None = None  # how many elements a step appends, once one has been run
+        self.steady = True  # whether each step appends all of these
+        self.begin(None, None)
+
+    def begin(self, body: Any, number: Any) -> None:
+        """Begin the step of a number; of none, if there is no body."""
+        self.body = body
+        self.level, self.ways = (0, 0) if body is None else (body.level, body.ways)
+        self.number = number
+        self.entries: list[Entry] = []  # what this step appends, or may append
+        self.end = 0  # of the entries before the place where the step is
+        self.sure: frozenset[int] = frozenset()  # the places of those that it has appended whichever way it went
 
     def append(self, x: Any) -> None:
         """Append an element."""
         body = current()
+        while body is not self.body and body.around is not None and not body.level:  # type: ignore[union-attr]
+            body = body.around  # type: ignore[union-attr]
         if body is not self.body or body.level != self.level:
-            refuse(f"it appends to {self._name} in an if or an inner loop")
-        self.added.append(x)
+            refuse(f"it appends to {self.name} in an inner loop")
+        if current() is body and body.ways == self.ways:
+            self.entries.append(Entry(x, True))
+        else:
+            self._append_in_way(x)
+        self.sure |= {self.end}
+        self.end += 1
+
+    def _append_in_way(self, x: Any) -> None:
+        """Let one way of an if append an element: of its entry that is a change, like that of an attribute."""
+        if self.end == len(self.entries):
+            made = Entry(close_objects(type_example(open_objects(x))), False)
+            self.body.made[id(made)] = made  # behind the if nobody else sees it
+            self.entries.append(made)
+        entry, body = self.entries[self.end], current()
+        if body is self.body:  # a look at the step, which leaves what either way does
+            entry.value, entry.taken = x, body.trace.new(False)
+            return
+        for place, value in ((Attribute(entry, "value"), x), (Attribute(entry, "taken"), True)):
+            body.note_change(place)  # type: ignore[union-attr]
+            bind_name(place, value)
+
+    def is_steady(self) -> bool:
+        """Return whether the step has appended all its entries, whichever way it went."""
+        return len(self.sure) == len(self.entries)
 
     def last(self, distance: int) -> Any:
         """Return the element at so many places from the end, 1 for the last one; UNBOUND if there is none."""
         if self.body is None:
             return self._plain[-distance] if distance <= len(self._plain) else UNBOUND
-        if distance <= len(self.added):
-            return self.added[-distance]
-        distance -= len(self.added)
-        if distance not in self.tail:
-            if distance > len(self._plain):
-                return UNBOUND
-            self.wanted.add(distance)
-            return self._plain[-distance]
-        return self.tail[distance]
+        return self._last_of(self.end, distance)
+
+    def _last_of(self, end: int, distance: int) -> Any:
+        """Return the element at so many places from the end of the first entries."""
+        if not end:
+            return self._before(distance)
+        entry = self.entries[end - 1]
+        chosen = entry.value if distance == 1 else self._last_of(end - 1, distance - 1)
+        if end - 1 in self.sure:
+            return chosen
+        other = self._last_of(end - 1, distance)
+        if chosen is UNBOUND or other is UNBOUND:
+            return UNBOUND
+        return self._select(entry.taken, chosen, other)
+
+    def _select(self, taken: Any, x: Any, y: Any) -> Any:
+        """Return one number or another, as the step has appended one or not."""
+        if any(not is_state(z) or type(z) in (list, tuple, dict) or np.ndim(z) or is_handle(z) for z in (x, y)):
+            refuse(f"it reads an element of {self.name}, to which it appends in an if, that is no number")
+        found = np.where(taken, x, y)[()]
+        return as_number(found) if _is_number(x) and _is_number(y) else found
+
+    def _before(self, distance: int) -> Any:
+        """Return the element at so many places from the end of the list before the step."""
+        if distance in self.tail:
+            return self.tail[distance]
+        if distance > len(self._plain):
+            return UNBOUND
+        self.wanted.add(distance)
+        return self._plain[-distance]
 
     def find_wanted(self) -> list[int]:
         """Return the distances of the elements that are to be carried besides those that are, and forget them.
@@ -68,22 +142,25 @@ class GrowingList:
         What is far from the end before a step was nearer to it before the step before.
         """
         wanted = {*self.wanted, *self.tail}
-        wanted |= {k for far in wanted for k in range(far, 0, -self.rate) if self.rate}  # type: ignore[operator]
+        rate = self.rate if self.steady else 1
+        wanted |= {k for far in wanted for k in range(far, 0, -rate) if rate}  # type: ignore[operator]
         self.wanted = set()
         return sorted(wanted - self.tail.keys())
 
     def length(self) -> Any:
         """Return how many elements there are now."""
-        known = len(self._plain) + len(self.added)
+        known = len(self._plain) + self.end
         if self.rate is None:  # the first look does not know how many the steps before have appended
             return self.body.trace.new(known)
+        if not self.steady:
+            refuse(f"it asks for the length of {self.name}, to which it appends in an if")
         return as_number(self.number * self.rate) + known if self.rate else known
 
     def __getitem__(self, index: Any) -> Any:
         if type(index) is slice:
             first, last, step = index.start, index.stop, index.step
             if type(first) is not int or first >= 0 or last is not None or step not in (None, 1):
-                refuse(f"it takes a part of {self._name}, to which it appends")
+                refuse(f"it takes a part of {self.name}, to which it appends")
             return [self._find(k) for k in range(-first, 0, -1)]
         if type(index) is int and index >= 0 and index < len(self._plain):
             return self._plain[index]
@@ -92,7 +169,7 @@ class GrowingList:
     def _find(self, distance: int) -> Any:
         found = self.last(distance)
         if found is UNBOUND:
-            refuse(f"it reads an element of {self._name} that only later steps have")
+            refuse(f"it reads an element of {self.name} that only later steps have")
         return found
 
     def _distance(self, index: Any) -> int:
@@ -103,13 +180,13 @@ class GrowingList:
             (least, most), first = interval(self.length() - index), interval(index)[0]
             if least is not None and least == most and least > 0 and first is not None and first >= 0:
                 return least
-        return refuse(f"it reads an element of {self._name} at no constant distance from its end")
+        return refuse(f"it reads an element of {self.name} at no constant distance from its end")
 
     def __bool__(self) -> bool:
-        return bool(self._plain or self.added) or self._refuse()
+        return bool(self._plain or self.sure) or self._refuse()
 
     def _refuse(self, *_: Any) -> Any:
-        refuse(f"it reads {self._name}, to which it appends, as a whole")
+        refuse(f"it reads {self.name}, to which it appends, as a whole")
 
     __iter__ = __len__ = __contains__ = __add__ = __radd__ = __iadd__ = __mul__ = __eq__ = _refuse
     __setitem__ = __delitem__ = __reversed__ = __array__ = __lt__ = __repr__ = __format__ = __getattr__ = _refuse
@@ -160,6 +237,7 @@ class GrowingLists:
         self.rows: dict[Any, list] = {}  # the same as values
         self._numbers: Any = {}  # which of these are Python's numbers
         around = current()
+        self._inside = around is not None  # then nobody can be asked how many elements there are
         for name in site.appended:
             if name in cells and (around is None or id(content(cells[name])) in around.made):
                 self.add(name, cells[name])
@@ -179,16 +257,17 @@ class GrowingLists:
             yield
             return
         outer, body.grown = body.grown, {} if self.allowed else None
+        around, body.growing = body.growing, [*body.growing]
         try:
             for cell, _, growing in self.known.values() if self.allowed else ():
-                growing.body, growing.level, growing.number, growing.added = body, body.level, number, []
+                growing.begin(body, number)
                 bind_name(cell, growing)
+                body.growing.append(growing)
             yield
         finally:
-            body.grown = outer
+            body.grown, body.growing = outer, around
             for cell, plain, growing in self.known.values():
-                growing.body = None
-                growing.added = []
+                growing.begin(None, None)
                 bind_name(cell, plain)
 
     def look(self) -> tuple[bool, list[Last]]:
@@ -196,23 +275,25 @@ class GrowingLists:
         self.note_appended()
         changed, wanted = False, []
         for name, (_, _, growing) in self.known.items():
-            changed = changed or growing.rate != len(growing.added)
-            growing.rate = len(growing.added)
+            found = len(growing.entries), growing.is_steady()
+            changed = changed or found != (growing.rate, growing.steady)
+            growing.rate, growing.steady = found
             wanted += [Last(growing, name, k) for k in growing.find_wanted()]
         return changed or bool(wanted), wanted
 
     def note_appended(self) -> None:
         """Note what the step that was run has appended, before it has gone."""
-        self.appended = {name: list(growing.added) for name, (_, _, growing) in self.known.items()}
+        self.appended = {name: [e.value for e in growing.entries] for name, (_, _, growing) in self.known.items()}
 
     def find_rows(self) -> None:
         """Note what a step has appended as it is at its end; refuse a step that appends more than the one looked at."""
         self.check_known()
         for name, (_, _, growing) in self.known.items():
-            if growing.rate != len(growing.added):
+            if (growing.rate, growing.steady) != (len(growing.entries), growing.is_steady()):
                 refuse(f"it appends to {name} in one step and not in another")
+            self._check_countable(growing)
         self.rows = {
-            name: [_find_row(Item(growing.added, k)) for k in range(len(growing.added))]
+            name: [_find_row(entry, k in growing.sure) for k, entry in enumerate(growing.entries)]
             for name, (_, _, growing) in self.known.items()
         }
         self._numbers = tree.map(_is_number, self.rows)
@@ -223,24 +304,36 @@ class GrowingLists:
             if growing.wanted:
                 refuse(f"it reads {name} in one step otherwise than in another")
 
+    def _check_countable(self, growing: GrowingList) -> None:
+        if self._inside and not growing.is_steady():
+            refuse(f"it appends to {growing.name} in an if, and is within another loop")
+
     def repeat(self, n: int) -> None:
         """Let each list hold as many elements as n steps append, those of the one that was run over and over."""
-        for name, (_, plain, _) in self.known.items():
+        for name, (_, plain, growing) in self.known.items():
+            self._check_countable(growing)
             plain += self.appended[name] * n
 
     def extend(self, rows: dict[Any, list], n: int) -> None:
         """Append to the lists what all steps do, given it in stacks."""
         for name, values in rows.items():
-            plain = self.known[name][1]
-            numbers = self._numbers[name]
-            for k in range(n):
-                found = tree.map(lambda y, number, k=k: as_number(y[k]) if number else y[k], values, numbers)
-                plain += close_objects(fresh(found))
-            self.appended[name] = plain[-n * len(values) :] if values else []
+            plain, numbers = self.known[name][1], self._numbers[name]
+            before = len(plain)
+            taken = [outcome(row.taken) if row.taken is not None else np.ones(n, bool) for row in values]
+            for k, j in np.argwhere(np.stack(taken, axis=1)).tolist() if values else ():
+                plain.append(_make_element(values[j].value, numbers[j].value, k))
+            self.appended[name] = plain[before:]
 
 
-def _find_row(place: Item) -> Any:
+def _make_element(rows: Any, numbers: Any, k: int) -> Any:
+    """Return what one of the steps has appended, all given in stacks; `numbers` says which are Python's."""
+    found = tree.map(lambda y, number: as_number(y[k]) if number else y[k], rows, numbers)
+    return close_objects(fresh(found))
+
+
+def _find_row(entry: Entry, sure: bool) -> Row:
     """Return what a step appends to a list, as it is at its end."""
+    place = Attribute(entry, "value")
     x = open_objects(content(place))
     if not is_state(x):
         refuse("it appends something to a list that is no array or number")
@@ -248,9 +341,34 @@ def _find_row(place: Item) -> Any:
         refuse("it appends an array from outside, or one without axes, to a list")
     if not is_known_alone(place):
         refuse("it appends an object to a list that may have another name")
-    return tree.map(as_leaf, x)
+    return Row(tree.map(as_leaf, x), None if sure else entry.taken)
 
 
 def _is_number(x: Any) -> bool:
     """Return whether a value is a number of Python's, and not of NumPy's."""
     return example(x).__class__ in (bool, int, float, complex)  # of those that stand for one, too
+
+
+class Ways:
+    """The lists to which the ways of an ``if`` append: each way begins where they end before it."""
+
+    def __init__(self) -> None:
+        body = current()
+        self._before = [(x, x.end, x.sure) for x in (() if body is None else body.growing)]
+        self._ends = [end for _, end, _ in self._before]  # behind the way that appends most
+        self._sure: list[list[frozenset]] = [[] for _ in self._before]  # of each way
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[None]:
+        """Let a block be one of the ways."""
+        for x, end, sure in self._before:
+            x.end, x.sure = end, sure
+        yield
+        for k, (x, _, _) in enumerate(self._before):
+            self._ends[k] = max(self._ends[k], x.end)
+            self._sure[k].append(x.sure)
+
+    def finish(self) -> None:
+        """Go on behind the ways: there are the elements of each, and those that all append are there for sure."""
+        for k, (x, _, _) in enumerate(self._before):
+            x.end, x.sure = self._ends[k], frozenset.intersection(*self._sure[k])

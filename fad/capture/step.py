@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from fad import tree
 from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
 from fad.capture.context import bind_result, current, noting_changes, recording_body, refuse
@@ -337,17 +335,3 @@ def _describe_end(outcome: Outcome | None) -> Outcome | None:
     if not is_state(value):
         refuse("it returns something that is no array")
     return None if outcome is None else Outcome(kind_of(outcome), tree.map(as_leaf, value))
-
-
-def type_example(x: Any) -> Any:
-    """Return zeros of the types of a value's leaves."""
-    from fad.control_flow.subgraph import example
-
-    def zeros(leaf: Any) -> Any:
-        plain = example(leaf)
-        if type(plain) in (bool, int, float, complex):
-            return type(plain)(0)
-        found = np.zeros_like(plain)
-        return found if type(plain) is np.ndarray else found[()]
-
-    return tree.map(zeros, x)
