@@ -9,37 +9,30 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fad import tree
 from fad.capture.context import current, refuse
-from fad.capture.objects import close_objects, count_held, is_known_alone, open_objects
+from fad.capture.grown_entries import (
+    Entry,
+    Row,
+    ask_taken,
+    elements_of,
+    find_row,
+    is_number,
+    join_rows,
+    make_element,
+    repeat_entries,
+)
+from fad.capture.objects import close_objects, count_held, open_objects
 from fad.capture.places import UNBOUND, Attribute, Cell, bind_name, content, is_exclusive
 from fad.capture.sites import Loop
-from fad.capture.state import as_leaf, fresh, is_handle, is_state, type_example
+from fad.capture.state import is_handle, is_state, type_example
 from fad.capture.values import STANDING, as_number
 from fad.control_flow.intervals import interval
-from fad.control_flow.subgraph import example
-from fad.core.tracer import Tracer, outcome
-
-
-class Row(NamedTuple):
-    """What a step appends to a list at one place as a value, and whether it does; None if it is sure to."""
-
-    value: Any
-    taken: Any
-
-
-class Entry:
-    """What a step appends to a list at one place, if it does."""
-
-    __slots__ = ("value", "taken")
-
-    def __init__(self, value: Any, taken: Any):
-        self.value = value
-        self.taken = taken  # whether this step appends it: traced, where an if decides
+from fad.core.tracer import Tracer
 
 
 class GrowingList:
@@ -47,11 +40,12 @@ class GrowingList:
 
     __slots__ = (
         "_plain", "name", "body", "level", "ways", "entries", "end", "sure", "tail", "wanted", "number", "rate",
-        "steady",
+        "steady", "_nested",
     )  # fmt: skip
 
-    def __init__(self, plain: list, name: Any):
+    def __init__(self, plain: list, name: Any, nested: bool = False):
         self._plain = plain
+        self._nested = nested  # whether it stands, in the steps of an inner loop, for the one of a loop around
         self.name = name
         self.body: Any = None  # of the step that is run
         self.tail: dict[int, Any] = {}  # the last elements before the step that are carried, by their distance
@@ -71,31 +65,46 @@ class GrowingList:
 
     def append(self, x: Any) -> None:
         """Append an element."""
+        self.add(Entry(x, True))
+
+    def add(self, new: Entry) -> None:
+        """Append what is at one place of a step."""
         body = current()
         while body is not self.body and body.around is not None and not body.level:  # type: ignore[union-attr]
             body = body.around  # type: ignore[union-attr]
         if body is not self.body or body.level != self.level:
             refuse(f"it appends to {self.name} in an inner loop")
         if current() is body and body.ways == self.ways:
-            self.entries.append(Entry(x, True))
+            self.entries.append(new)
         else:
-            self._append_in_way(x)
-        self.sure |= {self.end}
+            self._add_in_way(new)
+        if new.taken is True:
+            self.sure |= {self.end}
         self.end += 1
 
-    def _append_in_way(self, x: Any) -> None:
-        """Let one way of an if append an element: of its entry that is a change, like that of an attribute."""
+    def _add_in_way(self, new: Entry) -> None:
+        """Let one way of an if append something: of its entry that is a change, like that of an attribute."""
+        while self.end < len(self.entries) and self.entries[self.end].count != new.count:
+            self.end += 1  # of the other way
+        taken = new.taken if new.count is None or new.taken is not True else np.ones(new.count, bool)
         if self.end == len(self.entries):
-            made = Entry(close_objects(type_example(open_objects(x))), False)
+            value = close_objects(type_example(open_objects(new.value)))
+            made = Entry(value, type_example(taken), new.count, new.numbers)
             self.body.made[id(made)] = made  # behind the if nobody else sees it
             self.entries.append(made)
         entry, body = self.entries[self.end], current()
+        if not entry.is_like(new):
+            refuse(f"it appends numbers of Python's and of NumPy's to {self.name}")
         if body is self.body:  # a look at the step, which leaves what either way does
-            entry.value, entry.taken = x, body.trace.new(False)
+            entry.value, entry.taken = new.value, body.trace.new(type_example(taken))
             return
-        for place, value in ((Attribute(entry, "value"), x), (Attribute(entry, "taken"), True)):
+        for place, value in ((Attribute(entry, "value"), new.value), (Attribute(entry, "taken"), taken)):
             body.note_change(place)  # type: ignore[union-attr]
             bind_name(place, value)
+
+    def count(self) -> int:
+        """Return how many elements the step has appended, or may have."""
+        return sum(entry.size for entry in self.entries)
 
     def is_steady(self) -> bool:
         """Return whether the step has appended all its entries, whichever way it went."""
@@ -112,6 +121,8 @@ class GrowingList:
         if not end:
             return self._before(distance)
         entry = self.entries[end - 1]
+        if entry.count is not None:
+            refuse(f"it reads an element of {self.name}, to which an inner loop appends")
         chosen = entry.value if distance == 1 else self._last_of(end - 1, distance - 1)
         if end - 1 in self.sure:
             return chosen
@@ -125,7 +136,7 @@ class GrowingList:
         if any(not is_state(z) or type(z) in (list, tuple, dict) or np.ndim(z) or is_handle(z) for z in (x, y)):
             refuse(f"it reads an element of {self.name}, to which it appends in an if, that is no number")
         found = np.where(taken, x, y)[()]
-        return as_number(found) if _is_number(x) and _is_number(y) else found
+        return as_number(found) if is_number(x) and is_number(y) else found
 
     def _before(self, distance: int) -> Any:
         """Return the element at so many places from the end of the list before the step."""
@@ -149,7 +160,9 @@ class GrowingList:
 
     def length(self) -> Any:
         """Return how many elements there are now."""
-        known = len(self._plain) + self.end
+        if self._nested:
+            refuse(f"it asks for the length of {self.name}, to which it appends in an inner loop")
+        known = len(self._plain) + sum(entry.size for entry in self.entries[: self.end])
         if self.rate is None:  # the first look does not know how many the steps before have appended
             return self.body.trace.new(known)
         if not self.steady:
@@ -230,16 +243,21 @@ class GrowingLists:
     """The lists to which the steps of one loop append, by their names or the parts of objects that they are."""
 
     def __init__(self, site: Loop, cells: dict[Any, Cell]):
-        self.known: dict[Any, tuple[Cell, list, GrowingList]] = {}
+        self.known: dict[Any, tuple[Cell, list | GrowingList, GrowingList]] = {}
         # Whether it is known, or can be asked, how many steps there are.
         self.allowed = current() is None or (site.kind == "for" and not site.leaves)
         self.appended: dict[Any, list] = {}  # what the last step that was run has appended
         self.rows: dict[Any, list] = {}  # the same as values
-        self._numbers: Any = {}  # which of these are Python's numbers
+        self._entries: dict[Any, list[Entry]] = {}  # the same as it stood in the step, or of how many and which types
+        self._steady: dict[Any, bool] = {}  # whether the step is sure to append all that
         around = current()
         self._inside = around is not None  # then nobody can be asked how many elements there are
         for name in site.appended:
-            if name in cells and (around is None or id(content(cells[name])) in around.made):
+            x = content(cells[name]) if name in cells else None
+            if type(x) is GrowingList:
+                self.known[name] = (cells[name], x, GrowingList([], name, nested=True))
+            elif name in cells and (around is None or id(x) in around.made):
+                del x
                 self.add(name, cells[name])
 
     def add(self, name: Any, cell: Cell) -> bool:
@@ -275,7 +293,7 @@ class GrowingLists:
         self.note_appended()
         changed, wanted = False, []
         for name, (_, _, growing) in self.known.items():
-            found = len(growing.entries), growing.is_steady()
+            found = growing.count(), growing.is_steady()
             changed = changed or found != (growing.rate, growing.steady)
             growing.rate, growing.steady = found
             wanted += [Last(growing, name, k) for k in growing.find_wanted()]
@@ -283,20 +301,23 @@ class GrowingLists:
 
     def note_appended(self) -> None:
         """Note what the step that was run has appended, before it has gone."""
-        self.appended = {name: [e.value for e in growing.entries] for name, (_, _, growing) in self.known.items()}
+        for name, (_, _, growing) in self.known.items():
+            self.appended[name] = [entry.value for entry in growing.entries]
+            self._entries[name], self._steady[name] = growing.entries, growing.is_steady()
 
     def find_rows(self) -> None:
         """Note what a step has appended as it is at its end; refuse a step that appends more than the one looked at."""
         self.check_known()
         for name, (_, _, growing) in self.known.items():
-            if (growing.rate, growing.steady) != (len(growing.entries), growing.is_steady()):
+            if (growing.rate, growing.steady) != (growing.count(), growing.is_steady()):
                 refuse(f"it appends to {name} in one step and not in another")
-            self._check_countable(growing)
-        self.rows = {
-            name: [_find_row(entry, k in growing.sure) for k, entry in enumerate(growing.entries)]
-            for name, (_, _, growing) in self.known.items()
-        }
-        self._numbers = tree.map(_is_number, self.rows)
+            self._check_countable(name)
+            rows = [find_row(entry, k in growing.sure) for k, entry in enumerate(growing.entries)]
+            self.rows[name] = rows
+            self._entries[name] = [
+                Entry(None, None, entry.count, tree.map(is_number, row.value) if entry.count is None else entry.numbers)
+                for entry, row in zip(growing.entries, rows, strict=True)
+            ]
 
     def check_known(self) -> None:
         """Refuse code that has read other elements than a first look did."""
@@ -304,49 +325,38 @@ class GrowingLists:
             if growing.wanted:
                 refuse(f"it reads {name} in one step otherwise than in another")
 
-    def _check_countable(self, growing: GrowingList) -> None:
-        if self._inside and not growing.is_steady():
-            refuse(f"it appends to {growing.name} in an if, and is within another loop")
+    def _check_countable(self, name: Any) -> None:
+        if self._inside and type(self.known[name][1]) is list and not self._steady[name]:
+            refuse(f"it appends to {name} in an if, and is within another loop")
 
     def repeat(self, n: int) -> None:
         """Let each list hold as many elements as n steps append, those of the one that was run over and over."""
-        for name, (_, plain, growing) in self.known.items():
-            self._check_countable(growing)
-            plain += self.appended[name] * n
+        for name, (_, target, _) in self.known.items():
+            self._check_countable(name)
+            entries = self._entries[name]
+            if type(target) is list:
+                target += [x for entry in entries for x in elements_of(entry)] * n
+            elif entries:
+                target.add(repeat_entries(entries, self._steady[name], n))
 
-    def extend(self, rows: dict[Any, list], n: int) -> None:
+    def extend(self, rows: dict[Any, list[Row]], n: int) -> None:
         """Append to the lists what all steps do, given it in stacks."""
-        for name, values in rows.items():
-            plain, numbers = self.known[name][1], self._numbers[name]
-            before = len(plain)
-            taken = [outcome(row.taken) if row.taken is not None else np.ones(n, bool) for row in values]
-            for k, j in np.argwhere(np.stack(taken, axis=1)).tolist() if values else ():
-                plain.append(_make_element(values[j].value, numbers[j].value, k))
-            self.appended[name] = plain[before:]
-
-
-def _make_element(rows: Any, numbers: Any, k: int) -> Any:
-    """Return what one of the steps has appended, all given in stacks; `numbers` says which are Python's."""
-    found = tree.map(lambda y, number: as_number(y[k]) if number else y[k], rows, numbers)
-    return close_objects(fresh(found))
-
-
-def _find_row(entry: Entry, sure: bool) -> Row:
-    """Return what a step appends to a list, as it is at its end."""
-    place = Attribute(entry, "value")
-    x = open_objects(content(place))
-    if not is_state(x):
-        refuse("it appends something to a list that is no array or number")
-    if any(type(leaf) is np.ndarray or (is_handle(leaf) and not leaf.shape) for leaf in tree.leaves(x)):
-        refuse("it appends an array from outside, or one without axes, to a list")
-    if not is_known_alone(place):
-        refuse("it appends an object to a list that may have another name")
-    return Row(tree.map(as_leaf, x), None if sure else entry.taken)
-
-
-def _is_number(x: Any) -> bool:
-    """Return whether a value is a number of Python's, and not of NumPy's."""
-    return example(x).__class__ in (bool, int, float, complex)  # of those that stand for one, too
+        for name, found in rows.items():
+            target, entries = self.known[name][1], self._entries[name]
+            if type(target) is GrowingList:
+                joined = [join_rows(found, entries, n)] if entries else []
+                self.appended[name] = [entry.value for entry in joined]
+                for entry in joined:
+                    target.add(entry)
+                continue
+            before = len(target)
+            places = [(j, c) for j, entry in enumerate(entries) for c in range(entry.size)]
+            taken = [ask_taken(row, entry, n) for row, entry in zip(found, entries, strict=True)]
+            for k, place in np.argwhere(np.concatenate(taken, axis=1)).tolist() if entries else ():
+                j, c = places[place]
+                index = k if entries[j].count is None else (k, c)
+                target.append(make_element(found[j].value, entries[j].numbers, index))
+            self.appended[name] = target[before:]
 
 
 class Ways:

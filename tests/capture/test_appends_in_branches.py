@@ -1,4 +1,4 @@
-"""Lists to which only some steps of a loop append: the loop stays one, and the list holds what Python's would."""
+"""Lists to which some steps of a loop append, or inner loops: it stays one loop, and the list holds what Python's does."""
 
 import dataclasses
 
@@ -156,10 +156,54 @@ def nested_ifs(x):
     return np.sum(np.array(ys) * np.arange(len(ys)))
 
 
+def by_inner_loops(x):
+    ys = [x[0]]
+    for i in range(6):
+        for j in range(5):
+            ys.append(x[1] * i + j * x[2] ** 2)
+        ys.append(-1.0 * x[0])
+    return np.sum(np.array(ys) * np.cos(np.arange(len(ys))))
+
+
+def some_steps_of_inner_loops(x):
+    near = []
+    for i in range(6):
+        for j in range(6):
+            d = np.abs(x[0] * np.sin(1.3 * i) - x[1] * np.cos(0.9 * j))
+            if i != j and d < 0.6:
+                near.append((i, j, d))
+                near.append((j, i, -0.5 * d))
+    return sum((i + 0.1 * j) * d for i, j, d in near) + len(near)
+
+
+def inner_loops_in_an_if(x):
+    us, u = [], x
+    for i in range(8):
+        u = 0.9 * u + 0.2 * np.sin(u * i)
+        if u[0] > 0.6:
+            for k in range(5):
+                u = u * 0.95
+                us.append(u * k)
+        else:
+            us.append(u)
+    return np.sum(np.array(us) ** 2 * np.arange(len(us))[:, None])
+
+
+def three_deep(x):
+    ys = []
+    for i in range(3):
+        for j in range(3):
+            for k in range(3):
+                if (i + j + k) % 2:
+                    ys.append(x[0] * i - x[1] * j * k)
+            ys.append(x[2])
+    return np.sum(np.array(ys) * np.sin(np.arange(len(ys))))
+
+
 CAPTURED = [
     every_third_step, where_a_value_decides, in_either_way, in_either_way_and_once_more_in_one, behind_continue,
     behind_break, in_a_while_loop, only_what_is_larger_than_the_last, by_a_function_and_an_attribute,
-    objects_and_ints, nested_ifs,
+    objects_and_ints, nested_ifs, by_inner_loops, some_steps_of_inner_loops, inner_loops_in_an_if, three_deep,
 ]  # fmt: skip
 
 
@@ -206,7 +250,41 @@ def within_another_loop(x):
     return s
 
 
-@pytest.mark.parametrize("f", [reads_the_length, reads_the_last_array, within_another_loop, two_lists])
+def written_behind_the_inner_loop(x):
+    us, u = [], x
+    for i in range(5):
+        for j in range(5):
+            u = u * 0.9 + 0.01 * j
+            us.append(u)
+        u[0] = 0.1 * i
+    return np.sum(np.array(us) ** 2)
+
+
+def triangular(x):
+    ys = []
+    for i in range(7):
+        for j in range(i):
+            ys.append(x[0] * i - x[1] * j)
+    return np.sum(np.array(ys) * np.arange(len(ys)))
+
+
+def the_last_of_an_inner_loop(x):
+    ys = [x[0]]
+    for i in range(5):
+        for j in range(5):
+            ys.append(0.5 * ys[-1] + x[1] * j)
+        ys[-1] *= 0.5
+        ys.append(ys[-1] + len(ys) * i)
+    return np.sum(np.array(ys) * np.arange(len(ys)))
+
+
+OTHERS = [
+    reads_the_length, reads_the_last_array, within_another_loop, two_lists, written_behind_the_inner_loop, triangular,
+    the_last_of_an_inner_loop,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", OTHERS, ids=lambda f: f.__name__)
 def test_other_uses_of_such_a_list_give_what_python_gives(f):
     for loops in ("capture", "auto"):
         with fad.config.use(loops=loops):
