@@ -1,4 +1,4 @@
-"""Lists to which some steps of a loop append, or inner loops: it stays one loop, and the list holds what Python's does."""
+"""Lists to which some steps of a loop append, or inner loops: it stays one loop, and the list is as in Python."""
 
 import dataclasses
 
