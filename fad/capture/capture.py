@@ -70,7 +70,7 @@ class Capture:
     def over(self, n: Any, item: Callable, limit: int) -> Outcome | None:
         """Capture a loop of n steps; return how it ended. Raises NotCaptured where it is short, or cannot be."""
         if type(n) is not int:
-            self.step.lists.allowed = False
+            self.step.lists.allow_masked(self.most)
         self.prepare(n, item)
         if self.branches and current() is not None:  # which say nothing of those of the next step
             limit = 0
@@ -215,7 +215,7 @@ class Capture:
             replace(root, new)
         step.number_lists.finish()
         if rows:
-            step.lists.extend(rows, n)
+            step.lists.extend(rows, n, self.most if type(n) is Tracer else n)
         step.note_links(self.runs, returned)
         carried = ", ".join([*map(str, step.names), *(f"an array of shape {x.shape}" for x in step.roots)])
         steps = f"{n} steps" if type(n) is int else "as many steps as it takes"

@@ -40,7 +40,7 @@ class GrowingList:
 
     __slots__ = (
         "_plain", "name", "body", "level", "ways", "entries", "end", "sure", "tail", "wanted", "number", "rate",
-        "steady", "_nested",
+        "steady", "start", "counts", "_nested",
     )  # fmt: skip
 
     def __init__(self, plain: list, name: Any, nested: bool = False):
@@ -52,6 +52,8 @@ class GrowingList:
         self.wanted: set[int] = set()  # those that are not carried, and that the step has read
         self.rate: int | None = None  # how many elements a step appends, once one has been run
         self.steady = True  # whether each step appends all of these
+        self.start: Any = None  # how many elements there are before the step, if that is carried
+        self.counts = False  # whether the step has asked for that while it is not
         self.begin(None, None)
 
     def begin(self, body: Any, number: Any) -> None:
@@ -162,12 +164,29 @@ class GrowingList:
         """Return how many elements there are now."""
         if self._nested:
             refuse(f"it asks for the length of {self.name}, to which it appends in an inner loop")
-        known = len(self._plain) + sum(entry.size for entry in self.entries[: self.end])
+        entries = self.entries[: self.end]
+        if self.body is None:
+            return len(self._plain)
+        if self.start is not None:
+            return self._count_from(self.start, entries)
+        known = len(self._plain) + sum(entry.size for entry in entries)
         if self.rate is None:  # the first look does not know how many the steps before have appended
             return self.body.trace.new(known)
         if not self.steady:
-            refuse(f"it asks for the length of {self.name}, to which it appends in an if")
+            self.counts = True
+            return self.body.trace.new(known)
         return as_number(self.number * self.rate) + known if self.rate else known
+
+    def _count_from(self, start: Any, entries: list[Entry]) -> Any:
+        """Return a number of elements and how many of some entries there are."""
+        for k, entry in enumerate(entries):
+            if k in self.sure:
+                start = start + entry.size
+            elif entry.count is None:
+                start = as_number(np.add(start, entry.taken))
+            else:
+                start = as_number(np.add(start, np.sum(entry.taken)))
+        return start
 
     def __getitem__(self, index: Any) -> Any:
         if type(index) is slice:
@@ -239,6 +258,31 @@ class Last:
         return f"{self._name}[-{self._distance}]"
 
 
+class Length:
+    """The length of a growing list as a place of the loop's state, where an ``if`` decides what is appended."""
+
+    __slots__ = ("_list",)
+
+    def __init__(self, growing: GrowingList):
+        self._list = growing
+
+    @property
+    def cell_contents(self) -> Any:
+        """How many elements there are."""
+        return self._list.length()
+
+    @cell_contents.setter
+    def cell_contents(self, value: Any) -> None:
+        self._list.start = value
+
+    @cell_contents.deleter
+    def cell_contents(self) -> None:
+        self._list.start = None
+
+    def __str__(self) -> str:
+        return f"len({self._list.name})"
+
+
 class GrowingLists:
     """The lists to which the steps of one loop append, by their names or the parts of objects that they are."""
 
@@ -288,15 +332,19 @@ class GrowingLists:
                 growing.begin(None, None)
                 bind_name(cell, plain)
 
-    def look(self) -> tuple[bool, list[Last]]:
-        """Return whether a first look showed something new, and the elements that are to be carried."""
+    def look(self) -> tuple[bool, list[Last | Length]]:
+        """Return whether a first look showed something new, and the elements and lengths that are to be carried."""
         self.note_appended()
-        changed, wanted = False, []
+        changed = False
+        wanted: list[Last | Length] = []
         for name, (_, _, growing) in self.known.items():
             found = growing.count(), growing.is_steady()
             changed = changed or found != (growing.rate, growing.steady)
             growing.rate, growing.steady = found
             wanted += [Last(growing, name, k) for k in growing.find_wanted()]
+            if growing.counts and growing.start is None:
+                wanted.append(Length(growing))
+            growing.counts = False
         return changed or bool(wanted), wanted
 
     def note_appended(self) -> None:
@@ -322,29 +370,34 @@ class GrowingLists:
     def check_known(self) -> None:
         """Refuse code that has read other elements than a first look did."""
         for name, (_, _, growing) in self.known.items():
-            if growing.wanted:
+            if growing.wanted or growing.counts:
                 refuse(f"it reads {name} in one step otherwise than in another")
 
     def _check_countable(self, name: Any) -> None:
         if self._inside and type(self.known[name][1]) is list and not self._steady[name]:
             refuse(f"it appends to {name} in an if, and is within another loop")
 
-    def repeat(self, n: int) -> None:
-        """Let each list hold as many elements as n steps append, those of the one that was run over and over."""
+    def allow_masked(self, most: int | None) -> None:
+        """Let the lists of loops around grow alone, for only these may have elements that some steps lack."""
+        self.known = {name: found for name, found in self.known.items() if type(found[1]) is GrowingList}
+        self.allowed = self.allowed and type(most) is int
+
+    def repeat(self, n: int, fixed: bool) -> None:
+        """Let each list hold as many elements as n steps append, or at most, those of the one that was run again."""
         for name, (_, target, _) in self.known.items():
             self._check_countable(name)
             entries = self._entries[name]
             if type(target) is list:
                 target += [x for entry in entries for x in elements_of(entry)] * n
             elif entries:
-                target.add(repeat_entries(entries, self._steady[name], n))
+                target.add(repeat_entries(entries, self._steady[name] and fixed, n))
 
-    def extend(self, rows: dict[Any, list[Row]], n: int) -> None:
-        """Append to the lists what all steps do, given it in stacks."""
+    def extend(self, rows: dict[Any, list[Row]], n: Any, most: int) -> None:
+        """Append to the lists what n steps do, at most so many, given it in stacks."""
         for name, found in rows.items():
             target, entries = self.known[name][1], self._entries[name]
             if type(target) is GrowingList:
-                joined = [join_rows(found, entries, n)] if entries else []
+                joined = [join_rows(found, entries, n, most)] if entries else []
                 self.appended[name] = [entry.value for entry in joined]
                 for entry in joined:
                     target.add(entry)

@@ -13,7 +13,7 @@ from fad.capture.places import Attribute, content
 from fad.capture.state import as_leaf, fresh, is_handle, is_state
 from fad.capture.values import as_number
 from fad.control_flow.subgraph import example
-from fad.core.tracer import outcome
+from fad.core.tracer import Tracer, outcome
 
 
 class Entry:
@@ -70,8 +70,8 @@ def make_element(rows: Any, numbers: Any, index: int | tuple) -> Any:
     return close_objects(fresh(found))
 
 
-def join_rows(rows: list[Row], entries: list[Entry], n: int) -> Entry:
-    """Return what all steps of an inner loop append as what the step around it appends at one place."""
+def join_rows(rows: list[Row], entries: list[Entry], n: Any, most: int) -> Entry:
+    """Return what n steps of an inner loop append, at most so many, as what the step around appends at one place."""
     total = sum(entry.size for entry in entries)
     if not all(map(entries[0].is_like, entries)):
         refuse("an inner loop appends things of several types to a list")
@@ -82,16 +82,19 @@ def join_rows(rows: list[Row], entries: list[Entry], n: int) -> Entry:
         ]
         if len({(y.shape[2:], y.dtype) for y in parts}) > 1:
             refuse("an inner loop appends things of several types to a list")
-        return np.concatenate(parts, axis=1).reshape((n * total, *parts[0].shape[2:]))
+        return np.concatenate(parts, axis=1).reshape((most * total, *parts[0].shape[2:]))
 
     taken: Any = True
     if any(row.taken is not None for row in rows):
         shown = [
-            np.ones((n, entry.size), bool) if row.taken is None else np.reshape(row.taken, (n, entry.size))
+            np.ones((most, entry.size), bool) if row.taken is None else np.reshape(row.taken, (most, entry.size))
             for row, entry in zip(rows, entries, strict=True)
         ]
-        taken = np.concatenate(shown, axis=1).reshape(n * total)
-    return Entry(tree.map(join, *[row.value for row in rows]), taken, n * total, entries[0].numbers)
+        taken = np.concatenate(shown, axis=1).reshape(most * total)
+    if type(n) is Tracer:
+        runs = np.less(np.arange(most * total), n * total)
+        taken = runs if taken is True else np.logical_and(taken, runs)
+    return Entry(tree.map(join, *[row.value for row in rows]), taken, most * total, entries[0].numbers)
 
 
 def elements_of(entry: Entry) -> list:

@@ -200,10 +200,52 @@ def three_deep(x):
     return np.sum(np.array(ys) * np.sin(np.arange(len(ys))))
 
 
+def triangular(x):
+    ys = []
+    for i in range(7):
+        for j in range(i):
+            ys.append(x[0] * i - x[1] * j)
+    return np.sum(np.array(ys) * np.arange(len(ys)))
+
+
+def pairs_that_are_near(x):
+    p = np.stack([np.sin(np.arange(7.0) * x[0]), np.cos(np.arange(7.0) ** 2 * x[1])], axis=1)
+    near = []
+    for i in range(7):
+        for j in range(i + 1, 7):
+            d = p[i] - p[j]
+            r = np.sqrt(np.sum(d * d))
+            if r < 1.2:
+                near.append((i, j, r))
+    return sum((i + 0.1 * j) * r for i, j, r in near) * x[2]
+
+
+def reads_the_length(x):
+    ys, y = [], x[0]
+    for _ in range(STEPS):
+        y = y * 0.95
+        if len(ys) < 5:
+            ys.append(y)
+    return sum(ys)
+
+
+def until_there_are_enough(x):
+    ys, y, t = [], x[0], 0
+    while len(ys) < 6:
+        t += 1
+        y = 0.5 * y + x[1] * np.sin(3.0 * t + len(ys)) + 0.1
+        if y > 0.1 * x[1]:
+            ys.append(y)
+            if y > 0.5:
+                ys.append(len(ys) * x[2])
+    return sum(ys)
+
+
 CAPTURED = [
     every_third_step, where_a_value_decides, in_either_way, in_either_way_and_once_more_in_one, behind_continue,
     behind_break, in_a_while_loop, only_what_is_larger_than_the_last, by_a_function_and_an_attribute,
     objects_and_ints, nested_ifs, by_inner_loops, some_steps_of_inner_loops, inner_loops_in_an_if, three_deep,
+    triangular, pairs_that_are_near, reads_the_length, until_there_are_enough,
 ]  # fmt: skip
 
 
@@ -218,15 +260,6 @@ def test_a_loop_some_of_whose_steps_append_is_captured(f):
             close(fast(x), f(x), (f.__name__, x), 1e-12)
             close(steep(x), differences(f, x), (f.__name__, x), 3e-5)
         close(curve(X), fad.grad(lambda y: np.sum(fad.grad(f)(y)))(X), (f.__name__, "second derivative"), 1e-8)
-
-
-def reads_the_length(x):
-    ys, y = [], x[0]
-    for _ in range(STEPS):
-        y = y * 0.95
-        if len(ys) < 5:
-            ys.append(y)
-    return sum(ys)
 
 
 def reads_the_last_array(x):
@@ -260,14 +293,6 @@ def written_behind_the_inner_loop(x):
     return np.sum(np.array(us) ** 2)
 
 
-def triangular(x):
-    ys = []
-    for i in range(7):
-        for j in range(i):
-            ys.append(x[0] * i - x[1] * j)
-    return np.sum(np.array(ys) * np.arange(len(ys)))
-
-
 def the_last_of_an_inner_loop(x):
     ys = [x[0]]
     for i in range(5):
@@ -279,7 +304,7 @@ def the_last_of_an_inner_loop(x):
 
 
 OTHERS = [
-    reads_the_length, reads_the_last_array, within_another_loop, two_lists, written_behind_the_inner_loop, triangular,
+    reads_the_last_array, within_another_loop, two_lists, written_behind_the_inner_loop,
     the_last_of_an_inner_loop,
 ]  # fmt: skip
 
