@@ -81,7 +81,7 @@ LAYERS = [
         "capture.places", "capture.context", "capture.trial", "capture.outcomes", "capture.integer_rules",
         "capture.integer_range", "capture.objects", "capture.state",
         "capture.aliases", "capture.draws", "capture.unseen",
-        "capture.values", "capture.growing_lists", "capture.number_lists",
+        "capture.values", "capture.grown_entries", "capture.growing_lists", "capture.number_lists",
         "capture.branches", "capture.calls", "capture.sequences", "capture.step", "capture.capture", "capture.loops",
         "capture.runtime",
     ],

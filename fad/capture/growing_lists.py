@@ -59,7 +59,8 @@ class GrowingList:
     def begin(self, body: Any, number: Any) -> None:
         """Begin the step of a number; of none, if there is no body."""
         self.body = body
-        self.level, self.ways = (0, 0) if body is None else (body.level, body.ways)
+        self.level: int = 0 if body is None else body.level
+        self.ways: int = 0 if body is None else body.ways
         self.number = number
         self.entries: list[Entry] = []  # what this step appends, or may append
         self.end = 0  # of the entries before the place where the step is
@@ -76,7 +77,7 @@ class GrowingList:
             body = body.around  # type: ignore[union-attr]
         if body is not self.body or body.level != self.level:
             refuse(f"it appends to {self.name} in an inner loop")
-        if current() is body and body.ways == self.ways:
+        if current() is body and body.ways == self.ways:  # type: ignore[union-attr]
             self.entries.append(new)
         else:
             self._add_in_way(new)
@@ -382,21 +383,21 @@ class GrowingLists:
         self.known = {name: found for name, found in self.known.items() if type(found[1]) is GrowingList}
         self.allowed = self.allowed and type(most) is int
 
-    def repeat(self, n: int, fixed: bool) -> None:
+    def repeat(self, n: Any, fixed: bool) -> None:
         """Let each list hold as many elements as n steps append, or at most, those of the one that was run again."""
         for name, (_, target, _) in self.known.items():
             self._check_countable(name)
             entries = self._entries[name]
-            if type(target) is list:
+            if isinstance(target, list):
                 target += [x for entry in entries for x in elements_of(entry)] * n
             elif entries:
                 target.add(repeat_entries(entries, self._steady[name] and fixed, n))
 
-    def extend(self, rows: dict[Any, list[Row]], n: Any, most: int) -> None:
+    def extend(self, rows: dict[Any, list[Row]], n: Any, most: Any) -> None:
         """Append to the lists what n steps do, at most so many, given it in stacks."""
         for name, found in rows.items():
             target, entries = self.known[name][1], self._entries[name]
-            if type(target) is GrowingList:
+            if isinstance(target, GrowingList):
                 joined = [join_rows(found, entries, n, most)] if entries else []
                 self.appended[name] = [entry.value for entry in joined]
                 for entry in joined:
