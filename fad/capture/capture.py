@@ -170,10 +170,10 @@ class Capture:
         parts = Operands.split(operands, params)
         first, consts = [*map(state_interval, parts.carry)], [*map(state_interval, parts.consts)]
         found = judge_integers(params, first, consts, self.most)
-        if found == FIT:
-            return True
         # A program finds out while it runs, and leaves such a call to Python. In a batch there is one path for all.
         batched = any(isinstance(trace, BatchTrace) for x in operands for trace in traces_of(x))
+        if found == FIT and not (batched and self.step.number_lists.hold_integers()):
+            return True
         if batched or (found == GROW and self.counted):
             self.why = _TOO_LARGE
             return False
@@ -339,7 +339,7 @@ class Capture:
                 step.value = NOTHING if outcome is None else type_example(value_of(outcome))
                 if not changed:
                     step.check_aliases(given, value_of(outcome))
-                step.lists.appended = {}
+                step.lists.forget_appended()
             self.touched = require_body().touched
         if not changed and len(roots) == len(step.roots):
             step.check_shared(given, self.peel)

@@ -354,6 +354,10 @@ class GrowingLists:
             self.appended[name] = [entry.value for entry in growing.entries]
             self._entries[name], self._steady[name] = growing.entries, growing.is_steady()
 
+    def forget_appended(self) -> None:
+        """Forget what was noted, so that nobody here holds it."""
+        self.appended, self._entries = {}, {}
+
     def find_rows(self) -> None:
         """Note what a step has appended as it is at its end; refuse a step that appends more than the one looked at."""
         self.check_known()

@@ -186,7 +186,7 @@ class Step:
                 self.lists.note_appended()
                 self._check_kept(before, changed)
                 self.check_aliases(handles, value_of(outcome))
-                self.lists.appended = {}
+                self.lists.forget_appended()
                 self._drop_dead()
                 left = [self._find_left(name) for name in self.names]
                 lates = [self._find_left(name) for name in self.late]
