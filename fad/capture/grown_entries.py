@@ -14,6 +14,7 @@ from fad.capture.state import as_leaf, fresh, is_handle, is_state
 from fad.capture.values import as_number
 from fad.control_flow.subgraph import example
 from fad.core.tracer import Tracer, outcome
+from fad.staging.mixed_types import note_element
 
 
 class Entry:
@@ -67,6 +68,8 @@ def ask_taken(row: Row, entry: Entry, n: int) -> Any:
 def make_element(rows: Any, numbers: Any, index: int | tuple) -> Any:
     """Return what one of the steps has appended, all given in stacks; `numbers` says which are Python's."""
     found = tree.map(lambda y, number: as_number(y[index]) if number else y[index], rows, numbers)
+    for x in tree.leaves(found):
+        note_element(x)
     return close_objects(fresh(found))
 
 
