@@ -26,7 +26,7 @@ from fad.capture.context import (
     recording_body,
     refuse,
 )
-from fad.capture.growing_lists import Ways
+from fad.capture.growing_lists import Ways, truth_of
 from fad.capture.objects import close_objects, is_known_alone, open_objects
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
 from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content, is_exclusive
@@ -63,6 +63,7 @@ _NO_BRANCH = Branch(0, (), frozenset())
 
 def run_if(site: Branch, test: Any, then: Callable, orelse: Callable) -> Outcome | None:
     """Run an ``if`` statement; return how it ended."""
+    test = truth_of(test)
     if not is_staged(test):
         return then() if test else orelse()
     body = current()
@@ -73,6 +74,7 @@ def run_if(site: Branch, test: Any, then: Callable, orelse: Callable) -> Outcome
 
 def choose(test: Any, then: Callable, orelse: Callable) -> Any:
     """Return the value of ``then() if test else orelse()``."""
+    test = truth_of(test)
     if not is_staged(test):
         return then() if test else orelse()
     body = current()
@@ -132,6 +134,7 @@ def _logical(combine: Callable, x: Any, rest: Callable, chosen: Callable) -> Any
 
 def not_(x: Any) -> Any:
     """Return ``not x``."""
+    x = truth_of(x)
     return np.logical_not(to_boolean(x)) if is_staged(x) else not x
 
 

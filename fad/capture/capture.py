@@ -267,6 +267,8 @@ class Capture:
         except Unrecordable as why:
             if why.trace.birth < mark:
                 raise
+            if self.peel and step.lists.miss_elements():
+                raise NeedsFirstStep from None
             self.why = why
         except NeedsFirstStep:
             if self.peel:

@@ -40,7 +40,7 @@ class GrowingList:
 
     __slots__ = (
         "_plain", "name", "body", "level", "ways", "entries", "end", "sure", "tail", "wanted", "number", "rate",
-        "steady", "start", "counts", "_nested",
+        "steady", "start", "counts", "missed", "_nested",
     )  # fmt: skip
 
     def __init__(self, plain: list, name: Any, nested: bool = False):
@@ -54,6 +54,7 @@ class GrowingList:
         self.steady = True  # whether each step appends all of these
         self.start: Any = None  # how many elements there are before the step, if that is carried
         self.counts = False  # whether the step has asked for that while it is not
+        self.missed = False  # whether it has asked for an element that there is not before the loop
         self.begin(None, None)
 
     def begin(self, body: Any, number: Any) -> None:
@@ -69,6 +70,13 @@ class GrowingList:
     def append(self, x: Any) -> None:
         """Append an element."""
         self.add(Entry(x, True))
+
+    def extend(self, xs: Any) -> None:
+        """Append some elements."""
+        if type(xs) not in (list, tuple):
+            refuse(f"it extends {self.name} by a {type(xs).__name__}")
+        for x in xs:
+            self.append(x)
 
     def add(self, new: Entry) -> None:
         """Append what is at one place of a step."""
@@ -202,6 +210,7 @@ class GrowingList:
     def _find(self, distance: int) -> Any:
         found = self.last(distance)
         if found is UNBOUND:
+            self.missed = True
             refuse(f"it reads an element of {self.name} that only later steps have")
         return found
 
@@ -218,6 +227,10 @@ class GrowingList:
     def __bool__(self) -> bool:
         return bool(self._plain or self.sure) or self._refuse()
 
+    def truth(self) -> Any:
+        """Return whether there is any element, as a condition."""
+        return True if self._plain or self.sure else np.greater(self.length(), 0)
+
     def _refuse(self, *_: Any) -> Any:
         refuse(f"it reads {self.name}, to which it appends, as a whole")
 
@@ -227,6 +240,11 @@ class GrowingList:
 
 
 STANDING.add(GrowingList)
+
+
+def truth_of(x: Any) -> Any:
+    """Return a condition: of a list that grows, whether there is anything in it."""
+    return x.truth() if type(x) is GrowingList else x
 
 
 class Last:
@@ -347,6 +365,10 @@ class GrowingLists:
                 wanted.append(Length(growing))
             growing.counts = False
         return changed or bool(wanted), wanted
+
+    def miss_elements(self) -> bool:
+        """Return whether a step has asked for an element that there is not before the loop."""
+        return any(growing.missed for _, _, growing in self.known.values())
 
     def note_appended(self) -> None:
         """Note what the step that was run has appended, before it has gone."""

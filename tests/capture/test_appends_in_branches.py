@@ -241,11 +241,23 @@ def until_there_are_enough(x):
     return sum(ys)
 
 
+def where_there_is_none_or_a_smaller_one(x):
+    best, more, y = [], [], 0.3
+    for i in range(STEPS):
+        y = y + 0.2 * np.cos(1.7 * i) * x[1]
+        if not best or y > best[-1]:
+            best.append(y)
+        if best:
+            more.extend([y, x[0] * i])
+    return np.sum(np.array(best) ** 2) * best[-1] + sum(more)
+
+
 CAPTURED = [
     every_third_step, where_a_value_decides, in_either_way, in_either_way_and_once_more_in_one, behind_continue,
     behind_break, in_a_while_loop, only_what_is_larger_than_the_last, by_a_function_and_an_attribute,
     objects_and_ints, nested_ifs, by_inner_loops, some_steps_of_inner_loops, inner_loops_in_an_if, three_deep,
     triangular, pairs_that_are_near, reads_the_length, until_there_are_enough,
+    where_there_is_none_or_a_smaller_one,
 ]  # fmt: skip
 
 
