@@ -32,7 +32,9 @@ from fad.capture.sites import Loop
 from fad.capture.state import is_handle, is_state, type_example
 from fad.capture.values import STANDING, as_number
 from fad.control_flow.intervals import interval
+from fad.control_flow.subgraph import example
 from fad.core.tracer import Tracer
+from fad.staging.mixed_types import note_mixed
 
 
 class GrowingList:
@@ -146,6 +148,11 @@ class GrowingList:
         """Return one number or another, as the step has appended one or not."""
         if any(not is_state(z) or type(z) in (list, tuple, dict) or np.ndim(z) or is_handle(z) for z in (x, y)):
             refuse(f"it reads an element of {self.name}, to which it appends in an if, that is no number")
+        kinds = {example(z).__class__ for z in (x, y)}
+        if len(kinds) > 1 and not kinds <= {float, np.float64}:
+            refuse(f"it reads an element of {self.name}, whose numbers are of several types")
+        if len(kinds) > 1:
+            note_mixed()
         found = np.where(taken, x, y)[()]
         return as_number(found) if is_number(x) and is_number(y) else found
 
