@@ -441,7 +441,7 @@ class GrowingLists:
             taken = [ask_taken(row, entry, n) for row, entry in zip(found, entries, strict=True)]
             for k, place in np.argwhere(np.concatenate(taken, axis=1)).tolist() if entries else ():
                 j, c = places[place]
-                index = k if entries[j].count is None else (k, c)
+                index = (k,) if entries[j].count is None else (k, c)
                 target.append(make_element(found[j].value, entries[j].numbers, index))
             self.appended[name] = target[before:]
 

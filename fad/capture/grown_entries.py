@@ -14,7 +14,8 @@ from fad.capture.state import as_leaf, fresh, is_handle, is_state
 from fad.capture.values import as_number
 from fad.control_flow.subgraph import example
 from fad.core.tracer import Tracer, outcome
-from fad.staging.mixed_types import note_element
+from fad.ops.elements import note_element
+from fad.staging.mixed_types import note_number
 
 
 class Entry:
@@ -65,12 +66,16 @@ def ask_taken(row: Row, entry: Entry, n: int) -> Any:
     return np.ones(shape, bool) if row.taken is None else outcome(row.taken).reshape(shape)
 
 
-def make_element(rows: Any, numbers: Any, index: int | tuple) -> Any:
+def make_element(rows: Any, numbers: Any, place: tuple[int, ...]) -> Any:
     """Return what one of the steps has appended, all given in stacks; `numbers` says which are Python's."""
-    found = tree.map(lambda y, number: as_number(y[index]) if number else y[index], rows, numbers)
-    for x in tree.leaves(found):
-        note_element(x)
-    return close_objects(fresh(found))
+
+    def take(y: Any, number: bool) -> Any:
+        x = fresh(as_number(y[place]) if number else y[place])
+        note_element(x, y, place)
+        note_number(x)
+        return x
+
+    return close_objects(tree.map(take, rows, numbers))
 
 
 def join_rows(rows: list[Row], entries: list[Entry], n: Any, most: int) -> Entry:
@@ -104,7 +109,7 @@ def elements_of(entry: Entry) -> list:
     """Return the elements of an entry of a step that is looked at."""
     if entry.count is None:
         return [entry.value]
-    return [make_element(entry.value, entry.numbers, c) for c in range(entry.count)]
+    return [make_element(entry.value, entry.numbers, (c,)) for c in range(entry.count)]
 
 
 def repeat_entries(entries: list[Entry], steady: bool, n: int) -> Entry:

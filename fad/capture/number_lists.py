@@ -24,7 +24,7 @@ from fad.core.buffers import buffer
 from fad.core.tracer import Tracer
 from fad.core.views import Memory
 from fad.ops.creation import array
-from fad.staging.mixed_types import note_element, note_mixed
+from fad.staging.mixed_types import note_mixed, note_number
 from fad.staging.record import is_found_by_name
 
 # Of numbers that may be in one list, and what their array holds; floating-point numbers may have integers among them.
@@ -254,5 +254,5 @@ def _fill(plain: list, stands: Any) -> None:
         if type(x) is NumberList:
             _fill(plain[k], x)
         else:
-            note_element(x)
+            note_number(x)
             plain[k] = x

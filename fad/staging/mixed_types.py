@@ -58,7 +58,7 @@ def note_mixed() -> None:
         notes.mixed = True
 
 
-def note_element(x: Any) -> None:
+def note_number(x: Any) -> None:
     """Note a number that a loop has put into a list: it may be of another type at times, if any is."""
     notes = _notes.get()
     while notes is not None and notes.mixed and type(x) is Tracer:
