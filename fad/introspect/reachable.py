@@ -49,7 +49,9 @@ _DESCRIPTIONS = frozenset({
     "__module__", "__doc__", "__dict__", "__weakref__", "__slots__", "__annotations__", "__orig_bases__",
     "__firstlineno__", "__static_attributes__",
 })  # fmt: skip
-_NOT_READ = _NOT_CALLED | _DESCRIPTIONS
+# What C code reads of a class that is compiled: each look gives a new number, which is always the same one.
+_OFFSETS = frozenset({"__vectorcalloffset__", "__dictoffset__", "__weaklistoffset__"})
+_NOT_READ = _NOT_CALLED | _DESCRIPTIONS | _OFFSETS
 # Classes of the standard library whose methods read this attribute, and the user's code only the methods.
 _WRAPPERS = (collections.UserDict, collections.UserList, collections.UserString)
 _WRAPPED = frozenset({"data"})
