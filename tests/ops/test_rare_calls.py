@@ -223,6 +223,7 @@ def test_an_empty_operand_of_a_convolution_is_named():
     ("f", "said"),
     [
         (lambda x: x.view(int), "astype"),
+        (lambda x: x.view(np.recarray), "make a recarray of what the transform returns"),
         (lambda x: np.subtract.reduce(x, initial=1.0), "no initial"),
         (lambda x: np.sin(x, where=x > 1), "np.where"),
         (lambda x: np.float_power(x, 2, where=x > 1), "np.where"),
