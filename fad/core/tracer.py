@@ -23,7 +23,7 @@ import numpy as np
 from fad import tree
 from fad.backends import DEVICE_ARRAYS, host
 from fad.backends.counterparts import explain
-from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
+from fad.core.conversions import of_compiled_code, own_error, same_size, to_array, to_number, written_into
 from fad.core.lengths import Iteration, Length, Seen
 from fad.core.like_users import find_written
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
@@ -380,6 +380,9 @@ class Trace:
         own = self.own_error(error)
         if own is not error:
             raise own.with_traceback(error.__traceback__) from None
+        compiled = of_compiled_code(error)
+        if compiled is not None:
+            raise compiled from error
         explain(error)
 
     def own_error(self, error: Exception) -> BaseException:

@@ -25,7 +25,7 @@ _FILES = (
     contextlib.__file__, functools.__file__,  # decorators of ours and of the user's pass through these
 )  # fmt: skip
 _PACKAGES = (
-    "importlib", "numpy", "scipy", "cupy", "cupyx", "optree", "matplotlib", "mpl_toolkits", "pandas", "sklearn",
+    "importlib", "numpy", "scipy", "cupy", "cupyx", "optree", "matplotlib", "mpl_toolkits", "pandas",
     "seaborn",
 )  # fmt: skip
 
