@@ -380,14 +380,11 @@ class Trace:
         own = self.own_error(error)
         if own is not error:
             raise own.with_traceback(error.__traceback__) from None
-        compiled = of_compiled_code(error)
-        if compiled is not None:
-            raise compiled from error
         explain(error)
 
     def own_error(self, error: Exception) -> BaseException:
         """Return fad's error below one that a library put on top, or else the error itself."""
-        return own_error(error, self.withheld) or error
+        return own_error(error, self.withheld) or of_compiled_code(error) or error
 
     def stop(self, x: Tracer) -> Any:
         """Return what `stop_gradient` leaves of a tracer of this trace."""

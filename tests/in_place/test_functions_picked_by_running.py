@@ -1,4 +1,4 @@
-"""Functions that a program picks while it runs, in modules that its code does not show, need NumPy's overlay in turn."""
+"""Functions that a program picks while it runs, of modules that its code does not show, need NumPy's overlay."""
 
 import types
 
