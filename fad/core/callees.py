@@ -19,7 +19,7 @@ import numpy as np
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed, Wrapping
 from fad.introspect.frames import is_machinery
-from fad.introspect.reachable import imported_names, is_library, names_in
+from fad.introspect.reachable import imported_names, is_library, names_in, operations_in
 
 CONVERTERS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "require")
 _FROM_LISTS = {"array", "full", "full_like", "r_", "c_", "vectorize", "fromfunction", *CONVERTERS}
@@ -27,6 +27,10 @@ _WRITERS = {
     "copyto", "put", "putmask", "place", "put_along_axis", "fill_diagonal", "at", "fill", "sort", "partition",
     "itemset", "flat", "nan_to_num", "setfield", "__setitem__", "setitem", "shuffle", "permutation",
 }  # fmt: skip
+_STORES = {dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap}
+_BINARY_OP = dis.opmap["BINARY_OP"]
+# The operand of +=, the first of those that update in place.
+_IN_PLACE = next(n for at, n in operations_in(compile("x += x", "", "exec")) if at == _BINARY_OP)
 _OVERLAID = ("numpy", "scipy", "math", "cmath", "statistics")
 _MOST = 400  # functions that are looked at
 _METHODS = (types.FunctionType, staticmethod, classmethod, property)
@@ -155,7 +159,7 @@ def _names_of(f: Any) -> frozenset:
     return names_in(f.__code__) if own else frozenset()
 
 
-@functools.lru_cache(4096)
+@functools.lru_cache(1 << 14)
 def constructs_arrays(code: types.CodeType) -> bool:
     """Return whether code calls ``np.ndarray`` itself, which it may also name as the class that it is."""
     steps = list(dis.get_instructions(code)) if "ndarray" in code.co_names else []
@@ -172,7 +176,7 @@ def _is_to_be_called(steps: list[dis.Instruction], n: int) -> bool:
     return "PUSH_NULL" in made or any("NULL" in at.argrepr or at.opname == "LOAD_METHOD" for at in loads)
 
 
-@functools.lru_cache(4096)
+@functools.lru_cache(1 << 14)
 def compares_classes(code: types.CodeType) -> bool:
     """Return whether code compares a class with ``np.ndarray``."""
     steps = list(dis.get_instructions(code)) if "ndarray" in code.co_names else []
@@ -182,7 +186,7 @@ def compares_classes(code: types.CodeType) -> bool:
     return any(compares_classes(c) for c in code.co_consts if isinstance(c, types.CodeType))
 
 
-@functools.lru_cache(4096)
+@functools.lru_cache(1 << 14)
 def may_identify(code: types.CodeType, name: str) -> bool:
     """Return whether code may ask whether something ``is`` what a name stands for: beside it, or in a variable."""
     steps = list(dis.get_instructions(code)) if name in code.co_names else []
@@ -206,7 +210,7 @@ def _is_within(at: dis.Instruction, whole: dis.Instruction) -> bool:
     return (top, left) <= (first, start) and (last, end) <= (bottom, right)
 
 
-@functools.lru_cache(4096)
+@functools.lru_cache(1 << 14)
 def imports_library(code: types.CodeType) -> bool:
     """Return whether code itself imports a library whose names something stands in for."""
     if any(name.partition(".")[0] in _OVERLAID for name in code.co_names):
@@ -216,13 +220,12 @@ def imports_library(code: types.CodeType) -> bool:
     return any(imports_library(c) for c in code.co_consts if isinstance(c, types.CodeType))
 
 
-@functools.lru_cache(4096)
+@functools.lru_cache(1 << 14)
 def writes_arrays(code: types.CodeType) -> bool:
     """Return whether code writes into something by index, in place or by ``out=``, or makes arrays of lists."""
     names = names_in(code)
     if names & _FROM_LISTS or names & _WRITERS or any(type(c) is tuple and "out" in c for c in code.co_consts):
         return True
-    for at in dis.get_instructions(code):
-        if at.opname in ("STORE_SUBSCR", "STORE_SLICE") or (at.opname == "BINARY_OP" and at.argrepr.endswith("=")):
-            return True
+    if any(at in _STORES or (at == _BINARY_OP and operand >= _IN_PLACE) for at, operand in operations_in(code)):
+        return True
     return any(writes_arrays(c) for c in code.co_consts if isinstance(c, types.CodeType))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import os
 import re
+import sys
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fad.errors import BatchedValueError, FadError, TracerConversionError
-from fad.introspect.frames import Step, is_machinery, is_own, library_function, step
+from fad.introspect.frames import Step, is_machinery, is_own, library_function, show_place, step
 
 # Given the name of a library's function, whether fad has one of the same name, for advice.
 OFFERED: list[Callable[[str], bool]] = []
@@ -31,6 +33,11 @@ _OF_FLAT = "Error setting single item of array."  # what x.flat[i] = v raises, w
 _OF_NDITER = "Iterator operand is flagged as writeable, but is an object which cannot be written back to via "
 _OF_NDITER += "WRITEBACKIFCOPY"  # and np.nditer(x), whatever its flags
 _COVERING = ("setting an array element with a sequence.", _OF_FLAT, _OF_NDITER)
+# What Cython and Numba say of a traced value.
+_OF_COMPILED = re.compile(
+    r"(got|not) '?Tracer'?$|got Tracer\)|^Cannot convert Tracer|^No matching signature found$|^can't unbox array from|"
+    r"^bad argument type for built-in operation$"
+)
 _MAKE = "Make the array in the function, by NumPy's own functions (np.zeros(n), np.array(y)), and return it"
 _BARE = "for the bare numbers, fad.stop_gradient(x)"
 
@@ -109,6 +116,26 @@ def own_error(error: Exception, refused: BaseException | None) -> BaseException 
     if own is None and str(error) in (_OF_FLAT, _OF_NDITER):
         own = refused
     return own if own is not None and _by_library(error, frames) else None
+
+
+def of_compiled_code(error: Exception) -> TracerConversionError | None:
+    """Return the error of compiled code that was given a traced value, if its own is one of those that Cython's raise.
+
+    Numba's raise some, too. It says what C code met, and not what a program is to write.
+    """
+    if type(error) is not TypeError or not _OF_COMPILED.search(str(error)):
+        return None
+    at, place = error.__traceback__, None
+    while at is not None:
+        file = at.tb_frame.f_code.co_filename
+        place = place if is_own(file) or not os.path.isabs(file) else (file, at.tb_lineno)  # not one of Cython's
+        at = at.tb_next
+    numba = "; of a function that Numba compiles, call the Python function, f.py_func" if "numba" in sys.modules else ""
+    return TracerConversionError(
+        f"compiled code takes plain values, and was given a traced one: {error} ({show_place(place)}). Write it with "
+        "NumPy's own functions, or give it its derivatives with fad.custom_vjp or fad.custom_jvp around the "
+        f"call{numba}; {_BARE}"
+    )
 
 
 def _frames(error: Exception) -> list[CodeType]:

@@ -173,6 +173,11 @@ def convert_in(space: dict) -> None:
     NUMPYS.update(NUMBERS)
 
 
+def is_converting(space: dict) -> bool:
+    """Return whether the names of classes of numbers are exchanged in a module, whenever NumPy's functions are."""
+    return id(space) in _converting
+
+
 def is_number_class(name: str) -> bool:
     """Return whether a full name is that of such a class, ``float`` or ``numpy.float64``."""
     return name in BUILTINS or (name.startswith("numpy.") and name[len("numpy.") :] in NAMES_OF_NUMBERS)

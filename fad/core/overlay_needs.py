@@ -32,16 +32,25 @@ from fad.core.callees import (
 )
 from fad.core.conversions import find_caller_of_number, is_offered
 from fad.core.like_users import modules_with, sees_overlay
-from fad.core.overlay import NAMES_OF_NUMBERS, REPLACED, build, convert_in, is_exchanged, is_number_class
+from fad.core.overlay import (
+    NAMES_OF_NUMBERS,
+    REPLACED,
+    build,
+    convert_in,
+    is_converting,
+    is_exchanged,
+    is_number_class,
+)
 from fad.core.stand_ins import LIBRARIES, find_all, holds_harmful, names_harmful
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed, Wrapping
 from fad.errors import MissingRuleError
 from fad.introspect.frames import is_machinery, is_own
-from fad.introspect.reachable import names_in
+from fad.introspect.reachable import is_library, names_in
 
 _MOST_KNOWN = 4096
 _known: dict[Any, tuple] = {}  # by the ids of a function's parts: what it needs, and the parts
+_met: dict[Any, tuple] = {}  # by the same: what its runs were seen to need besides
 _LATEST = "latest"  # the key of a function that was asked for last, and what it needs
 # Functions that were seen to need the overlay: where, whether a write failed in spite of it, where np.ndarray is made.
 _learned: dict[types.CodeType, tuple] = {}
@@ -134,7 +143,11 @@ def _function_of(frame: types.FrameType) -> types.FunctionType:
 
 
 def _find_holders(frames: list[types.FrameType]) -> list[dict]:
-    """Return the attributes of objects that hold NumPy's module, as ``self.xp``, among the variables of functions."""
+    """Return what holds NumPy's functions among the variables of functions: the module in ``self.xp``, or a namespace.
+
+    Of an object these are the attributes. A namespace is a module that passes NumPy's functions on, and that a program
+    has chosen when it ran.
+    """
     found = {}
     for x in itertools.chain.from_iterable([*frame.f_locals.values(), *frame.f_globals.values()] for frame in frames):
         if not isinstance(x, (types.ModuleType, types.FunctionType, type)):
@@ -144,6 +157,9 @@ def _find_holders(frames: list[types.FrameType]) -> list[dict]:
                 continue
             if type(held) is dict and any(value is np for value in list(held.values())):
                 found[id(held)] = held
+    for x in itertools.chain.from_iterable(frame.f_locals.values() for frame in frames):
+        if type(x) is types.ModuleType and not is_library(x.__name__):
+            found[id(vars(x))] = vars(x)
     return list(found.values())
 
 
@@ -181,7 +197,7 @@ def learn_to_convert(error: BaseException) -> tuple:
     for a class is not the class.
     """
     frames = find_frames(error)
-    if not frames or not may_convert(getattr(error, "caller", None), frames):
+    if not frames or is_converting(frames[-1].f_globals) or not may_convert(getattr(error, "caller", None), frames):
         return ()
     convert_in(frames[-1].f_globals)
     return (frames[-1].f_globals,)
@@ -248,7 +264,7 @@ def spaces_of(function: Callable) -> list:
     alone = type(function) is types.FunctionType and not (
         function.__closure__ or function.__defaults__ or function.__kwdefaults__
     )
-    parts: Any = (function.__code__, function.__globals__) if alone else _parts(function)
+    parts: Any = [function.__code__, function.__globals__] if alone else _parts(function)
     on_host = is_numpy_default()
     latest = _known.get(_LATEST)
     if alone and on_host and latest is not None and latest[1][0] is parts[0] and latest[1][1] is parts[1]:
@@ -258,11 +274,26 @@ def spaces_of(function: Callable) -> list:
     if known is None:
         if len(_known) > _MOST_KNOWN:
             _known.clear()
+            _met.clear()
         found, failed, wide, constructs = _look(function, not on_host)
+        if key in _met:
+            spaces, *more, further, _ = _met[key]
+            found = tuple({id(space): space for space in (*found, *spaces)}.values())
+            failed, wide, constructs = failed or more[0], wide or more[1], (*constructs, *further)
         known = _known[key] = [found, failed, True, wide, constructs], parts
     if alone and on_host:
         _known[_LATEST] = known
     return known[0]
+
+
+def remember(function: Callable, spaces: tuple, failed: bool, wide: bool, constructs: tuple) -> None:
+    """Remember what a run of a function needed, for it may have picked functions that its code does not show."""
+    parts = _parts(function)
+    key = (is_numpy_default(), *map(id, parts))
+    distinct = tuple({id(space): space for space in spaces}.values())
+    _met[key] = distinct, failed, wide, constructs, parts
+    _known.pop(key, None)
+    _known.pop(_LATEST, None)
 
 
 def _parts(function: Any) -> list:

@@ -25,10 +25,13 @@ from fad.core.overlay_needs import (
     is_refused_by_c,
     learn,
     learn_to_widen,
+    remember,
     spaces_of,
 )
 from fad.core.views import RUNS
 from fad.errors import BatchedValueError, ItemAssignmentError, TracerConversionError
+
+_MOST_RUNS = 8  # of one function, each of which meets another that needs NumPy's overlay
 
 
 class Running:
@@ -40,7 +43,7 @@ class Running:
     """
 
     __slots__ = (
-        "spaces", "function", "lent", "before", "unknown", "effects", "wide", "constructs", "runs", "around",
+        "spaces", "function", "user", "lent", "before", "unknown", "effects", "wide", "constructs", "runs", "around",
     )  # fmt: skip
     spaces: tuple
     lent: Sequence[tuple]
@@ -49,10 +52,10 @@ class Running:
     constructs: tuple
 
     def __init__(self, function: Callable, user: Callable | None = None, before: Sequence[tuple] = ()):
-        self.function = function
+        self.function, self.user = function, user or function
         self.spaces = self.lent = self.unknown = ()
         self.before = before
-        needs = spaces_of(user or function)
+        needs = spaces_of(self.user)
         found, failed, first, self.wide, self.constructs = needs
         if first:
             needs[2] = False
@@ -87,7 +90,7 @@ class Running:
         else:
             if self.runs["refused"] is None or not self.passed_over():
                 return result
-        return self.again(call)
+        return self.again(call, own_error)
 
     def passed_over(self, error: Exception | None = None) -> bool:
         """Return whether the function should run again, for it caught the error of a function that fad has.
@@ -140,13 +143,14 @@ class Running:
         JOURNAL.next = self.effects
         return True
 
-    def again(self, run: Callable) -> Any:
+    def again(self, run: Callable, own_error: Callable) -> Any:
         """Return what a second run gives; raise if it writes into arrays that were not copied before the first.
 
         What the first run wrote there nobody knows, but the second does again what the first did: if it leaves the
         arrays alone, or writes what they held, nothing was written twice.
         """
-        result = self._run_wider(run)
+        result = self._run_until_known(run, own_error)
+        remember(self.user, self.spaces, bool(self.lent), self.wide, self.constructs)
         for x, then in self.unknown:
             if x.tobytes() != then.tobytes():
                 raise ItemAssignmentError(
@@ -157,14 +161,14 @@ class Running:
                 )
         return result
 
-    def _run_wider(self, run: Callable) -> Any:
-        try:
-            return run()
-        except Exception as error:
-            if not isinstance(error, (TracerConversionError, BatchedValueError)) and not is_refused_by_c(error):
-                raise
-            if not self._widen(error):
-                raise
+    def _run_until_known(self, run: Callable, own_error: Callable) -> Any:
+        """Return what a run gives, after others as long as each fails in a function of which nothing was known."""
+        for _ in range(_MOST_RUNS):
+            try:
+                return run()
+            except Exception as error:
+                if not self.retry(error, own_error(error)):
+                    raise
         return run()
 
     def _widen(self, error: Exception) -> bool:

@@ -23,7 +23,7 @@ import numpy as np
 from fad import tree
 from fad.backends import DEVICE_ARRAYS, host
 from fad.backends.counterparts import explain
-from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
+from fad.core.conversions import of_compiled_code, own_error, same_size, to_array, to_number, written_into
 from fad.core.lengths import Iteration, Length, Seen
 from fad.core.like_users import find_written
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
@@ -385,7 +385,7 @@ class Trace:
 
     def own_error(self, error: Exception) -> BaseException:
         """Return fad's error below one that a library put on top, or else the error itself."""
-        return own_error(error, self.withheld) or error
+        return own_error(error, self.withheld) or of_compiled_code(error) or error
 
     def stop(self, x: Tracer) -> Any:
         """Return what `stop_gradient` leaves of a tracer of this trace."""

@@ -25,7 +25,7 @@ _FILES = (
     contextlib.__file__, functools.__file__,  # decorators of ours and of the user's pass through these
 )  # fmt: skip
 _PACKAGES = (
-    "importlib", "numpy", "scipy", "cupy", "cupyx", "optree", "matplotlib", "mpl_toolkits", "pandas", "sklearn",
+    "importlib", "numpy", "scipy", "cupy", "cupyx", "optree", "matplotlib", "mpl_toolkits", "pandas",
     "seaborn",
 )  # fmt: skip
 
@@ -226,7 +226,8 @@ def _public_name(frame: Any, parts: list[str]) -> str:
     if owner is not None:  # norm.logpdf is a method of the distribution norm; CubicSpline.__init__ is CubicSpline
         if name == "__call__" and (own := _name_in(public, owner)):  # an object that stands in for a function
             return f"{public}.{own}"
-        given = getattr(getattr(owner, "dist", owner), "name", None)  # a distribution, or one with its parameters
+        # A distribution, or one with its parameters; an object of another library may not be there yet, in part.
+        given = getattr(getattr(owner, "dist", owner), "name", None) if parts[0] == "scipy" else None
         if isinstance(given, str):
             return f"{public}.{given}.{name}"
         return "" if type(owner).__name__.startswith("_") else f"{public}.{type(owner).__name__}"

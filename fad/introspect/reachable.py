@@ -25,6 +25,7 @@ import numpy as np
 
 from fad.introspect.outer_values import MANY, Place, as_bytes, contents, entry, has_any, look_up, sample, size
 
+_MOST_CODES = 1 << 14  # functions whose names are remembered
 MOST = 100  # objects that are looked at, from the function on
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
 BUFFERS = (bytearray, memoryview, array.array)
@@ -49,7 +50,9 @@ _DESCRIPTIONS = frozenset({
     "__module__", "__doc__", "__dict__", "__weakref__", "__slots__", "__annotations__", "__orig_bases__",
     "__firstlineno__", "__static_attributes__",
 })  # fmt: skip
-_NOT_READ = _NOT_CALLED | _DESCRIPTIONS
+# What C code reads of a class that is compiled: each look gives a new number, which is always the same one.
+_OFFSETS = frozenset({"__vectorcalloffset__", "__dictoffset__", "__weaklistoffset__"})
+_NOT_READ = _NOT_CALLED | _DESCRIPTIONS | _OFFSETS
 # Classes of the standard library whose methods read this attribute, and the user's code only the methods.
 _WRAPPERS = (collections.UserDict, collections.UserList, collections.UserString)
 _WRAPPED = frozenset({"data"})
@@ -336,25 +339,49 @@ class Names(NamedTuple):
 NOTHING = Names(frozenset(), frozenset(), frozenset(), frozenset())
 
 
-@functools.lru_cache(4096)
+@functools.lru_cache(_MOST_CODES)
 def code_names(code: types.CodeType) -> Names:
     """Return the names in the code of a function and in that of the functions that it makes."""
-    loaded, imported = set(), set()
     codes = codes_of(code)
-    for c in codes:
-        before: list[Any] = [0, 0]  # what the two instructions before load: of an import the dots and the names
-        for at in dis.get_instructions(c):
-            if at.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                loaded.add(at.argval)
-            elif at.opname == "IMPORT_NAME":
-                imported.add((at.argval, *before))
-            if at.opname != "EXTENDED_ARG":
-                before = [before[1], at.argval]
+    loaded = frozenset(name for c in codes for name in _loaded_names(c))
+    imported = frozenset(found for c in codes for found in _imports_in(c))
     constants = [x for c in codes for x in c.co_consts]
     for held in constants:  # the names that a loop runs over
         constants += held if type(held) in (tuple, frozenset) else ()
     texts = frozenset(x for x in constants if type(x) is str and x.isidentifier())  # getattr(x, "name")
-    return Names(frozenset(loaded), names_in(code) | texts, texts, frozenset(imported))
+    return Names(loaded, names_in(code) | texts, texts, imported)
+
+
+_EXTENDED_ARG, _IMPORT_NAME = dis.EXTENDED_ARG, dis.opmap["IMPORT_NAME"]
+_SHIFTS = {dis.opmap["LOAD_GLOBAL"]: 1, dis.opmap["LOAD_NAME"]: 0}  # the bits of an operand behind the number of a name
+
+
+def operations_in(code: types.CodeType) -> Iterator[tuple[int, int]]:
+    """Give the operations of code with their operands, without the texts that `dis` makes of them."""
+    text, higher = code.co_code, 0
+    for operation, operand in zip(text[::2], text[1::2], strict=True):
+        if operation == _EXTENDED_ARG:
+            higher = (higher | operand) << 8
+        else:
+            yield operation, higher | operand
+            higher = 0
+
+
+def _loaded_names(code: types.CodeType) -> Iterator[str]:
+    for operation, operand in operations_in(code):
+        if operation in _SHIFTS:
+            yield code.co_names[operand >> _SHIFTS[operation]]
+
+
+def _imports_in(code: types.CodeType) -> Iterator[tuple]:
+    if _IMPORT_NAME not in code.co_code[::2]:
+        return
+    before: list[Any] = [0, 0]  # what the two instructions before load: the dots and the names
+    for at in dis.get_instructions(code):
+        if at.opname == "IMPORT_NAME":
+            yield at.argval, *before
+        if at.opname != "EXTENDED_ARG":
+            before = [before[1], at.argval]
 
 
 def imported_names(f: types.FunctionType) -> list[str]:
@@ -368,7 +395,7 @@ def imported_names(f: types.FunctionType) -> list[str]:
     return found
 
 
-@functools.lru_cache(4096)
+@functools.lru_cache(_MOST_CODES)
 def names_in(code: types.CodeType) -> frozenset[str]:
     """Return the variables of modules and the attributes that code names, and the functions that it makes."""
     return frozenset(name for c in codes_of(code) for name in c.co_names)

@@ -452,7 +452,7 @@ def roll(a, shift, axis=None):
     a = as_array(a)
     shift = outcome(as_array(shift))
     if axis is None:
-        return roll(np.ravel(a), int(shift.sum()), 0).reshape(a.shape)
+        return roll(np.ravel(a), sum(map(int, np.ravel(shift))), 0).reshape(a.shape)
     axes = tuple(normalize_axis(i, a.ndim) for i in (axis if isinstance(axis, (tuple, list)) else (axis,)))
     if shift.ndim > 1:
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")

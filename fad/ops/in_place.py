@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ from fad.core.makers import STAND_FOR_ARRAYS
 from fad.core.numpy_dispatch import UFUNC_METHODS
 from fad.core.primitive import answer
 from fad.core.tracer import Tracer, add_methods, outcome, strong
-from fad.core.views import RUNS, is_array, layout, root_of, snapshot
+from fad.core.views import RUNS, is_array, layout, point, root_of, snapshot
 from fad.errors import MissingRuleError
 from fad.ops.functional_updates import At
-from fad.ops.structural import as_array, normalize_axis
+from fad.ops.structural import as_array, normalize_axis, reshape
 from fad.ops.writing import assign, check_order, refuse_complex, write
 
 
@@ -213,16 +214,22 @@ def _put(self, indices, values, mode="raise"):
 class Flat:
     """The elements of an array in C order, ``x.flat``: to be read, iterated over and written."""
 
-    __slots__ = ("base",)
+    __slots__ = ("base", "_rest")
+    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, base: Any):
         self.base = base
+        self._rest: Any = None
 
     def __len__(self) -> int:
         return self.base.size
 
-    def __iter__(self) -> Any:
-        return iter(np.ravel(self.base))
+    def __iter__(self) -> Flat:
+        return self
+
+    def __next__(self) -> Any:
+        self._rest = iter(np.ravel(self.base)) if self._rest is None else self._rest
+        return next(self._rest)
 
     def __getitem__(self, index: Any) -> Any:
         x = np.ravel(self.base)[index]
@@ -249,6 +256,11 @@ class Flat:
 
     def copy(self) -> Any:
         return snapshot(np.ravel(self.base))
+
+    __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = (
+        lambda self, other, compare=compare: compare(np.ravel(self.base), other)
+        for compare in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+    )
 
 
 def _open_flat(x: Any) -> Any:
@@ -318,9 +330,14 @@ def _delete(self: Tracer, index: Any) -> None:
 
 
 def _set_shape(self: Tracer, shape: Any) -> None:
-    raise AttributeError(
-        "x.shape = ... changes how a traced array lies in memory; write x = x.reshape(shape), a view of the same array"
-    )
+    y = snapshot(reshape(self, shape))
+    if self.size and y.shape != self.shape:
+        raise AttributeError(
+            "x.shape = ... changes how a traced array lies in memory; write x = x.reshape(shape), a view of the same "
+            "array"
+        )
+    self.memory = None if self.size == 0 else self.memory  # without elements it is a view of nothing
+    point(self, y)
 
 
 def _base(self: Tracer) -> Any:

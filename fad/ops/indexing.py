@@ -436,8 +436,10 @@ def _update_jvp(prim):
     def jvp(tangents, y, xs, params):
         x, v = (np.zeros_like(p, dtype=y.dtype) if t is None else t for t, p in zip(tangents[:2], xs[:2], strict=True))
         t = bind(prim, x, v, *xs[2:], **params)
-        if prim.name == "index_set" and tangents[1] is None and any(map(np.ndim, xs[2:])):  # constants over the rest
-            return Masked(t, lambda: bind(prim, np.ones_like(x), v, *xs[2:], **params) != 0, clean=True)
+        constant = [tangent is None for tangent in tangents[:2]]  # numbers over the rest, or the rest around them
+        if any(map(np.ndim, xs[2:])) and (constant[0] or (constant[1] and prim.name == "index_set")):
+            ones = [at if c else np.ones_like(at) for c, at in zip(constant, (x, v), strict=True)]
+            return Masked(t, lambda: bind(prim, *ones, *xs[2:], **params) != 0, clean=True)
         return t
 
     return jvp

@@ -13,6 +13,7 @@ import numpy as np
 
 from fad.backends import like
 from fad.core.archetypes import linear
+from fad.core.cotangent import Masked
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
@@ -34,6 +35,14 @@ pad_p: Any = linear(
     moves=True,
     doc="The array with zeros before and after each axis.",
 )
+
+
+def _pad_jvp(tangents, y, xs, params):
+    t = bind(pad_p, tangents[0], **params)
+    return Masked(t, lambda: bind(pad_p, np.ones_like(tangents[0]), **params) != 0, clean=True)
+
+
+pad_p.jvp = _pad_jvp
 
 _DEFAULTS: dict[str, dict] = {
     "constant": {"constant_values": 0},

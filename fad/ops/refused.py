@@ -6,6 +6,7 @@ This is the last module, for it knows all the others.
 
 from __future__ import annotations
 
+import builtins
 import difflib
 from collections.abc import Callable
 from types import MethodType
@@ -127,6 +128,12 @@ def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Tracer:
     """Return the array itself; reading its memory as another dtype is refused."""
     if dtype in (None, np.ndarray, self.dtype) and type in (None, np.ndarray):
         return self
+    for kind in (dtype, type):
+        if isinstance(kind, builtins.type) and issubclass(kind, np.ndarray):
+            raise MissingRuleError(
+                f"x.view({kind.__name__}) makes an array of another class, and traced values are in none but NumPy's "
+                f"own. Leave the array as it is, and make a {kind.__name__} of what the transform returns"
+            )
     raise MissingRuleError(
         "x.view(dtype) reads the memory of an array as something else, which is not its value; "
         "write x.astype(dtype), x.real, x.imag or np.stack([x.real, x.imag], -1)"

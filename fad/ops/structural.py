@@ -115,7 +115,8 @@ def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
     array([1., 1., 0., 0.])
     """
     a = as_array(a)
-    shape = _shape(a, as_shape(newshape if shape is None else shape))
+    shape = newshape if shape is None else shape
+    shape = a.shape if shape is None else _shape(a, as_shape(shape))
     if order == "K":
         raise ValueError("order 'K' is not permitted for reshaping")
     order = _memory_order(order, a)

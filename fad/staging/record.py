@@ -330,7 +330,8 @@ def record(
             if not running.passed_over():
                 return recorded
         outer = outer or OuterState()
-        return running.again(lambda: _record_again(before, fun, in_tree, leaves, traced, places, outer))
+        record = lambda: _record_again(before, fun, in_tree, leaves, traced, places, outer)
+        return running.again(record, lambda error: error)
 
 
 def _record_again(before: Earlier, *args: Any) -> Recording:

@@ -1,5 +1,6 @@
 """Libraries written for any array take traced ones: einops, opt_einsum, array-API paths of SciPy and scikit-learn."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -116,19 +117,20 @@ def smooth(image):
 '''
 
 
-def test_scikit_image_is_differentiated_as_a_program_of_the_users_is(tmp_path, monkeypatch):
-    # It is NumPy nearly throughout; a package of its name, which need not be installed, stands in for it.
-    (tmp_path / "skimage").mkdir()
-    (tmp_path / "skimage" / "__init__.py").write_text("")
-    (tmp_path / "skimage" / "filters.py").write_text(_IMAGES)
+@pytest.mark.parametrize("library", ["skimage", "sklearn"])
+def test_libraries_of_numpy_nearly_throughout_are_differentiated_as_programs(library, tmp_path, monkeypatch):
+    # A package of the library's name, which need not be installed, stands in for it.
+    (tmp_path / library).mkdir()
+    (tmp_path / library / "__init__.py").write_text("")
+    (tmp_path / library / "filters.py").write_text(_IMAGES)
     monkeypatch.syspath_prepend(tmp_path)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "skimage"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == library]:
         monkeypatch.delitem(sys.modules, name)
-    import skimage.filters
+    filters = importlib.import_module(f"{library}.filters")
 
     try:
-        check_grads(skimage.filters.smooth, (X,), order=2)
-        np.testing.assert_allclose(fad.jit(skimage.filters.smooth)(X), skimage.filters.smooth(X))
+        check_grads(filters.smooth, (X,), order=2)
+        np.testing.assert_allclose(fad.jit(filters.smooth)(X), filters.smooth(X))
     finally:
-        for name in [name for name in sys.modules if name.partition(".")[0] == "skimage"]:
+        for name in [name for name in sys.modules if name.partition(".")[0] == library]:
             del sys.modules[name]

@@ -235,10 +235,17 @@ def test_a_traced_array_given_to_a_plot_shows_the_users_line_and_how_to_look_at_
     plt.close("all")
 
 
-def test_a_traced_array_given_to_an_estimator_shows_the_users_line():
+def test_a_traced_array_given_to_compiled_code_shows_its_line_and_the_users():
+    svm = pytest.importorskip("sklearn.svm")
+    with refused(errors.TracerConversionError, "compiled code", "libsvm.fit", "custom_vjp"):
+        fad.grad(lambda x: svm.SVR().fit(x[:, None], x).predict(x[:, None]).sum())(X)
+
+
+def test_linear_models_and_gaussian_processes_of_scikit_learn_have_their_derivatives():
     linear_model = pytest.importorskip("sklearn.linear_model")
-    with refused(errors.TracerConversionError, "sklearn"):
-        fad.grad(lambda x: linear_model.Ridge().fit(x[:, None], x).coef_.sum())(X)
+    fit = lambda y: linear_model.Ridge().fit(X[:, None], y).coef_[0]
+    centred = X - X.mean()
+    np.testing.assert_allclose(fad.grad(fit)(X**2), centred / (1.0 + centred @ centred))
 
 
 HIDDEN = itertools.repeat(np)  # NumPy's own functions, where fad does not find them

@@ -14,6 +14,11 @@ def add_to_buffer(x):
     return out * out
 
 
+def take_elements(flat):
+    first = next(flat)
+    return np.array([first, *flat, *flat]) * first  # which has no more
+
+
 PROGRAMS = {
     "a ufunc": lambda x: np.sin(x.flat),
     "a ufunc of two": lambda x: np.arange(4.0) * x.T.flat,
@@ -26,6 +31,8 @@ PROGRAMS = {
     "array": lambda x: np.array(x.flat) ** 2,
     "asarray": lambda x: np.asarray(x.T.flat) ** 2,
     "an update of an array": add_to_buffer,
+    "what compares": lambda x: np.where(x.flat != 0.3, x.flat, 0.0) * (x.flat < 0.5) + x.flat[1] * any(x.flat >= 0.8),
+    "its elements one by one": lambda x: take_elements(x.T.flat),
 }
 
 

@@ -252,6 +252,17 @@ def test_a_shape_is_not_assigned():
         fad.grad(f)(X)
 
 
+def test_the_shape_of_an_array_without_elements_is_assigned():
+    def f(x):
+        rows = np.array([])
+        rows.shape = (0, 4)
+        x.shape = np.shape(x)
+        return np.sum(np.concatenate([rows, x[None]]) ** 2)
+
+    for transform in (fad.grad(f), fad.jit(fad.grad(f))):
+        np.testing.assert_array_equal(transform(X), 2 * X)
+
+
 def test_functions_that_share_their_code_may_write_or_not():
     runs = []
 

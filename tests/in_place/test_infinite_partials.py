@@ -132,3 +132,22 @@ def test_forward_mode_takes_constants_that_were_written_for_constants(f):
 
 def test_a_zero_by_calculation_alone_absorbs_nothing():
     assert np.isnan(fad.grad(lambda x: np.sum(np.sqrt(x) * np.array([0.0, 1.0])))(np.array([0.0, 1.0]))[0])
+
+
+AROUND = {
+    "diag": np.diag,
+    "pad": lambda x: np.pad(x, ((1, 2),)),
+    "places": lambda x: fad.numpy.at(np.zeros(9))[np.array([1, 3, 3, 8])].set(x),
+    "added": lambda x: fad.numpy.at(np.zeros(9))[np.array([1, 3, 3, 8])].add(x),
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_zeros_around_what_is_traced_have_no_part_in_an_infinite_partial(name):
+    f = lambda x: np.sum(np.sqrt(AROUND[name](x * x)))
+    direction = np.array([0.5, -1.0, 0.3, 0.7])
+    wanted = fad.grad(f)(X) @ direction
+    for transform in (lambda f: f, fad.jit):
+        found = transform(lambda x: fad.jvp(f, (x,), (direction,))[1])(X)
+        np.testing.assert_allclose(found, wanted)
+    assert np.isfinite(wanted)

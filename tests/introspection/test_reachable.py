@@ -54,3 +54,11 @@ def test_what_a_function_in_which_an_error_arose_could_write_into_is_what_it_nam
     error = caught.value.with_traceback(caught.value.__traceback__.tb_next)  # without this function, which holds all
     found = arrays_in(Walk(overlay_needs.find_reach(error), outside.MANY))
     assert sorted(len(x) for x in found) == [2, 3]
+
+
+def test_where_c_code_keeps_what_calls_an_object_is_no_place_that_a_program_reads():
+    names = module_with("def f(x):\n    return compiled(x)")
+    names["compiled"] = np.random.default_rng  # of Cython's class of functions
+    walk = Walk([names["f"]])
+    assert names["compiled"] in list(walk)
+    assert not [place for place in walk.places if type(place.value) is int]

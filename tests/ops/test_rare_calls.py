@@ -223,6 +223,7 @@ def test_an_empty_operand_of_a_convolution_is_named():
     ("f", "said"),
     [
         (lambda x: x.view(int), "astype"),
+        (lambda x: x.view(np.recarray), "make a recarray of what the transform returns"),
         (lambda x: np.subtract.reduce(x, initial=1.0), "no initial"),
         (lambda x: np.sin(x, where=x > 1), "np.where"),
         (lambda x: np.float_power(x, 2, where=x > 1), "np.where"),
@@ -289,3 +290,10 @@ def test_sort_complex_is_numpys(dtype):
         y, pullback = fad.vjp(np.sort_complex, x)
         assert y.dtype == wanted.dtype
         np.testing.assert_array_equal(pullback(y)[0], x)
+
+
+def test_a_shift_that_is_no_integer_and_a_shape_that_is_none_are_read_as_by_numpy():
+    x = np.arange(4.0)
+    np.testing.assert_array_equal(fad.jit(lambda x: np.roll(x, [0.6, 0.7, 1.5]))(x), np.roll(x, [0.6, 0.7, 1.5]))
+    square = np.arange(4.0).reshape(2, 2)
+    np.testing.assert_array_equal(fad.grad(lambda x: np.sum(x.reshape(None) ** 2))(square), 2 * square)

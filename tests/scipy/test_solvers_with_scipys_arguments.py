@@ -136,3 +136,36 @@ def test_constraints_take_lists_of_traced_numbers():
 
     wanted = np.array([[0.5, 0.5, 0.0], [0.5, -0.5, 0.0]])
     np.testing.assert_allclose(fad.jacrev(best)(np.array([1.0, 0.2, 0.3])), wanted, atol=1e-6)
+
+
+def test_solvers_that_unpack_further_arguments_take_a_list_of_them():
+    assert fad.grad(lambda a: optimize.newton(cubic, 1.0, args=[a]))(2.0) == pytest.approx(0.25)
+    cosine = lambda x, a, b: np.cos(a * x) + b
+    slopes = [fad.grad(lambda a, c=c: optimize.fixed_point(cosine, 0.5, args=c([a, 0.1])))(0.5) for c in (tuple, list)]
+    assert slopes[0] == slopes[1] != 0.0
+    fit = lambda a: optimize.least_squares(residuals, np.ones(2), args=[a, 0.0]).x[0]
+    assert fad.grad(fit)(2.0) == pytest.approx(0.5)
+
+
+def test_a_fit_takes_traced_scales_of_its_losses_and_parameters_and_one_deviation_for_all():
+    t = np.linspace(0.0, 3.0, 8)
+    y = 2.0 * np.exp(-0.7 * t) + 0.1 * np.cos(9.0 * t)
+
+    def fit(s):
+        start, bounds, near = [2.0 * s, 0.5], ([0.0, 0.0], [9.0, 9.0]), {"ftol": 1e-14, "xtol": 1e-14, "gtol": 1e-14}
+        model = lambda rows, a, k: a * np.exp(-k * rows[0]) + rows[1] * 0.0
+        scales = {"x_scale": [s, 1.0], "f_scale": 0.05 * s, "loss": "soft_l1", "sigma": s}
+        return np.sum(optimize.curve_fit(model, [t, t], y, start, bounds=bounds, **scales, **near)[0])
+
+    wanted = (fit(1.301) - fit(1.299)) / 0.002
+    compiled = fad.jit(fad.grad(fit))
+    assert [fad.grad(fit)(1.3), compiled(1.3), compiled(1.3)] == pytest.approx([wanted] * 3, rel=1e-4)
+    rows = [t.tolist(), t.tolist()]
+    line = lambda rows, a, b: a + b * rows[0]
+    np.testing.assert_allclose(ours.curve_fit(line, rows, y)[1], optimize.curve_fit(line, rows, y)[1], rtol=1e-6)
+
+
+def test_a_bounded_fit_has_the_covariance_of_parameters_that_the_data_do_not_tell_apart():
+    t, flat = np.linspace(0.0, 1.0, 5), lambda t, a, b: a + b + 0.0 * t
+    fits = [f(flat, t, t, [0.2, 0.3], method="trf")[1] for f in (ours.curve_fit, optimize.curve_fit)]
+    np.testing.assert_allclose(*fits, rtol=1e-6)

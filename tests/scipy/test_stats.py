@@ -240,3 +240,21 @@ def test_the_maximum_likelihood_covariance_is_where_the_gradient_vanishes():
     cov = (points - mean).T @ (points - mean) / len(points)
     gradient = fad.grad(lambda c: np.sum(ours.multivariate_normal.logpdf(points, mean, c)))(cov)
     np.testing.assert_allclose(gradient, np.zeros((2, 2)), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["multivariate_normal", "multivariate_t"])
+def test_the_mean_or_the_covariance_says_how_long_vectors_are_as_in_scipy(name):
+    at, theirs = getattr(ours, name).logpdf, getattr(stats, name).logpdf
+    points = [np.array(0.3), np.arange(3.0), np.ones((1, 3)), np.ones((4, 1)), np.arange(24.0).reshape(2, 4, 3) / 9]
+    spreads = [None, 2.0, np.array([2.0]), np.array([1.0, 2.0, 3.0]), np.eye(3) + 0.2, np.eye(2)]
+    for x, mean, spread in itertools.product(points, [None, 0.1, [0.1, 0.2, 0.3], np.ones((1, 3))], spreads):
+        try:
+            wanted = theirs(x, mean, spread)
+        except ValueError:
+            with pytest.raises(ValueError):
+                at(x, mean, spread)
+            continue
+        found = at(x, mean, spread)
+        assert type(found) is type(wanted)
+        assert np.shape(found) == np.shape(wanted)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)

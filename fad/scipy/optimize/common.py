@@ -72,6 +72,11 @@ def as_arguments(args: Any) -> tuple:
     return args if isinstance(args, tuple) else (args,)
 
 
+def unpack_arguments(args: Any) -> tuple:
+    """Return further arguments as a tuple, as those of SciPy's functions read them that call ``f(x, *args)``."""
+    return tuple(args) if isinstance(args, list) or getattr(args, "ndim", 0) else as_arguments(args)
+
+
 def take_first(fun: Callable) -> Callable:
     """Return a function that gives the first of the results of one that returns its derivative, too."""
     return lambda *args: fun(*args)[0]

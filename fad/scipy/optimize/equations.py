@@ -24,6 +24,7 @@ from fad.scipy.optimize.common import (
     run,
     solve_dense,
     take_first,
+    unpack_arguments,
 )
 from fad.scipy.special.build import number
 from fad.transforms.grad import grad
@@ -171,7 +172,7 @@ def fixed_point(
     np.float64(0.333333333)
     """
     flat, unravel = flatten_start(x0, keep_number=True)
-    problem = Problem(func, as_arguments(args), flat, unravel)
+    problem = Problem(func, unpack_arguments(args), flat, unravel)
 
     def solver(x, held):
         f = problem.vector(held)
@@ -267,7 +268,7 @@ def newton(
         )
         return found, {}
 
-    return find_scalar(func, args, solver, as_float(x0))[0]
+    return find_scalar(func, unpack_arguments(args), solver, as_float(x0))[0]
 
 
 def root_scalar(

@@ -28,6 +28,7 @@ from fad.scipy.optimize.common import (
     ravel,
     run,
     take_first,
+    unpack_arguments,
 )
 from fad.scipy.optimize.constraints import Constraints
 from fad.scipy.special.build import number
@@ -298,7 +299,7 @@ def least_squares(
     """
     flat, unravel = flatten_start(x0)
     low, high = (broadcast_end(b, flat.shape) for b in _ends(bounds))
-    problem = Problem(functools.partial(fun, **kwargs) if kwargs else fun, as_arguments(args), flat, unravel)
+    problem = Problem(functools.partial(fun, **kwargs) if kwargs else fun, unpack_arguments(args), flat, unravel)
     given = {
         "bounds": bounds, "method": method, "ftol": ftol, "xtol": xtol, "gtol": gtol, "x_scale": x_scale,
         "loss": (lambda z: value(loss(z))) if callable(loss) else loss,
@@ -306,13 +307,14 @@ def least_squares(
     }  # fmt: skip
     given |= {} if callback is None else {"callback": callback}  # newer than the oldest SciPy
 
-    def solver(x, held, ends):
+    def solver(x, held, ends, scales):
         f = problem.vector(held)
-        within = given | {"bounds": ends} if ends else given
+        within = given | scales | ({"bounds": ends} if ends else {})
         found = so.least_squares(lambda x: value(f(x)), x, jac=lambda x: value(jacobian(f)(x)), **within)
         return found.x, found
 
-    x, success, report = run(solver, flat, problem.held, traced_ends(low, high))
+    scales = {name: as_array(given[name]) for name in ("x_scale", "f_scale") if has_tracer((given[name],))}
+    x, success, report = run(solver, flat, problem.held, traced_ends(low, high), scales)
     residual = problem.vector()
     if loss not in _LOSSES and derivatives_of(residual(x)):
         raise DerivativeError(
@@ -414,6 +416,7 @@ def curve_fit(
         raise ValueError("array must not contain infs or NaNs")
     p0 = _start(f, low, high) if p0 is None else np.atleast_1d(as_float(as_array(p0)))
     whiten = _whitening(sigma, ydata)
+    xdata = as_array(xdata) if isinstance(xdata, (list, tuple)) else xdata
 
     def residuals(p, ydata):
         return whiten(f(xdata, *[p[i] for i in range(p.shape[0])]) - ydata)
@@ -427,14 +430,25 @@ def curve_fit(
         raise RuntimeError(f"Optimal parameters not found: {found.get('message', 'the fit did not converge')}")
     slope = jacobian(with_own_scratch(lambda p: residuals(p, ydata)))(found.x)
     m, n = slope.shape
-    information = slope.T @ slope
-    # Without residuals left over there is no spread; the other case is decided for each batch element of a vmap.
-    if (m <= n and not absolute_sigma) or np.linalg.slogdet(stop_gradient(information))[0] == 0:
+    spread = None if m <= n and not absolute_sigma else _invert_normal_matrix(slope, method)
+    if spread is None:
         message = "Covariance of the parameters could not be estimated"
         warnings.warn(message, so.OptimizeWarning, stacklevel=2)
         return found.x, np.full((n, n), np.inf)
-    covariance = np.linalg.inv(information)
-    return found.x, covariance if absolute_sigma else covariance * (2.0 * found.cost / (m - n))
+    return found.x, spread if absolute_sigma else spread * (2.0 * found.cost / (m - n))
+
+
+def _invert_normal_matrix(slope: Any, method: str) -> Any:
+    """Return the inverse of ``slope.T @ slope``, or None if it has none and the method is one without bounds.
+
+    The others take the pseudo-inverse, by the singular values that SciPy keeps. A case is decided for each batch
+    element of a vmap.
+    """
+    if method != "lm":
+        inverse = np.linalg.pinv(slope, float(np.finfo(float).eps * max(slope.shape)))
+        return inverse @ inverse.T
+    information = slope.T @ slope
+    return np.linalg.inv(information) if np.linalg.slogdet(stop_gradient(information))[0] else None
 
 
 def _start(f: Callable, low: Any, high: Any) -> Any:
@@ -453,7 +467,7 @@ def _whitening(sigma: Any, ydata: Any) -> Callable:
     if sigma is None:
         return lambda r: r
     sigma = as_array(sigma)
-    if sigma.shape == (ydata.size,):
+    if sigma.size == 1 or sigma.shape == (ydata.size,):
         return lambda r: r / sigma
     if sigma.shape != (ydata.size, ydata.size):
         raise ValueError("`sigma` has incorrect shape.")

@@ -10,7 +10,7 @@ import scipy.optimize as so
 
 from fad.ops.structural import as_array
 from fad.scipy.host import plain as value
-from fad.scipy.optimize.common import Problem, as_float, finish, run
+from fad.scipy.optimize.common import Problem, as_arguments, as_float, finish, run
 from fad.scipy.optimize.minima import (
     OptimizeResult,
     broadcast_end,
@@ -375,7 +375,7 @@ def leastsq(
     ftol, xtol, gtol = (max(tolerance, least) for tolerance in (ftol, xtol, gtol))
     start = np.reshape(as_float(as_array(x0)), -1)
     found = least_squares(
-        func, start, method="lm", ftol=ftol, xtol=xtol, gtol=gtol, max_nfev=maxfev or None, args=args
+        func, start, method="lm", ftol=ftol, xtol=xtol, gtol=gtol, max_nfev=maxfev or None, args=as_arguments(args)
     )
     return found.x, found.get("status", 1)
 

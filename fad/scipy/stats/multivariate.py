@@ -27,6 +27,28 @@ def _register_methods(distribution: Draws, samples: dict) -> Any:
     return distribution
 
 
+def _as_vectors(x: Any, mean: Any, cov: Any) -> tuple:
+    """Return points less their mean and the matrix of the covariance, as SciPy reads them.
+
+    The mean says how long a vector is, or else the covariance: of numbers there are as many points as `x` has.
+    """
+    n = np.size(as_array(mean)) if mean is not None else cov.shape[-1] if cov.ndim > 1 else 1
+    mean = np.zeros(n) if mean is None else as_array(mean)
+    if n == 1:
+        x, mean = x[..., None] if x.ndim < 2 else x, mean.reshape(1)
+    if mean.ndim != 1:
+        raise ValueError(f"the mean has shape {mean.shape}, but is to be a vector")
+    cov = cov * np.eye(n) if cov.ndim == 0 else np.diag(cov) if cov.ndim == 1 else cov
+    if cov.shape[-2:] != (n, n):
+        raise ValueError(f"the covariance is one of {cov.shape[-1]} variables, but the mean has {n} numbers")
+    return x - mean, cov
+
+
+def _squeeze(y: Any) -> Any:
+    """Return what SciPy returns of one point, or of points along an axis of length 1."""
+    return np.squeeze(y)[()]
+
+
 class _MultivariateNormal(Draws):
     """The normal distribution of vectors, along the last axis: ``logpdf``, ``pdf``, ``entropy`` and ``rvs``.
 
@@ -54,18 +76,14 @@ class _MultivariateNormal(Draws):
         >>> fad.grad(lambda m: multivariate_normal.logpdf(np.array([1.0, 2.0]), m, np.eye(2)))(np.zeros(2))
         array([1., 2.])
         """
-        x, cov = operands((x, cov))
-        x = x.reshape((*x.shape, 1)) if x.ndim == 0 else x
-        n = x.shape[-1]
-        if cov.ndim < 2:
-            cov = cov * np.eye(n)
-        d = x if mean is None else x - as_array(mean)
+        x, cov = operands((x, 1 if cov is None else cov))
+        d, cov = _as_vectors(x, mean, cov)
         if allow_singular:
-            return self._on_subspace(d, cov)
+            return _squeeze(self._on_subspace(d, cov))
         root = np.linalg.cholesky(cov)
         z = np.linalg.solve(root, d[..., None])[..., 0]
         half_log_det = np.sum(np.log(np.diagonal(root, axis1=-2, axis2=-1)), axis=-1)
-        return -0.5 * np.sum(z * z, axis=-1) - half_log_det - n * _HALF_LOG_TAU
+        return _squeeze(-0.5 * np.sum(z * z, axis=-1) - half_log_det - cov.shape[-1] * _HALF_LOG_TAU)
 
     def _on_subspace(self, d, cov):
         w, v = np.linalg.eigh(cov)
@@ -159,20 +177,17 @@ class _MultivariateT(Draws):
         >>> fad.grad(fad.scipy.stats.multivariate_t.logpdf, 3)(np.ones(2), np.zeros(2), np.eye(2), 4.0).round(6)
         np.float64(0.047267)
         """
-        x, shape, df = operands((x, shape, df))
-        x = x.reshape((*x.shape, 1)) if x.ndim == 0 else x
-        n = x.shape[-1]
-        if shape.ndim < 2:
-            shape = shape * np.eye(n)
+        x, shape, df = operands((x, 1 if shape is None else shape, df))
         if np.any(number(np.isinf(df))):
             return multivariate_normal.logpdf(x, loc, shape)
-        d = x if loc is None else x - as_array(loc)
+        d, shape = _as_vectors(x, loc, shape)
+        n = shape.shape[-1]
         root = np.linalg.cholesky(shape)
         z = np.linalg.solve(root, d[..., None])[..., 0]
         half_log_det = np.sum(np.log(np.diagonal(root)))
         t = 0.5 * (df + n)
         constant = sc.gammaln(t) - sc.gammaln(0.5 * df) - 0.5 * n * np.log(df * math.pi) - half_log_det
-        return constant - t * np.log1p(np.sum(z * z, axis=-1) / df)
+        return _squeeze(constant - t * np.log1p(np.sum(z * z, axis=-1) / df))
 
     def pdf(self, x, loc=None, shape=1, df=1):
         """Return the density; see `logpdf`."""
