@@ -40,7 +40,7 @@ class Running:
     """
 
     __slots__ = (
-        "spaces", "function", "lent", "before", "unknown", "effects", "wide", "constructs", "runs", "around",
+        "spaces", "function", "lent", "before", "unknown", "effects", "wide", "constructs", "runs", "around", "refused",
     )  # fmt: skip
     spaces: tuple
     lent: Sequence[tuple]
@@ -59,6 +59,7 @@ class Running:
             self.before = before or copies([function])
         self.effects = JOURNAL.next
         self.runs = runs = RUNS.__dict__  # what is known in this thread, found once
+        self.refused, runs["refused"] = runs["refused"], None  # before this run, in the function around it
         self.around = runs["depth"]
         runs["depth"] = self.around + 1
         if found:
@@ -190,10 +191,9 @@ class Running:
 
     def __exit__(self, *_: Any) -> None:
         self.runs["depth"] = self.around
-        if not self.around:
-            self.runs["refused"] = None
-            if self.runs["effects"]:
-                forget()
+        self.runs["refused"] = (self.runs["refused"] or self.refused) if self.around else None
+        if not self.around and self.runs["effects"]:
+            forget()
         if self.lent:
             take_back(self.lent)
         if self.spaces:
