@@ -253,7 +253,7 @@ def spaces_of(function: Callable) -> list:
     latest = _known.get(_LATEST)
     if alone and on_host and latest is not None and latest[1][0] is parts[0] and latest[1][1] is parts[1]:
         return latest[0]  # called again
-    key = _key(parts)
+    key = (on_host, *map(id, parts))  # code compares by contents, which takes time
     known = _known.get(key)
     if known is None:
         if len(_known) > _MOST_KNOWN:
@@ -263,16 +263,6 @@ def spaces_of(function: Callable) -> list:
     if alone and on_host:
         _known[_LATEST] = known
     return known[0]
-
-
-def look_again(function: Callable) -> None:
-    """Find out again what a function needs: a name that it calls may stand for another function by now."""
-    _known.pop(_LATEST, None)
-    _known.pop(_key(_parts(function)), None)
-
-
-def _key(parts: Sequence) -> tuple:
-    return is_numpy_default(), *map(id, parts)  # code compares by contents, which takes time
 
 
 def _parts(function: Any) -> list:

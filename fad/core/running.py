@@ -36,7 +36,7 @@ class Running:
 
     It runs from the making of this on; ``with`` ends it. `user` is the function of the user's, where that is all that
     `function` calls, with arguments that it holds. `before` are copies of arrays that the function finds by name, if
-    there are any.
+    there are any. `as_before` is what was exchanged when the function ran for the first time (`swapped_in`).
     """
 
     __slots__ = (
@@ -48,12 +48,21 @@ class Running:
     unknown: Sequence[tuple]
     constructs: tuple
 
-    def __init__(self, function: Callable, user: Callable | None = None, before: Sequence[tuple] = ()):
+    def __init__(
+        self,
+        function: Callable,
+        user: Callable | None = None,
+        before: Sequence[tuple] = (),
+        as_before: tuple | None = None,
+    ):
         self.function = function
         self.spaces = self.lent = self.unknown = ()
         self.before = before
         needs = spaces_of(user or function)
         found, failed, first, self.wide, self.constructs = needs
+        if as_before is not None:
+            found = (*found, *[s for s in as_before[0] if all(s is not t for t in found)])
+            self.wide, self.constructs = self.wide or as_before[1], self.constructs + as_before[2]
         if first:
             needs[2] = False
             self.before = before or copies([function])

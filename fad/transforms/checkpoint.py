@@ -17,12 +17,12 @@ import numpy as np
 
 from fad import tree
 from fad.core import effects
-from fad.core.overlay_needs import look_again
+from fad.core.overlay import swapped_in
 from fad.core.running import Running
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.core.transformed import as_run, transformed
 from fad.core.views import fresh, snapshot, unwrap
-from fad.errors import ImpureFunctionError, ItemAssignmentError, LeakedTracerError, TracerConversionError
+from fad.errors import ImpureFunctionError, ItemAssignmentError, LeakedTracerError
 from fad.introspect.reachable import reach
 from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.handles import Handles
@@ -122,6 +122,7 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     earlier = Earlier(x for x in found if type(x) is np.ndarray)
     handles = Handles(found)
     given = list(map(_handle, xs))
+    exchanged = swapped_in()
     with effects.recording() as log:
         ys = _read_now(flat(given))
     _refuse_writes(given)
@@ -137,16 +138,10 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     out = list(ys)
     before = [_sample(ys[i]) for i in mine]
 
-    def run_again():
-        with effects.replaying(log), earlier.restore(), handles.restore(), Running(fun):
-            return _read_now(flat(list(map(_handle, xs))))
-
     def again():
-        try:
-            ys = run_again()
-        except TracerConversionError:  # a name that the function calls stands for another function than once
-            look_again(fun)
-            ys = run_again()
+        # Not what is known of the function by its code: names that it calls may stand for other functions now.
+        with effects.replaying(log), earlier.restore(), handles.restore(), Running(fun, as_before=exchanged):
+            ys = _read_now(flat(list(map(_handle, xs))))
         if len(ys) != len(out) or not all(map(_agree, before, [_sample(ys[i]) for i in mine])):
             raise ImpureFunctionError(
                 "a function under checkpoint gave other values when it ran again for the backward pass: it depends on "
