@@ -146,9 +146,15 @@ class Running:
         self.lent = [*self.lent, *lent]
         if not found and not lent:
             return self._widen(error)
+        self._give_up(error, own)
+        return True
+
+    def _give_up(self, *errors: BaseException) -> None:
+        """Undo what a run did that failed by errors, and let go of what it made: traces hold on to the last error."""
         restore(self.before)
         JOURNAL.next = self.effects
-        return True
+        for error in errors:
+            error.__traceback__ = error.__context__ = error.__cause__ = None
 
     def again(self, run: Callable) -> Any:
         """Return what a second run gives; raise if it writes into arrays that were not copied before the first.
@@ -195,8 +201,7 @@ class Running:
         self.wide = True
         self.lent = self.lent or lend(self.function)
         self._overlay(tuple({id(frame.f_globals): frame.f_globals for frame in frames}.values()))
-        restore(self.before)
-        JOURNAL.next = self.effects
+        self._give_up(error)
         return True
 
     def __exit__(self, *_: Any) -> None:

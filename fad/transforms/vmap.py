@@ -203,7 +203,6 @@ def _run_once(fun, in_tree, leaves, flags, trace, before) -> tuple:
             return as_run(fun)(*args, **kwargs)
 
         out = running.run(call, trace.own_error)
-        trace.withheld = None  # what was refused, and done otherwise, holds on to what that run made
         ys, out_tree = tree.flatten(out)
         ys = [y if _is_own(y, trace) else _snapshot(finish_output(y)) for y in ys]
     except Split as split:
