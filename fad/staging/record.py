@@ -35,7 +35,7 @@ from fad.core.views import RUNS, Aliased, noticing_layouts, noting_aliases
 from fad.core.weak import is_weak, number, weaken
 from fad.errors import NonArrayOutputError, TracerConversionError
 from fad.introspect.frames import is_printing, user_line, user_place
-from fad.ops.conversion import python_number_p
+from fad.ops.conversion import python_number_p, widest_of
 from fad.ops.elementwise import add
 from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused
@@ -195,7 +195,7 @@ class RecordTrace(Trace):
 
     def _python_number(self, x: Tracer) -> Tracer:
         """Write down a scalar as a Python number."""
-        x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+        x = x.astype(widest_of(x.dtype))
         if x.shape or is_on_device(x.wrapped):  # the numbers of a batch, and one that stays where it is
             return x
         return self.process(to_number_p, (x,), {})
