@@ -76,10 +76,22 @@ class Capture:
             limit = 0
         if type(n) is int and (not self.traced or n * self.work <= limit):
             self.leave_to_python("unrolled", f"{n} steps", refused=not self.traced)
+        self._check_draws(None if self.leaves else n)
         if self.leaves:
             return self._stopping(n, item, limit)
-        self._record_steps(n, item)
+        self.step.draws.draw(n)
+        try:
+            self._record_steps(n, item)
+        except BaseException:
+            self.step.draws.put_back()
+            raise
         return None
+
+    def _check_draws(self, n: Any) -> None:
+        """Give up if the steps draw what cannot be drawn before them, n times."""
+        self.why = self.step.draws.find_refusal(n)
+        if self.why is not None:
+            self.give_up()
 
     def _record_steps(self, n: Any, item: Callable | None) -> None:
         """Record a loop of n steps."""
@@ -112,6 +124,7 @@ class Capture:
         self.prepare(None, None)
         if not self.traced:
             self.leave_to_python("unrolled", "nothing in it is traced", refused=True)
+        self._check_draws(None)
         return self._stopping(None, None, limit)
 
     def _stopping(self, n: Any, item: Callable | None, limit: int) -> Outcome | None:

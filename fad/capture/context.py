@@ -18,7 +18,7 @@ class Body:
 
     __slots__ = (
         "trace", "trial", "aliased", "level", "ways", "around", "grown", "growing", "changed", "made", "made_around",
-        "kept", "tables", "touched", "lent", "sources",
+        "kept", "tables", "touched", "lent", "sources", "alone", "draws",
     )  # fmt: skip
 
     def __init__(self, trace: Any, trial: bool, kept: tuple[dict, ...] = ()):
@@ -37,6 +37,8 @@ class Body:
         self.touched: dict[int, tuple[list, list]] = {}  # lists that a look has read or written so: what was written
         self.lent: list = []  # objects that stand for others, so that nobody may keep them
         self.sources: dict[int, list] = {}  # lists by identity that are read as they were before the loop
+        self.alone = True  # whether no other body is around
+        self.draws: Any = None  # the random numbers that the step draws, if it may
         self.kept = kept  # what places were bound to, as loops and branches around keep it to put it back
 
     def note_change(self, place: Attribute | Item) -> None:
@@ -69,6 +71,7 @@ def recording_body(trace: Any, trial: bool, kept: dict | None = None, way: bool 
     outer = () if around is None else around.kept
     body = Body(trace, trial, outer if kept is None else (*outer, kept))
     if around is not None:
+        body.alone = False
         body.tables = around.tables
     if around is not None and way:
         body.around, body.growing = around, around.growing
