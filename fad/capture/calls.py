@@ -157,8 +157,6 @@ def _method(f: types.MethodType) -> Any:
     owner = f.__self__
     if is_generator(owner):
         return functools.partial(draw_in_step, owner, f.__name__)
-    if isinstance(owner, (np.random.Generator, np.random.RandomState)):
-        return refuse(f"it draws random numbers, by {f.__name__}")
     if type(owner) is Tracer or type(owner).__module__.partition(".")[0] == "fad":
         return f
     inner = f.__func__

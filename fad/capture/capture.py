@@ -9,7 +9,7 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import bind_result, current, recording_body, refuse, report
-from fad.capture.draws import Draws
+from fad.capture.draws import states_reached
 from fad.capture.integer_range import FIT, GROW, judge_integers, state_interval
 from fad.capture.number_lists import Unsuitable
 from fad.capture.objects import close_objects, open_objects
@@ -265,7 +265,7 @@ class Capture:
         mark = Trace().birth
         step = self.step
         functions = [f for f in (step.body, step.test) if f is not None]
-        draws = Draws(functions)
+        draws = states_reached(functions)
         try:
             with Holdings(reached_things(functions), functions) as holdings:
                 for _ in range(_TRIALS):

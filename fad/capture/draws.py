@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import pickle
-import random
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -17,7 +16,8 @@ import numpy as np
 
 from fad.capture.context import current, refuse
 from fad.capture.values import as_number, take_outside
-from fad.introspect.reachable import Walk
+from fad.core.random_sources import GeneratorStates
+from fad.introspect.reachable import Walk, is_library
 
 _MOST = 200  # things that are looked at, from the step on
 _MOST_BYTES = 1 << 28  # of what all steps draw
@@ -30,36 +30,9 @@ _DRAWING = frozenset({
 })  # fmt: skip
 
 
-class Draws:
-    """The states of the generators that functions reach, as they are when this is made."""
-
-    __slots__ = ("_states",)
-
-    def __init__(self, functions: Iterable[Callable]):
-        found = [access for x in Walk(functions, _MOST) if (access := _access(x)) is not None]
-        self._states = [(read, write, pickle.dumps(read())) for read, write in found]
-
-    def put_back(self) -> bool:
-        """Put the states back; return whether one had changed."""
-        changed = [(write, before) for read, write, before in self._states if pickle.dumps(read()) != before]
-        for write, before in changed:
-            write(pickle.loads(before))
-        return bool(changed)
-
-
-def _access(x: Any) -> tuple[Callable, Callable] | None:
-    """Return what reads the state of a generator and what sets it; None of anything else."""
-    kind = type(x)
-    if x is random:
-        return random.getstate, random.setstate
-    if issubclass(kind, np.random.Generator):
-        bits = x.bit_generator
-        return lambda: bits.state, lambda state: setattr(bits, "state", state)
-    if issubclass(kind, np.random.RandomState):
-        return lambda: x.get_state(legacy=False), x.set_state
-    if issubclass(kind, random.Random) and not issubclass(kind, random.SystemRandom):
-        return x.getstate, x.setstate
-    return None
+def states_reached(functions: Iterable[Callable]) -> GeneratorStates:
+    """Return the states of the generators that functions reach."""
+    return GeneratorStates(Walk(functions, _MOST))
 
 
 # --- what each step draws -------------------------------------------------------------------------------------------
@@ -94,7 +67,7 @@ class StepDraws:
         self._number: Any = None  # of the step
         self._place = 0  # of the next call in the step
         self._drawn: list[np.ndarray] | None = None  # for each call what all steps get
-        self._states: list[tuple] = []  # what sets the generators' states, and what they were
+        self._states = GeneratorStates(())  # of the generators, before it was drawn for all steps
 
     @contextlib.contextmanager
     def drawing(self, body: Any, number: Any) -> Iterator[None]:
@@ -139,35 +112,31 @@ class StepDraws:
 
     def draw(self, n: int) -> None:
         """Draw for n steps."""
-        sources = {id(call.source): call.source for call in self.calls}.values()
-        self._states = [(write, pickle.dumps(read())) for read, write in filter(None, map(_access, sources))]
         if not self.calls:
             return
+        self._states = GeneratorStates([call.source for call in self.calls])
         rows = [[call.run(call.source) for call in self.calls] for _ in range(n)]
         self._drawn = [np.array(column) for column in zip(*rows, strict=True)]
 
     def put_back(self) -> None:
         """Let the generators be as before it was drawn for all steps."""
-        for write, before in self._states:
-            write(pickle.loads(before))
-        self._states, self._drawn = [], None
+        self._states.put_back()
+        self._drawn = None
 
 
 def draw_in_step(source: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     """Return what a generator gives a step of the loop that is captured."""
     body = current()
     draws = None if body is None or body.level or body.ways else body.draws
-    plain = all(_is_plain(x) for x in (*args, *kwargs.values()))
+    plain = all(_is_plain(x) for x in (*args, *kwargs.values())) and is_library(type(source).__module__)
     if draws is None or name not in _DRAWING or not plain:
         refuse(f"it draws random numbers, by {name}")
     return draws.take(_Draw(source, name, args, kwargs))
 
 
 def is_generator(x: Any) -> bool:
-    """Return whether something is one of NumPy's generators, and of no class of the user's."""
-    return isinstance(x, (np.random.Generator, np.random.RandomState)) and (
-        type(x).__module__.partition(".")[0] in ("numpy", "fad")
-    )
+    """Return whether something is one of NumPy's generators, or of a class that is derived from theirs."""
+    return "numpy.random" in sys.modules and isinstance(x, (np.random.Generator, np.random.RandomState))
 
 
 def _class_of(source: Any) -> type:
