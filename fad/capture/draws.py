@@ -127,7 +127,9 @@ class StepDraws:
 def draw_in_step(source: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     """Return what a generator gives a step of the loop that is captured."""
     body = current()
-    draws = None if body is None or body.level or body.ways else body.draws
+    if body is None:
+        return getattr(source, name)(*args, **kwargs)
+    draws = None if body.level or body.ways else body.draws
     plain = all(_is_plain(x) for x in (*args, *kwargs.values())) and is_library(type(source).__module__)
     if draws is None or name not in _DRAWING or not plain:
         refuse(f"it draws random numbers, by {name}")

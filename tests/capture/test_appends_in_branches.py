@@ -267,11 +267,12 @@ def test_a_loop_some_of_whose_steps_append_is_captured(f):
     assert set(what) == {"captured"}, text
     with fad.config.use(loops="capture"):
         fast, steep = fad.jit(f), fad.jit(fad.grad(f))
-        curve = fad.jit(fad.grad(lambda y: np.sum(fad.grad(f)(y))))
-        for x in (X, 0.7 * X, 1.3 * X, X):  # other steps append for each
+        for x in (X, 0.7 * X, X):  # other steps append for each
             close(fast(x), f(x), (f.__name__, x), 1e-12)
             close(steep(x), differences(f, x), (f.__name__, x), 3e-5)
-        close(curve(X), fad.grad(lambda y: np.sum(fad.grad(f)(y)))(X), (f.__name__, "second derivative"), 1e-8)
+        if f in CAPTURED[::4]:
+            curve = fad.grad(lambda y: np.sum(fad.grad(f)(y)))
+            close(fad.jit(curve)(X), curve(X), (f.__name__, "second derivative"), 1e-8)
 
 
 def reads_the_last_array(x):
