@@ -244,7 +244,9 @@ class _Choice:
         self.site = site
         self.ways = list(functions if ways is None else ways)
         found = cells_of(*functions)
-        self.cells: dict[Any, Any] = {name: found[name] for name in site.names if name in found}
+        # What the ways bind, and names that nobody reads behind the `if`: these no longer know what they are bound to.
+        dead = found.keys() - site.behind if site is not _NO_BRANCH else set()
+        self.cells: dict[Any, Any] = {x: cell for x, cell in found.items() if x in site.names or x in dead}
         bound = [name for name, cell in self.cells.items() if content(cell) is not UNBOUND]
         self.exclusive = {name for name in bound if is_exclusive(self.cells[name])}
         self.alone = {name for name, cell in self.cells.items() if is_known_alone(cell)}

@@ -146,8 +146,10 @@ def holders_in(x: Any) -> set[int]:
 
 def count_held(cell: Cell) -> int:
     """Return how many references to what a place is bound to are those of what is being captured."""
-    body = current()
-    if body is None:
-        return 0
-    x = content(cell)
-    return (id(x) in body.made) + sum(x is y for table in body.kept for y in table.values())
+    body, x = current(), content(cell)
+    kept = () if body is None else body.kept
+    held = sum(x is y for table in kept for y in table.values())
+    while body is not None:  # a way of an if, and what it is in
+        held += id(x) in body.made
+        body = body.around
+    return held

@@ -407,6 +407,20 @@ def objects_of_a_step(x):
     return s
 
 
+def the_better_of_candidates(x):
+    best, path, seen = Vector(x[0], 1.0), [x[1], 0], x[2]
+    for k in range(STEPS):
+        seen = 3.3 * seen * (1.2 - seen)
+        candidate = Vector(np.sin(seen), best.y * 0.9)
+        if candidate.x > best.x:
+            best = candidate
+        row = [seen, k]
+        if seen > path[0]:
+            path = row
+    best.x += path[0]
+    return best.x * best.y + path[1]
+
+
 CAPTURED = [
     attributes, attributes_that_are_arrays, attributes_that_change_places, items_of_a_dictionary,
     items_that_the_first_step_makes, items_of_a_list, a_dictionary_of_a_closure, an_object_in_a_while_loop,
@@ -414,6 +428,7 @@ CAPTURED = [
     an_object_that_is_called, a_setter, an_attribute_of_the_class_until_it_is_set, new_vectors, frozen_states,
     vectors_within_objects, one_of_two_new_vectors, lists_of_vectors, objects_of_a_step,
     bodies_that_attract_each_other, layers_by_hand, a_world_of_particles,
+    the_better_of_candidates,
 ]  # fmt: skip
 
 
