@@ -40,6 +40,7 @@ LAYERS = [
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.memory_order", "ops.index_layout",
+        "ops.elements",
         "ops.selection", "ops.structural", "ops.conversion", "ops.numbers", "ops.traced_index", "ops.indexing",
         "ops.functional_updates", "ops.arranging", "ops.splitting", "ops.padding", "ops.diagonals", "ops.taking",
         "ops.creation", "ops.reduction", "ops.flat_reductions", "ops.einsum", "ops.contraction", "ops.norms",
@@ -80,8 +81,8 @@ LAYERS = [
         "capture", "capture.names", "capture.sites", "capture.expressions", "capture.rewrite", "capture.convert",
         "capture.places", "capture.context", "capture.trial", "capture.outcomes", "capture.integer_rules",
         "capture.integer_range", "capture.objects", "capture.state",
-        "capture.aliases", "capture.draws", "capture.unseen",
-        "capture.values", "capture.growing_lists", "capture.number_lists",
+        "capture.aliases", "capture.unseen",
+        "capture.values", "capture.draws", "capture.grown_entries", "capture.growing_lists", "capture.number_lists",
         "capture.branches", "capture.calls", "capture.sequences", "capture.step", "capture.capture", "capture.loops",
         "capture.runtime",
     ],

@@ -26,6 +26,7 @@ from fad.capture.context import (
     recording_body,
     refuse,
 )
+from fad.capture.growing_lists import Ways, truth_of
 from fad.capture.objects import close_objects, is_known_alone, open_objects
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
 from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content, is_exclusive
@@ -62,6 +63,7 @@ _NO_BRANCH = Branch(0, (), frozenset())
 
 def run_if(site: Branch, test: Any, then: Callable, orelse: Callable) -> Outcome | None:
     """Run an ``if`` statement; return how it ended."""
+    test = truth_of(test)
     if not is_staged(test):
         return then() if test else orelse()
     body = current()
@@ -72,6 +74,7 @@ def run_if(site: Branch, test: Any, then: Callable, orelse: Callable) -> Outcome
 
 def choose(test: Any, then: Callable, orelse: Callable) -> Any:
     """Return the value of ``then() if test else orelse()``."""
+    test = truth_of(test)
     if not is_staged(test):
         return then() if test else orelse()
     body = current()
@@ -131,6 +134,7 @@ def _logical(combine: Callable, x: Any, rest: Callable, chosen: Callable) -> Any
 
 def not_(x: Any) -> Any:
     """Return ``not x``."""
+    x = truth_of(x)
     return np.logical_not(to_boolean(x)) if is_staged(x) else not x
 
 
@@ -177,18 +181,21 @@ def _try_both(site: Branch, then: Callable, orelse: Callable) -> Outcome | None:
 
 def _try_each(then: Callable, orelse: Callable, cells: dict) -> tuple:
     """Run both ways, which may bind cells and parts of objects; leave bound what either binds."""
-    before = {name: content(cell) for name, cell in cells.items()}
+    before, ways = {name: content(cell) for name, cell in cells.items()}, Ways()
     with noting_changes(current()) as changed, in_one_way(current()):  # type: ignore[arg-type]
-        first = then()
+        with ways.one():
+            first = then()
         before |= changed
         cells = cells | {place: place for place in changed}
         left = {name: content(cell) for name, cell in cells.items()}
         for name, cell in cells.items():
             bind_name(cell, before[name])
-        second = orelse()
+        with ways.one():
+            second = orelse()
         left |= {place: x for place, x in changed.items() if place not in before}
         cells = cells | {place: place for place in changed}
         before |= changed
+    ways.finish()
     for name, cell in cells.items():
         x, y = left[name], content(cell)
         if x is not y:
@@ -246,6 +253,7 @@ class _Choice:
         self.lifts = [(x, snapshot(x)) for x in traced_roots(things) if not x.owner.physical]
         self.holdings = Holdings(things, functions)  # last, for it knows what the names are bound to
         self.written: list[Tracer] = []
+        self.lists = Ways()
         self.links: list[dict] = []  # of each way: what the arrays that it leaves names bound to may be
 
     def record(self, test: Any) -> Outcome | None:
@@ -267,6 +275,7 @@ class _Choice:
         if joined is None:
             refuse("the two ways of an if give different things")
         kind, value, values, arrays = joined[0]
+        self.lists.finish()
         for name in drop:
             bind_name(self.cells[name], UNBOUND)
         for name, x in zip(names, values, strict=True):
@@ -303,7 +312,7 @@ class _Choice:
         written = finding_writes(undoable=True)
         with np.errstate(all="ignore"), recording_by(trace), effects.recording() as log:
             try:
-                with written, recording_body(trace, True, self.before):
+                with written, recording_body(trace, True, self.before, way=True), self.lists.one():
                     ends, outcome, mine = self._try_way(trace, way)
                     if log.restore():
                         refuse("it changes state outside of it")
@@ -411,8 +420,9 @@ class _Choice:
         trace = recorder.get()
         roots, values = self._lift(trace)
         try:
-            with recording_body(trace, False, self.before), standing_for(roots, values):
-                outcome = way()
+            with recording_body(trace, False, self.before, way=True), standing_for(roots, values):
+                with self.lists.one():
+                    outcome = way()
                 value = value_of(outcome)
                 value = tree.map(_convert_leaf, value, targets[0]) if value else targets[0]
                 kind = np.int64(END) if one_kind else np.int64(0) + kind_of(outcome)

@@ -21,6 +21,7 @@ import numpy as np
 
 from fad.capture.context import current, is_staged, refuse
 from fad.capture.convert import convert_function, is_users, wants_conversion
+from fad.capture.draws import draw_in_step, is_generator
 from fad.capture.growing_lists import GrowingList
 from fad.capture.places import find_item, find_part, is_exclusive
 from fad.capture.values import as_number, getitem, note_made, setitem
@@ -154,8 +155,8 @@ def _with_out(f: Callable, *args: Any, **kwargs: Any) -> Any:
 
 def _method(f: types.MethodType) -> Any:
     owner = f.__self__
-    if isinstance(owner, (np.random.Generator, np.random.RandomState)):
-        return refuse(f"it draws random numbers, by {f.__name__}")
+    if is_generator(owner):
+        return functools.partial(draw_in_step, owner, f.__name__)
     if type(owner) is Tracer or type(owner).__module__.partition(".")[0] == "fad":
         return f
     inner = f.__func__

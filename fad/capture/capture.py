@@ -9,15 +9,24 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import bind_result, current, recording_body, refuse, report
-from fad.capture.draws import Draws
+from fad.capture.draws import states_reached
 from fad.capture.integer_range import FIT, GROW, judge_integers, state_interval
 from fad.capture.number_lists import Unsuitable
 from fad.capture.objects import close_objects, open_objects
 from fad.capture.outcomes import END, NOTHING, Outcome, kind_of, value_of
 from fad.capture.places import UNBOUND
 from fad.capture.sites import Loop
-from fad.capture.state import check_replaceable, fresh, is_state, is_written, reached_things, replace, require_body
-from fad.capture.step import NeedsFirstStep, Step, type_example
+from fad.capture.state import (
+    check_replaceable,
+    fresh,
+    is_state,
+    is_written,
+    reached_things,
+    replace,
+    require_body,
+    type_example,
+)
+from fad.capture.step import NeedsFirstStep, Step
 from fad.capture.trial import TrialTrace
 from fad.capture.unseen import Holdings
 from fad.control_flow import record_loop
@@ -61,16 +70,28 @@ class Capture:
     def over(self, n: Any, item: Callable, limit: int) -> Outcome | None:
         """Capture a loop of n steps; return how it ended. Raises NotCaptured where it is short, or cannot be."""
         if type(n) is not int:
-            self.step.lists.allowed = False
+            self.step.lists.allow_masked(self.most)
         self.prepare(n, item)
         if self.branches and current() is not None:  # which say nothing of those of the next step
             limit = 0
         if type(n) is int and (not self.traced or n * self.work <= limit):
             self.leave_to_python("unrolled", f"{n} steps", refused=not self.traced)
+        self._check_draws(None if self.leaves else n)
         if self.leaves:
             return self._stopping(n, item, limit)
-        self._record_steps(n, item)
+        self.step.draws.draw(n)
+        try:
+            self._record_steps(n, item)
+        except BaseException:
+            self.step.draws.put_back()
+            raise
         return None
+
+    def _check_draws(self, n: Any) -> None:
+        """Give up if the steps draw what cannot be drawn before them, n times."""
+        self.why = self.step.draws.find_refusal(n)
+        if self.why is not None:
+            self.give_up()
 
     def _record_steps(self, n: Any, item: Callable | None) -> None:
         """Record a loop of n steps."""
@@ -103,6 +124,7 @@ class Capture:
         self.prepare(None, None)
         if not self.traced:
             self.leave_to_python("unrolled", "nothing in it is traced", refused=True)
+        self._check_draws(None)
         return self._stopping(None, None, limit)
 
     def _stopping(self, n: Any, item: Callable | None, limit: int) -> Outcome | None:
@@ -161,10 +183,10 @@ class Capture:
         parts = Operands.split(operands, params)
         first, consts = [*map(state_interval, parts.carry)], [*map(state_interval, parts.consts)]
         found = judge_integers(params, first, consts, self.most)
-        if found == FIT:
-            return True
         # A program finds out while it runs, and leaves such a call to Python. In a batch there is one path for all.
         batched = any(isinstance(trace, BatchTrace) for x in operands for trace in traces_of(x))
+        if found == FIT and not (batched and self.step.number_lists.hold_integers()):
+            return True
         if batched or (found == GROW and self.counted):
             self.why = _TOO_LARGE
             return False
@@ -206,7 +228,7 @@ class Capture:
             replace(root, new)
         step.number_lists.finish()
         if rows:
-            step.lists.extend(rows, n)
+            step.lists.extend(rows, n, self.most if type(n) is Tracer else n)
         step.note_links(self.runs, returned)
         carried = ", ".join([*map(str, step.names), *(f"an array of shape {x.shape}" for x in step.roots)])
         steps = f"{n} steps" if type(n) is int else "as many steps as it takes"
@@ -243,7 +265,7 @@ class Capture:
         mark = Trace().birth
         step = self.step
         functions = [f for f in (step.body, step.test) if f is not None]
-        draws = Draws(functions)
+        draws = states_reached(functions)
         try:
             with Holdings(reached_things(functions), functions) as holdings:
                 for _ in range(_TRIALS):
@@ -258,6 +280,8 @@ class Capture:
         except Unrecordable as why:
             if why.trace.birth < mark:
                 raise
+            if self.peel and step.lists.miss_elements():
+                raise NeedsFirstStep from None
             self.why = why
         except NeedsFirstStep:
             if self.peel:
@@ -330,7 +354,7 @@ class Capture:
                 step.value = NOTHING if outcome is None else type_example(value_of(outcome))
                 if not changed:
                     step.check_aliases(given, value_of(outcome))
-                step.lists.appended = {}
+                step.lists.forget_appended()
             self.touched = require_body().touched
         if not changed and len(roots) == len(step.roots):
             step.check_shared(given, self.peel)

@@ -17,15 +17,18 @@ class Body:
     """A body that is being recorded."""
 
     __slots__ = (
-        "trace", "trial", "aliased", "level", "grown", "changed", "made", "made_around",
-        "kept", "tables", "touched", "lent", "sources",
+        "trace", "trial", "aliased", "level", "ways", "around", "grown", "growing", "changed", "made", "made_around",
+        "kept", "tables", "touched", "lent", "sources", "alone", "draws",
     )  # fmt: skip
 
     def __init__(self, trace: Any, trial: bool, kept: tuple[dict, ...] = ()):
         self.trace = trace
         self.trial = trial  # whether it is run to see what it does: loops in it run one step, and branches both ways
         self.aliased: list[list[Tracer]] = []  # groups of arrays of which some may be one and the same
-        self.level = 0  # how many blocks that steps do not do once each, as ways of an if, are around what is done
+        self.level = 0  # how many inner loops are around what is done
+        self.ways = 0  # how many blocks that only some steps do, the ways of an if
+        self.around: Body | None = None  # of a way of an if, the body that the if is in
+        self.growing: list = []  # what stands for lists to which the steps append
         self.grown: dict | None = None  # parts of objects that are lists to which the step appends; None if it may not
         self.changed: dict[Attribute | Item, Any] = {}  # parts of objects that it binds: what they were bound to before
         self.made: dict[int, Any] = {}  # objects that it makes, by identity: what it does to them nobody else sees
@@ -34,6 +37,8 @@ class Body:
         self.touched: dict[int, tuple[list, list]] = {}  # lists that a look has read or written so: what was written
         self.lent: list = []  # objects that stand for others, so that nobody may keep them
         self.sources: dict[int, list] = {}  # lists by identity that are read as they were before the loop
+        self.alone = True  # whether no other body is around
+        self.draws: Any = None  # the random numbers that the step draws, if it may
         self.kept = kept  # what places were bound to, as loops and branches around keep it to put it back
 
     def note_change(self, place: Attribute | Item) -> None:
@@ -57,13 +62,19 @@ def current() -> Body | None:
 
 
 @contextlib.contextmanager
-def recording_body(trace: Any, trial: bool, kept: dict | None = None) -> Iterator[None]:
-    """Say for the length of a block which body is being recorded; then put back what it bound parts of objects to."""
+def recording_body(trace: Any, trial: bool, kept: dict | None = None, way: bool = False) -> Iterator[None]:
+    """Say for the length of a block which body is being recorded; then put back what it bound parts of objects to.
+
+    It may be a way of an ``if`` in the body that is recorded now.
+    """
     around = _current.get()
     outer = () if around is None else around.kept
     body = Body(trace, trial, outer if kept is None else (*outer, kept))
     if around is not None:
+        body.alone = False
         body.tables = around.tables
+    if around is not None and way:
+        body.around, body.growing = around, around.growing
     token = _current.set(body)
     try:
         yield
@@ -106,11 +117,11 @@ def noting_changes(body: Body) -> Iterator[dict[Attribute | Item, Any]]:
 @contextlib.contextmanager
 def in_one_way(body: Body) -> Iterator[None]:
     """Let a block be what only some steps do."""
-    body.level += 1
+    body.ways += 1
     try:
         yield
     finally:
-        body.level -= 1
+        body.ways -= 1
 
 
 def bind_result(place: Cell, value: Any) -> None:

@@ -15,52 +15,155 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import current, refuse
-from fad.capture.objects import close_objects, count_held, is_known_alone, open_objects
-from fad.capture.places import UNBOUND, Cell, Item, bind_name, content, is_exclusive
+from fad.capture.grown_entries import (
+    Entry,
+    Row,
+    ask_taken,
+    elements_of,
+    find_row,
+    is_number,
+    join_rows,
+    make_element,
+    repeat_entries,
+)
+from fad.capture.objects import close_objects, count_held, open_objects
+from fad.capture.places import UNBOUND, Attribute, Cell, bind_name, content, is_exclusive
 from fad.capture.sites import Loop
-from fad.capture.state import as_leaf, fresh, is_handle, is_state
+from fad.capture.state import is_handle, is_state, type_example
 from fad.capture.values import STANDING, as_number
 from fad.control_flow.intervals import interval
 from fad.control_flow.subgraph import example
 from fad.core.tracer import Tracer
+from fad.staging.mixed_types import note_mixed
 
 
 class GrowingList:
     """Stands for a list in a step: it takes what is appended, and gives its last elements."""
 
-    __slots__ = ("_plain", "_name", "body", "level", "added", "tail", "wanted", "number", "rate")
+    __slots__ = (
+        "_plain", "name", "body", "level", "ways", "entries", "end", "sure", "tail", "wanted", "number", "rate",
+        "steady", "start", "counts", "missed", "_nested",
+    )  # fmt: skip
 
-    def __init__(self, plain: list, name: Any):
+    def __init__(self, plain: list, name: Any, nested: bool = False):
         self._plain = plain
-        self._name = name
+        self._nested = nested  # whether it stands, in the steps of an inner loop, for the one of a loop around
+        self.name = name
         self.body: Any = None  # of the step that is run
-        self.level = 0  # how deep within the body each step does everything once
-        self.added: list = []  # in this step
         self.tail: dict[int, Any] = {}  # the last elements before the step that are carried, by their distance
         self.wanted: set[int] = set()  # those that are not carried, and that the step has read
-        self.number: Any = None  # of the step
         self.rate: int | None = None  # how many elements a step appends, once one has been run
+        self.steady = True  # whether each step appends all of these
+        self.start: Any = None  # how many elements there are before the step, if that is carried
+        self.counts = False  # whether the step has asked for that while it is not
+        self.missed = False  # whether it has asked for an element that there is not before the loop
+        self.begin(None, None)
+
+    def begin(self, body: Any, number: Any) -> None:
+        """Begin the step of a number; of none, if there is no body."""
+        self.body = body
+        self.level: int = 0 if body is None else body.level
+        self.ways: int = 0 if body is None else body.ways
+        self.number = number
+        self.entries: list[Entry] = []  # what this step appends, or may append
+        self.end = 0  # of the entries before the place where the step is
+        self.sure: frozenset[int] = frozenset()  # the places of those that it has appended whichever way it went
 
     def append(self, x: Any) -> None:
         """Append an element."""
+        self.add(Entry(x, True))
+
+    def extend(self, xs: Any) -> None:
+        """Append some elements."""
+        if type(xs) not in (list, tuple):
+            refuse(f"it extends {self.name} by a {type(xs).__name__}")
+        for x in xs:
+            self.append(x)
+
+    def add(self, new: Entry) -> None:
+        """Append what is at one place of a step."""
         body = current()
+        while body is not self.body and body.around is not None and not body.level:  # type: ignore[union-attr]
+            body = body.around  # type: ignore[union-attr]
         if body is not self.body or body.level != self.level:
-            refuse(f"it appends to {self._name} in an if or an inner loop")
-        self.added.append(x)
+            refuse(f"it appends to {self.name} in an inner loop")
+        if current() is body and body.ways == self.ways:  # type: ignore[union-attr]
+            self.entries.append(new)
+        else:
+            self._add_in_way(new)
+        if new.taken is True:
+            self.sure |= {self.end}
+        self.end += 1
+
+    def _add_in_way(self, new: Entry) -> None:
+        """Let one way of an if append something: of its entry that is a change, like that of an attribute."""
+        while self.end < len(self.entries) and self.entries[self.end].count != new.count:
+            self.end += 1  # of the other way
+        taken = new.taken if new.count is None or new.taken is not True else np.ones(new.count, bool)
+        if self.end == len(self.entries):
+            value = close_objects(type_example(open_objects(new.value)))
+            made = Entry(value, type_example(taken), new.count, new.numbers)
+            self.body.made[id(made)] = made  # behind the if nobody else sees it
+            self.entries.append(made)
+        entry, body = self.entries[self.end], current()
+        if not entry.is_like(new):
+            refuse(f"it appends numbers of Python's and of NumPy's to {self.name}")
+        if body is self.body:  # a look at the step, which leaves what either way does
+            entry.value, entry.taken = new.value, body.trace.new(type_example(taken))
+            return
+        for place, value in ((Attribute(entry, "value"), new.value), (Attribute(entry, "taken"), taken)):
+            body.note_change(place)  # type: ignore[union-attr]
+            bind_name(place, value)
+
+    def count(self) -> int:
+        """Return how many elements the step has appended, or may have."""
+        return sum(entry.size for entry in self.entries)
+
+    def is_steady(self) -> bool:
+        """Return whether the step has appended all its entries, whichever way it went."""
+        return len(self.sure) == len(self.entries)
 
     def last(self, distance: int) -> Any:
         """Return the element at so many places from the end, 1 for the last one; UNBOUND if there is none."""
         if self.body is None:
             return self._plain[-distance] if distance <= len(self._plain) else UNBOUND
-        if distance <= len(self.added):
-            return self.added[-distance]
-        distance -= len(self.added)
-        if distance not in self.tail:
-            if distance > len(self._plain):
-                return UNBOUND
-            self.wanted.add(distance)
-            return self._plain[-distance]
-        return self.tail[distance]
+        return self._last_of(self.end, distance)
+
+    def _last_of(self, end: int, distance: int) -> Any:
+        """Return the element at so many places from the end of the first entries."""
+        if not end:
+            return self._before(distance)
+        entry = self.entries[end - 1]
+        if entry.count is not None:
+            refuse(f"it reads an element of {self.name}, to which an inner loop appends")
+        chosen = entry.value if distance == 1 else self._last_of(end - 1, distance - 1)
+        if end - 1 in self.sure:
+            return chosen
+        other = self._last_of(end - 1, distance)
+        if chosen is UNBOUND or other is UNBOUND:
+            return UNBOUND
+        return self._select(entry.taken, chosen, other)
+
+    def _select(self, taken: Any, x: Any, y: Any) -> Any:
+        """Return one number or another, as the step has appended one or not."""
+        if any(not is_state(z) or type(z) in (list, tuple, dict) or np.ndim(z) or is_handle(z) for z in (x, y)):
+            refuse(f"it reads an element of {self.name}, to which it appends in an if, that is no number")
+        kinds = {example(z).__class__ for z in (x, y)}
+        if len(kinds) > 1 and not kinds <= {float, np.float64}:
+            refuse(f"it reads an element of {self.name}, whose numbers are of several types")
+        if len(kinds) > 1:
+            note_mixed()
+        found = np.where(taken, x, y)[()]
+        return as_number(found) if is_number(x) and is_number(y) else found
+
+    def _before(self, distance: int) -> Any:
+        """Return the element at so many places from the end of the list before the step."""
+        if distance in self.tail:
+            return self.tail[distance]
+        if distance > len(self._plain):
+            return UNBOUND
+        self.wanted.add(distance)
+        return self._plain[-distance]
 
     def find_wanted(self) -> list[int]:
         """Return the distances of the elements that are to be carried besides those that are, and forget them.
@@ -68,22 +171,44 @@ class GrowingList:
         What is far from the end before a step was nearer to it before the step before.
         """
         wanted = {*self.wanted, *self.tail}
-        wanted |= {k for far in wanted for k in range(far, 0, -self.rate) if self.rate}  # type: ignore[operator]
+        rate = self.rate if self.steady else 1
+        wanted |= {k for far in wanted for k in range(far, 0, -rate) if rate}  # type: ignore[operator]
         self.wanted = set()
         return sorted(wanted - self.tail.keys())
 
     def length(self) -> Any:
         """Return how many elements there are now."""
-        known = len(self._plain) + len(self.added)
+        if self._nested:
+            refuse(f"it asks for the length of {self.name}, to which it appends in an inner loop")
+        entries = self.entries[: self.end]
+        if self.body is None:
+            return len(self._plain)
+        if self.start is not None:
+            return self._count_from(self.start, entries)
+        known = len(self._plain) + sum(entry.size for entry in entries)
         if self.rate is None:  # the first look does not know how many the steps before have appended
             return self.body.trace.new(known)
+        if not self.steady:
+            self.counts = True
+            return self.body.trace.new(known)
         return as_number(self.number * self.rate) + known if self.rate else known
+
+    def _count_from(self, start: Any, entries: list[Entry]) -> Any:
+        """Return a number of elements and how many of some entries there are."""
+        for k, entry in enumerate(entries):
+            if k in self.sure:
+                start = start + entry.size
+            elif entry.count is None:
+                start = as_number(np.add(start, entry.taken))
+            else:
+                start = as_number(np.add(start, np.sum(entry.taken)))
+        return start
 
     def __getitem__(self, index: Any) -> Any:
         if type(index) is slice:
             first, last, step = index.start, index.stop, index.step
             if type(first) is not int or first >= 0 or last is not None or step not in (None, 1):
-                refuse(f"it takes a part of {self._name}, to which it appends")
+                refuse(f"it takes a part of {self.name}, to which it appends")
             return [self._find(k) for k in range(-first, 0, -1)]
         if type(index) is int and index >= 0 and index < len(self._plain):
             return self._plain[index]
@@ -92,7 +217,8 @@ class GrowingList:
     def _find(self, distance: int) -> Any:
         found = self.last(distance)
         if found is UNBOUND:
-            refuse(f"it reads an element of {self._name} that only later steps have")
+            self.missed = True
+            refuse(f"it reads an element of {self.name} that only later steps have")
         return found
 
     def _distance(self, index: Any) -> int:
@@ -103,13 +229,17 @@ class GrowingList:
             (least, most), first = interval(self.length() - index), interval(index)[0]
             if least is not None and least == most and least > 0 and first is not None and first >= 0:
                 return least
-        return refuse(f"it reads an element of {self._name} at no constant distance from its end")
+        return refuse(f"it reads an element of {self.name} at no constant distance from its end")
 
     def __bool__(self) -> bool:
-        return bool(self._plain or self.added) or self._refuse()
+        return bool(self._plain or self.sure) or self._refuse()
+
+    def truth(self) -> Any:
+        """Return whether there is any element, as a condition."""
+        return True if self._plain or self.sure else np.greater(self.length(), 0)
 
     def _refuse(self, *_: Any) -> Any:
-        refuse(f"it reads {self._name}, to which it appends, as a whole")
+        refuse(f"it reads {self.name}, to which it appends, as a whole")
 
     __iter__ = __len__ = __contains__ = __add__ = __radd__ = __iadd__ = __mul__ = __eq__ = _refuse
     __setitem__ = __delitem__ = __reversed__ = __array__ = __lt__ = __repr__ = __format__ = __getattr__ = _refuse
@@ -117,6 +247,11 @@ class GrowingList:
 
 
 STANDING.add(GrowingList)
+
+
+def truth_of(x: Any) -> Any:
+    """Return a condition: of a list that grows, whether there is anything in it."""
+    return x.truth() if type(x) is GrowingList else x
 
 
 class Last:
@@ -149,19 +284,50 @@ class Last:
         return f"{self._name}[-{self._distance}]"
 
 
+class Length:
+    """The length of a growing list as a place of the loop's state, where an ``if`` decides what is appended."""
+
+    __slots__ = ("_list",)
+
+    def __init__(self, growing: GrowingList):
+        self._list = growing
+
+    @property
+    def cell_contents(self) -> Any:
+        """How many elements there are."""
+        return self._list.length()
+
+    @cell_contents.setter
+    def cell_contents(self, value: Any) -> None:
+        self._list.start = value
+
+    @cell_contents.deleter
+    def cell_contents(self) -> None:
+        self._list.start = None
+
+    def __str__(self) -> str:
+        return f"len({self._list.name})"
+
+
 class GrowingLists:
     """The lists to which the steps of one loop append, by their names or the parts of objects that they are."""
 
     def __init__(self, site: Loop, cells: dict[Any, Cell]):
-        self.known: dict[Any, tuple[Cell, list, GrowingList]] = {}
+        self.known: dict[Any, tuple[Cell, list | GrowingList, GrowingList]] = {}
         # Whether it is known, or can be asked, how many steps there are.
         self.allowed = current() is None or (site.kind == "for" and not site.leaves)
         self.appended: dict[Any, list] = {}  # what the last step that was run has appended
         self.rows: dict[Any, list] = {}  # the same as values
-        self._numbers: Any = {}  # which of these are Python's numbers
+        self._entries: dict[Any, list[Entry]] = {}  # the same as it stood in the step, or of how many and which types
+        self._steady: dict[Any, bool] = {}  # whether the step is sure to append all that
         around = current()
+        self._inside = around is not None  # then nobody can be asked how many elements there are
         for name in site.appended:
-            if name in cells and (around is None or id(content(cells[name])) in around.made):
+            x = content(cells[name]) if name in cells else None
+            if type(x) is GrowingList:
+                self.known[name] = (cells[name], x, GrowingList([], name, nested=True))
+            elif name in cells and (around is None or id(x) in around.made):
+                del x
                 self.add(name, cells[name])
 
     def add(self, name: Any, cell: Cell) -> bool:
@@ -179,78 +345,127 @@ class GrowingLists:
             yield
             return
         outer, body.grown = body.grown, {} if self.allowed else None
+        around, body.growing = body.growing, [*body.growing]
         try:
             for cell, _, growing in self.known.values() if self.allowed else ():
-                growing.body, growing.level, growing.number, growing.added = body, body.level, number, []
+                growing.begin(body, number)
                 bind_name(cell, growing)
+                body.growing.append(growing)
             yield
         finally:
-            body.grown = outer
+            body.grown, body.growing = outer, around
             for cell, plain, growing in self.known.values():
-                growing.body = None
-                growing.added = []
+                growing.begin(None, None)
                 bind_name(cell, plain)
 
-    def look(self) -> tuple[bool, list[Last]]:
-        """Return whether a first look showed something new, and the elements that are to be carried."""
+    def look(self) -> tuple[bool, list[Last | Length]]:
+        """Return whether a first look showed something new, and the elements and lengths that are to be carried."""
         self.note_appended()
-        changed, wanted = False, []
+        changed = False
+        wanted: list[Last | Length] = []
         for name, (_, _, growing) in self.known.items():
-            changed = changed or growing.rate != len(growing.added)
-            growing.rate = len(growing.added)
+            found = growing.count(), growing.is_steady()
+            changed = changed or found != (growing.rate, growing.steady)
+            growing.rate, growing.steady = found
             wanted += [Last(growing, name, k) for k in growing.find_wanted()]
+            if growing.counts and growing.start is None:
+                wanted.append(Length(growing))
+            growing.counts = False
         return changed or bool(wanted), wanted
+
+    def miss_elements(self) -> bool:
+        """Return whether a step has asked for an element that there is not before the loop."""
+        return any(growing.missed for _, _, growing in self.known.values())
 
     def note_appended(self) -> None:
         """Note what the step that was run has appended, before it has gone."""
-        self.appended = {name: list(growing.added) for name, (_, _, growing) in self.known.items()}
+        for name, (_, _, growing) in self.known.items():
+            self.appended[name] = [entry.value for entry in growing.entries]
+            self._entries[name], self._steady[name] = growing.entries, growing.is_steady()
+
+    def forget_appended(self) -> None:
+        """Forget what was noted, so that nobody here holds it."""
+        self.appended, self._entries = {}, {}
 
     def find_rows(self) -> None:
         """Note what a step has appended as it is at its end; refuse a step that appends more than the one looked at."""
         self.check_known()
         for name, (_, _, growing) in self.known.items():
-            if growing.rate != len(growing.added):
+            if (growing.rate, growing.steady) != (growing.count(), growing.is_steady()):
                 refuse(f"it appends to {name} in one step and not in another")
-        self.rows = {
-            name: [_find_row(Item(growing.added, k)) for k in range(len(growing.added))]
-            for name, (_, _, growing) in self.known.items()
-        }
-        self._numbers = tree.map(_is_number, self.rows)
+            self._check_countable(name)
+            rows = [find_row(entry, k in growing.sure) for k, entry in enumerate(growing.entries)]
+            self.rows[name] = rows
+            self._entries[name] = [
+                Entry(None, None, entry.count, tree.map(is_number, row.value) if entry.count is None else entry.numbers)
+                for entry, row in zip(growing.entries, rows, strict=True)
+            ]
 
     def check_known(self) -> None:
         """Refuse code that has read other elements than a first look did."""
         for name, (_, _, growing) in self.known.items():
-            if growing.wanted:
+            if growing.wanted or growing.counts:
                 refuse(f"it reads {name} in one step otherwise than in another")
 
-    def repeat(self, n: int) -> None:
-        """Let each list hold as many elements as n steps append, those of the one that was run over and over."""
-        for name, (_, plain, _) in self.known.items():
-            plain += self.appended[name] * n
+    def _check_countable(self, name: Any) -> None:
+        if self._inside and type(self.known[name][1]) is list and not self._steady[name]:
+            refuse(f"it appends to {name} in an if, and is within another loop")
 
-    def extend(self, rows: dict[Any, list], n: int) -> None:
-        """Append to the lists what all steps do, given it in stacks."""
-        for name, values in rows.items():
-            plain = self.known[name][1]
-            numbers = self._numbers[name]
-            for k in range(n):
-                found = tree.map(lambda y, number, k=k: as_number(y[k]) if number else y[k], values, numbers)
-                plain += close_objects(fresh(found))
-            self.appended[name] = plain[-n * len(values) :] if values else []
+    def allow_masked(self, most: int | None) -> None:
+        """Let the lists of loops around grow alone, for only these may have elements that some steps lack."""
+        self.known = {name: found for name, found in self.known.items() if type(found[1]) is GrowingList}
+        self.allowed = self.allowed and type(most) is int
+
+    def repeat(self, n: Any, fixed: bool) -> None:
+        """Let each list hold as many elements as n steps append, or at most, those of the one that was run again."""
+        for name, (_, target, _) in self.known.items():
+            self._check_countable(name)
+            entries = self._entries[name]
+            if isinstance(target, list):
+                target += [x for entry in entries for x in elements_of(entry)] * n
+            elif entries:
+                target.add(repeat_entries(entries, self._steady[name] and fixed, n))
+
+    def extend(self, rows: dict[Any, list[Row]], n: Any, most: Any) -> None:
+        """Append to the lists what n steps do, at most so many, given it in stacks."""
+        for name, found in rows.items():
+            target, entries = self.known[name][1], self._entries[name]
+            if isinstance(target, GrowingList):
+                joined = [join_rows(found, entries, n, most)] if entries else []
+                self.appended[name] = [entry.value for entry in joined]
+                for entry in joined:
+                    target.add(entry)
+                continue
+            before = len(target)
+            places = [(j, c) for j, entry in enumerate(entries) for c in range(entry.size)]
+            taken = [ask_taken(row, entry, n) for row, entry in zip(found, entries, strict=True)]
+            for k, place in np.argwhere(np.concatenate(taken, axis=1)).tolist() if entries else ():
+                j, c = places[place]
+                index = (k,) if entries[j].count is None else (k, c)
+                target.append(make_element(found[j].value, entries[j].numbers, index))
+            self.appended[name] = target[before:]
 
 
-def _find_row(place: Item) -> Any:
-    """Return what a step appends to a list, as it is at its end."""
-    x = open_objects(content(place))
-    if not is_state(x):
-        refuse("it appends something to a list that is no array or number")
-    if any(type(leaf) is np.ndarray or (is_handle(leaf) and not leaf.shape) for leaf in tree.leaves(x)):
-        refuse("it appends an array from outside, or one without axes, to a list")
-    if not is_known_alone(place):
-        refuse("it appends an object to a list that may have another name")
-    return tree.map(as_leaf, x)
+class Ways:
+    """The lists to which the ways of an ``if`` append: each way begins where they end before it."""
 
+    def __init__(self) -> None:
+        body = current()
+        self._before = [(x, x.end, x.sure) for x in (() if body is None else body.growing)]
+        self._ends = [end for _, end, _ in self._before]  # behind the way that appends most
+        self._sure: list[list[frozenset]] = [[] for _ in self._before]  # of each way
 
-def _is_number(x: Any) -> bool:
-    """Return whether a value is a number of Python's, and not of NumPy's."""
-    return example(x).__class__ in (bool, int, float, complex)  # of those that stand for one, too
+    @contextlib.contextmanager
+    def one(self) -> Iterator[None]:
+        """Let a block be one of the ways."""
+        for x, end, sure in self._before:
+            x.end, x.sure = end, sure
+        yield
+        for k, (x, _, _) in enumerate(self._before):
+            self._ends[k] = max(self._ends[k], x.end)
+            self._sure[k].append(x.sure)
+
+    def finish(self) -> None:
+        """Go on behind the ways: there are the elements of each, and those that all append are there for sure."""
+        for k, (x, _, _) in enumerate(self._before):
+            x.end, x.sure = self._ends[k], frozenset.intersection(*self._sure[k])

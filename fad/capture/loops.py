@@ -120,14 +120,16 @@ def _try_for(site: Loop, sequence: Sequence, body: Callable, inside: Any) -> Out
     if fixed and sequence.length == 0:
         return None
     lists = GrowingLists(site, cells_of(body))
-    lists.allowed = lists.allowed and fixed
+    most = sequence.length if fixed else interval(sequence.length)[1]
+    if not fixed:
+        lists.allow_masked(most)
     try:
         with inside.trace.repeat(sequence.length if fixed else 16) as number, looking_at_one_step(inside):
             assume(number, 0, sequence.length)
             with lists.growing(inside, number):
                 outcome = _try_step(site, inside, [body], lambda: body(sequence.element(number)))
                 lists.note_appended()
-        lists.repeat(sequence.length)
+        lists.repeat(most, fixed)
     except (Exception, Unrecordable) as why:
         if not fixed or sequence.length > _FEW or (isinstance(why, Unrecordable) and why.trace is not inside.trace):
             raise

@@ -187,13 +187,14 @@ def _walruses(node: ast.AST) -> set[str]:
 
 
 def find_appended(body: list[ast.stmt]) -> set[str]:
-    """Return the names of lists to which statements append, as ``name.append(value)`` says."""
+    """Return the names of lists to which statements append, as ``name.append(value)`` and ``name.extend(...)`` say."""
     found = (n.func.value for s in body for n in ast.walk(s) if _appends(n))  # type: ignore[attr-defined]
     return {x.id for x in found if isinstance(x, ast.Name)}
 
 
 def _appends(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append"
+    f = node.func if isinstance(node, ast.Call) else None
+    return isinstance(f, ast.Attribute) and f.attr in ("append", "extend")
 
 
 def move_conditions(function: Any) -> None:

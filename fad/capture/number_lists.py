@@ -2,7 +2,7 @@
 
 ``dp[i] = dp[i - 1] * x`` of a list writes into an array that the loop carries, and behind the loop the list gets its
 numbers. A list whose elements the steps only read is an array from outside to them. Lists of lists of one length are
-arrays with two axes.
+arrays with two axes. Python's integers have no end: a program finds out while it runs if 64 bits do not hold them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,14 @@ from fad.core.buffers import buffer
 from fad.core.tracer import Tracer
 from fad.core.views import Memory
 from fad.ops.creation import array
-from fad.staging.mixed_types import note_mixed
+from fad.staging.mixed_types import note_mixed, note_number
 from fad.staging.record import is_found_by_name
 
-_KINDS = frozenset({int, float, np.float64})  # of numbers that may be in a list
+# Of numbers that may be in one list, and what their array holds; floating-point numbers may have integers among them.
+_REAL = frozenset({int, float, np.float64})
+_DTYPES = {frozenset({int}): np.dtype(np.int64), frozenset({bool}): np.dtype(np.bool_)}
+_KINDS = _REAL | {bool}
+_WHOLE = np.dtype(np.int64)
 
 
 def _numbers_in(x: list) -> list | None:
@@ -51,6 +55,11 @@ def lists_in(x: Any) -> list:
 def _kinds_of(numbers: list) -> set[type]:
     """Return the types of numbers, and of those that stand for numbers of Python's these."""
     return {x.__class__ for x in numbers}
+
+
+def _dtype_for(kinds: set[type]) -> np.dtype | None:
+    """Return what an array holds that stands for numbers of some types; None if there is none."""
+    return _DTYPES.get(frozenset(kinds), np.dtype(np.float64) if kinds <= _REAL else None)
 
 
 class Unsuitable(Exception):
@@ -83,8 +92,10 @@ class NumberList:
             return
         if given is None or type(index) is slice or self._kind.table is not None:
             refuse(f"it changes the list {self._name} otherwise than number by number")
-        if not _kinds_of(given) <= _KINDS or not fits(value, np.dtype(float)):
-            refuse(f"it puts something into the list {self._name} that is no floating-point number")
+        if _dtype_for(_kinds_of(given)) not in (self._kind.dtype, *([_WHOLE] if self._kind.dtype.kind == "f" else [])):
+            refuse(f"it puts a number of another type into the list {self._name}")
+        if not fits(value, self._kind.dtype):
+            refuse(f"it puts an integer into the list {self._name} that may be too large for a floating-point number")
         self._kind.admit(given, self._name)
         self._array[index] = array(value) if type(value) is list else value
 
@@ -105,10 +116,11 @@ class NumberList:
 class _Kind:
     """Whether the numbers of a list are Python's, and whether steps write them, as far as looks have shown."""
 
-    __slots__ = ("plain", "changed", "table")
+    __slots__ = ("plain", "dtype", "changed", "table")
 
-    def __init__(self, plain: bool, table: list | None):
+    def __init__(self, plain: bool, dtype: np.dtype, table: list | None):
         self.plain = plain
+        self.dtype = dtype  # of the array
         self.changed = False  # since the last look
         self.table = table  # the list, if steps only read it
 
@@ -180,6 +192,10 @@ class NumberLists:
         self._written[name] = (cell, content(cell), _stand_for(content(cell), name, values)) if known is None else known
         self._tables.pop(id(content(cell)), None)
 
+    def hold_integers(self) -> bool:
+        """Return whether steps write integers of Python's, which may leave the 64 bits of an array's."""
+        return any(stands._kind.dtype == _WHOLE for _, _, stands in self._written.values())
+
     def finish(self) -> None:
         """Let the lists that the steps wrote into hold what the loop made of them."""
         for _, plain, stands in self._written.values():
@@ -217,19 +233,20 @@ def _stand_for(x: list, name: str, values: list, table: list | None = None) -> N
     """Return what stands for a list into which some values are written, or for a table."""
     found = _numbers_in(x)
     kinds = _kinds_of([*(found or ()), *values])
-    if found is None or not kinds <= _KINDS or (values and kinds == {int}):
-        raise Unsuitable(f"by a counter it reads or writes the list {name}, which has not only floating-point numbers")
-    if not all(fits(y, np.dtype(float)) for y in found):
+    dtype = _dtype_for(kinds)
+    if found is None or dtype is None:
+        raise Unsuitable(f"by a counter it reads or writes the list {name}, which has not only numbers of one type")
+    if not all(fits(y, dtype) for y in found):
         raise Unsuitable(f"the list {name} has integers that are too large for a floating-point number")
     if len(kinds) > 1:
         note_mixed()
     made = array(x)
     if type(made) is not Tracer:
-        made = buffer(np.array(made, np.float64))
+        made = buffer(np.array(made, dtype))
         made.memory = Memory()
-    elif made.dtype != np.float64:
-        made = made.astype(np.float64)
-    return NumberList(made, name, _Kind(np.float64 not in kinds, table))
+    elif made.dtype != dtype:
+        made = made.astype(dtype)
+    return NumberList(made, name, _Kind(np.float64 not in kinds, dtype, table))
 
 
 def _fill(plain: list, stands: Any) -> None:
@@ -237,4 +254,5 @@ def _fill(plain: list, stands: Any) -> None:
         if type(x) is NumberList:
             _fill(plain[k], x)
         else:
+            note_number(x)
             plain[k] = x

@@ -15,6 +15,7 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import current, refuse
+from fad.control_flow.subgraph import example
 from fad.core.buffers import PLAIN, buffer
 from fad.core.tracer import Tracer, tracer, up_to_date
 from fad.core.views import RUNS, Memory, is_array, is_outside, layout, replace_root, root_of, snapshot
@@ -52,6 +53,18 @@ def _own_handle(x: Tracer) -> Tracer:
     if y.memory is None and not y.shape and is_array(x):
         y.memory = Memory()
     return y
+
+
+def type_example(x: Any) -> Any:
+    """Return zeros of the types of a value's leaves."""
+    def zeros(leaf: Any) -> Any:
+        plain = example(leaf)
+        if type(plain) in (bool, int, float, complex):
+            return type(plain)(0)
+        found = np.zeros_like(plain)
+        return found if type(plain) is np.ndarray else found[()]
+
+    return tree.map(zeros, x)
 
 
 @contextlib.contextmanager

@@ -6,11 +6,10 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from fad import tree
 from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
 from fad.capture.context import bind_result, current, noting_changes, recording_body, refuse
+from fad.capture.draws import StepDraws
 from fad.capture.growing_lists import GrowingLists, Last
 from fad.capture.number_lists import NumberLists
 from fad.capture.objects import close_objects, holders_in, is_known_alone, open_objects
@@ -60,6 +59,7 @@ class Step:
         self.judged: set[Any] = set()  # parts of objects of which it has been looked who else knows their contents
         self.lists = GrowingLists(site, self.cells)
         self.number_lists = NumberLists(self.cells)
+        self.draws = StepDraws()
         self.links: dict[str, list] = {}  # what the arrays that a step leaves names bound to may be, besides new ones
         self.passed: set[str] = set()  # names whose arrays a step may leave to itself or to another name
         self._guess()
@@ -84,8 +84,8 @@ class Step:
 
     @contextlib.contextmanager
     def stand_for_lists(self, body: Any, number: Any) -> Iterator[None]:
-        """Let something stand for lists that the step appends to, or reads or writes by a counter."""
-        with self.lists.growing(body, number), self.number_lists.standing(body):
+        """Let something stand for lists that the step appends to, or reads or writes by a counter; let it draw."""
+        with self.lists.growing(body, number), self.number_lists.standing(body), self.draws.drawing(body, number):
             yield
 
     def look_at_lists(self, touched: dict[int, tuple[list, list]]) -> bool:
@@ -185,10 +185,11 @@ class Step:
             with self.stand_for_lists(require_body(), number):
                 with noting_changes(require_body()) as changed:
                     outcome = self.body() if item is None else self.body(item(number))
+                self.draws.check_complete()
                 self.lists.note_appended()
                 self._check_kept(before, changed)
                 self.check_aliases(handles, value_of(outcome))
-                self.lists.appended = {}
+                self.lists.forget_appended()
                 self._drop_dead()
                 left = [self._find_left(name) for name in self.names]
                 lates = [self._find_left(name) for name in self.late]
@@ -337,17 +338,3 @@ def _describe_end(outcome: Outcome | None) -> Outcome | None:
     if not is_state(value):
         refuse("it returns something that is no array")
     return None if outcome is None else Outcome(kind_of(outcome), tree.map(as_leaf, value))
-
-
-def type_example(x: Any) -> Any:
-    """Return zeros of the types of a value's leaves."""
-    from fad.control_flow.subgraph import example
-
-    def zeros(leaf: Any) -> Any:
-        plain = example(leaf)
-        if type(plain) in (bool, int, float, complex):
-            return type(plain)(0)
-        found = np.zeros_like(plain)
-        return found if type(plain) is np.ndarray else found[()]
-
-    return tree.map(zeros, x)

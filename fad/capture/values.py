@@ -97,6 +97,12 @@ def _outside(x: np.ndarray) -> Tracer:
     return handle
 
 
+def take_outside(x: np.ndarray, index: Any) -> Any:
+    """Return an element or row of a plain array from outside at a traced place, as an array of its own."""
+    found = _outside(x)[index]
+    return found.copy() if found.shape else found
+
+
 def note_made(x: Any) -> Any:
     """Return an object that the code makes: in a body, what is done to it nobody else sees."""
     body = current()

@@ -167,6 +167,13 @@ def swap_in(spaces: tuple, wide: bool, constructing: tuple) -> None:
             entry[2] += 1
 
 
+def swapped_in() -> tuple[tuple, bool, tuple]:
+    """Return the dictionaries in which names are exchanged now, and the other arguments of `swap_in` for the same."""
+    entries = list(_swapped.values())
+    constructing = tuple([space for space, _, _, needs, _ in entries if needs.constructs])
+    return tuple([entry[0] for entry in entries]), any(entry[3].wide for entry in entries), constructing
+
+
 def convert_in(space: dict) -> None:
     """Let the names of classes of numbers be exchanged in a module, whenever NumPy's functions are."""
     _converting[id(space)] = space

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import pickle
+import random
+import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -153,3 +156,46 @@ def random_module() -> types.ModuleType:
     vars(module)["Generator"] = _generator_class()
     vars(module)["default_rng"] = lambda *args, **kwargs: own_generator(np.random.default_rng(*args, **kwargs))
     return module
+
+
+# --- the states of generators ----------------------------------------------------------------------------------------
+
+
+class GeneratorStates:
+    """The states of the generators of random numbers among some things, as they are when this is made."""
+
+    __slots__ = ("_states",)
+
+    def __init__(self, things: Iterable[Any]):
+        found = {id(x): access for x in things if (access := _access(x)) is not None}
+        self._states = [(read, write, pickle.dumps(read())) for read, write in found.values()]
+
+    def put_back(self) -> bool:
+        """Put the states back; return whether one had changed."""
+        changed = [(write, before) for read, write, before in self._states if pickle.dumps(read()) != before]
+        for write, before in changed:
+            write(pickle.loads(before))
+        return bool(changed)
+
+
+def global_generators() -> list:
+    """Return the generator behind the functions of NumPy's random module, if anybody has imported that so far."""
+    module = sys.modules.get("numpy.random")
+    return [] if module is None else [module.random.__self__]
+
+
+def _access(x: Any) -> tuple[Callable, Callable] | None:
+    """Return what reads the state of a generator and what sets it; None of anything else."""
+    kind = type(x)
+    if x is random:
+        return random.getstate, random.setstate
+    if issubclass(kind, random.Random) and not issubclass(kind, random.SystemRandom):
+        return x.getstate, x.setstate
+    if "numpy.random" not in sys.modules:  # whose import would take longer than the rest
+        return None
+    if issubclass(kind, np.random.Generator):
+        bits = x.bit_generator
+        return lambda: bits.state, lambda state: setattr(bits, "state", state)
+    if issubclass(kind, np.random.RandomState):
+        return lambda: x.get_state(legacy=False), x.set_state
+    return None

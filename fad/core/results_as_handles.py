@@ -18,8 +18,9 @@ import numpy as np
 from fad.core.makers import of_lists
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.primitive import has_tracer
-from fad.core.tracer import stack_list
+from fad.core.tracer import Tracer, stack_list
 
+_REPEATING = ("broadcast_to", "broadcast_arrays")
 _SUBMODULES = ("linalg", "fft", "polynomial", "emath")
 
 
@@ -58,7 +59,8 @@ def _wrap_functions(names: dict[str, Any], wrap: Callable) -> Iterator[tuple[str
         if isinstance(f, np.ufunc):
             yield name, _Ufunc(f, wrap)
         elif type(f) in (types.FunctionType, types.BuiltinFunctionType, type(np.sum)):
-            yield name, _function(of_lists(f) if f in FUNCTIONS else f, wrap)
+            taking = _of_handles(f, wrap) if name in _REPEATING else of_lists(f) if f in FUNCTIONS else f
+            yield name, _function(taking, wrap)
 
 
 def _function(f: Callable, wrap: Callable) -> Callable:
@@ -69,11 +71,27 @@ def _function(f: Callable, wrap: Callable) -> Callable:
     return call
 
 
+def _of_handles(f: Callable, wrap: Callable) -> Callable:
+    """Return a function whose results nobody may write as one that is given handles: copies of results are handles."""
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        arrays = args if f is np.broadcast_arrays else args[:1]
+        handles = [x if isinstance(x, (np.ndarray, Tracer)) else wrap(np.asarray(x)) for x in map(_stack, arrays)]
+        return f(*handles, *args[len(handles) :], **kwargs)
+
+    return call
+
+
+def _stack(x: Any) -> Any:
+    return stack_list(x) if has_tracer((x,)) else x
+
+
 def _stacking(f: Callable) -> Callable:
     """Return a ufunc, or a method of one, that takes lists of traced values as arrays of them."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return f(*[stack_list(x) if has_tracer((x,)) else x for x in args], **kwargs)
+        return f(*map(_stack, args), **kwargs)
 
     return call
 

@@ -39,11 +39,12 @@ class Running:
 
     It runs from the making of this on; ``with`` ends it. `user` is the function of the user's, where that is all that
     `function` calls, with arguments that it holds. `before` are copies of arrays that the function finds by name, if
-    there are any.
+    there are any. `as_before` is what was exchanged when the function ran for the first time (`swapped_in`).
     """
 
     __slots__ = (
         "spaces", "function", "user", "lent", "before", "unknown", "effects", "wide", "constructs", "runs", "around",
+        "refused",
     )  # fmt: skip
     spaces: tuple
     lent: Sequence[tuple]
@@ -51,17 +52,27 @@ class Running:
     unknown: Sequence[tuple]
     constructs: tuple
 
-    def __init__(self, function: Callable, user: Callable | None = None, before: Sequence[tuple] = ()):
+    def __init__(
+        self,
+        function: Callable,
+        user: Callable | None = None,
+        before: Sequence[tuple] = (),
+        as_before: tuple | None = None,
+    ):
         self.function, self.user = function, user or function
         self.spaces = self.lent = self.unknown = ()
         self.before = before
         needs = spaces_of(self.user)
         found, failed, first, self.wide, self.constructs = needs
+        if as_before is not None:
+            found = (*found, *[s for s in as_before[0] if all(s is not t for t in found)])
+            self.wide, self.constructs = self.wide or as_before[1], self.constructs + as_before[2]
         if first:
             needs[2] = False
             self.before = before or copies([function])
         self.effects = JOURNAL.next
         self.runs = runs = RUNS.__dict__  # what is known in this thread, found once
+        self.refused, runs["refused"] = runs["refused"], None  # before this run, in the function around it
         self.around = runs["depth"]
         runs["depth"] = self.around + 1
         if found:
@@ -139,9 +150,15 @@ class Running:
         self.lent = [*self.lent, *lent]
         if not found and not lent:
             return self._widen(error)
+        self._give_up(error, own)
+        return True
+
+    def _give_up(self, *errors: BaseException) -> None:
+        """Undo what a run did that failed by errors, and let go of what it made: traces hold on to the last error."""
         restore(self.before)
         JOURNAL.next = self.effects
-        return True
+        for error in errors:
+            error.__traceback__ = error.__context__ = error.__cause__ = None
 
     def again(self, run: Callable, own_error: Callable) -> Any:
         """Return what a second run gives; raise if it writes into arrays that were not copied before the first.
@@ -164,6 +181,7 @@ class Running:
     def _run_until_known(self, run: Callable, own_error: Callable) -> Any:
         """Return what a run gives, after others as long as each fails in a function of which nothing was known."""
         for _ in range(_MOST_RUNS):
+            self.runs["refused"] = None
             try:
                 return run()
             except Exception as error:
@@ -188,16 +206,14 @@ class Running:
         self.wide = True
         self.lent = self.lent or lend(self.function)
         self._overlay(tuple({id(frame.f_globals): frame.f_globals for frame in frames}.values()))
-        restore(self.before)
-        JOURNAL.next = self.effects
+        self._give_up(error)
         return True
 
     def __exit__(self, *_: Any) -> None:
         self.runs["depth"] = self.around
-        if not self.around:
-            self.runs["refused"] = None
-            if self.runs["effects"]:
-                forget()
+        self.runs["refused"] = (self.runs["refused"] or self.refused) if self.around else None
+        if not self.around and self.runs["effects"]:
+            forget()
         if self.lent:
             take_back(self.lent)
         if self.spaces:

@@ -45,11 +45,12 @@ class Tracer(metaclass=Seen):
     and answers NumPy's dispatch protocols, so ``np.sin(tracer)`` works.
     """
 
-    __slots__ = ("wrapped", "owner", "info", "memory", "__weakref__")
+    __slots__ = ("wrapped", "owner", "info", "memory", "element_of", "__weakref__")
     wrapped: Any  # the value as the traces below know it; programs take the `value` of what has one: units, variables
     owner: Trace
     info: Any
     memory: Any  # what it is a view of, and how often it was written: `fad.core.views`
+    element_of: Any  # of some: the array that it was taken of, and where it stands there: `fad.ops.elements`
 
     if TYPE_CHECKING:  # the operation modules install ndarray's methods, attributes and operators
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # what editors and type checkers show: NumPy's own signatures
 _names = _namespace(_np)
 globals().update(_names | _makers(_names), at=_at, top_k=_top_k, r_=_r_, c_=_c_)
 globals().update(put_along_axis=_put_along_axis, vectorize=_vectorize)
-for _name in ("r_", "c_", "vectorize"):
+for _name in ("r_", "c_", "select", "vectorize"):  # NumPy does not dispatch on all that is traced there
     _replace(_name, globals()[_name])
 for _name, _taper in _TAPERS.items():
     _replace(_name, _taper)

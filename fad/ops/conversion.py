@@ -11,7 +11,7 @@ from fad.backends.counterparts import with_notes
 from fad.core.archetypes import cast, flat, linear
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, add_methods, bind
+from fad.core.tracer import Tracer, add_methods, bind, outcome
 from fad.core.views import as_one_array, is_array
 from fad.core.weak import weaken
 from fad.errors import ComplexGradientError
@@ -41,9 +41,14 @@ astype_p: Any = linear(
 )
 
 
+def widest_of(dtype: np.dtype) -> type:
+    """Return the dtype of Python's numbers of a kind."""
+    return {"c": np.complex128, "f": np.float64}.get(dtype.kind, np.int64)
+
+
 def _python_number(x):
-    x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-    return x if x.ndim else weaken(x[()])
+    x = x.astype(widest_of(x.dtype))
+    return x if x.ndim else x.item() if x.dtype.kind == "i" else weaken(x[()])
 
 
 # Python's float or complex of a scalar; under vmap, where many numbers stand for one, double precision.
@@ -77,9 +82,13 @@ def join_parts(real, imaginary):
 
 def _tolist(x):
     """Return nested lists of traced numbers: nothing is lost."""
+    if x.dtype.kind == "b" or x.dtype == np.uint64:
+        return outcome(x).tolist()
     if x.shape:
         return [_tolist(row) for row in x]
-    return bind(python_number_p, x) if x.dtype.kind in "fc" and x.dtype.itemsize <= 16 else x
+    if x.dtype.char in "gG":
+        return x
+    return bind(python_number_p, x) if type(x) is Tracer or x.dtype.kind in "fc" else x.item()
 
 
 def _item(x, *args):
@@ -87,7 +96,9 @@ def _item(x, *args):
     np.empty(x.shape, np.bool_).item(*args)  # NumPy's errors: of more elements than one, of places that there are not
     at = args[0] if len(args) == 1 else args
     one = x[at] if isinstance(at, tuple) and at else x.reshape(-1)[at or 0]
-    return x.owner.concrete(one, lambda value: value.item()) if x.dtype.kind in "biu" else _tolist(one)
+    if x.dtype.kind not in "biu":
+        return _tolist(one)
+    return x.owner.concrete(one, lambda value: value.item()) if type(one) is Tracer else one.item()
 
 
 add_methods(tolist=_tolist, item=_item)

@@ -318,8 +318,8 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     if type(start) in _NUMBERS and type(stop) in _NUMBERS:  # `num` alone was traced
         return np.linspace(start, stop, num, endpoint, retstep, dtype, axis)
     start, stop = (x if type(x) in _NUMBERS else as_array(x) for x in (start, stop))
-    start, stop = (x * 1.0 if hasattr(x, "dtype") and x.dtype.kind in "biu" else x for x in (start, stop))
     kind = result_type(start, stop, float(num))
+    start, stop = (x * 1.0 if hasattr(x, "dtype") and x.dtype.kind in "biu" else x for x in (start, stop))
     delta = stop - start
     div = num - 1 if endpoint else num
     y = constant_like(delta, np.arange(num, dtype=kind).reshape((-1,) + (1,) * delta.ndim))

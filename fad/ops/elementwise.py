@@ -94,7 +94,7 @@ _raised = Tracer.__pow__
 
 def _power_operator(x: Tracer, y: Any) -> Any:
     known = _OF_ARRAYS.get(type(y))
-    if known is not None and y in known and x.__class__ is np.ndarray and x.dtype.kind in "fc":
+    if known is not None and y in known and x.__class__ is np.ndarray and x.dtype.kind in ("fcb" if y == 2 else "fc"):
         return x.owner.unary(known[y], x)
     return _raised(x, y)
 
@@ -126,7 +126,7 @@ def float_power(x1, x2, /, **options):
 
 
 def _double(x):
-    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64) if hasattr(x, "dtype") else x
+    return x.astype(np.result_type(x.dtype, np.float64)) if hasattr(x, "dtype") else x
 
 
 floor_divide = elementwise(

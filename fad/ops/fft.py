@@ -234,8 +234,9 @@ def _whole(a, n, axis, norm):
     _check_norm(norm)
     if n < 1:
         raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
-    a = a if a.dtype.kind == "c" else a.astype(np.result_type(a.dtype, np.complex64))
-    return bind(irfft_p, _resize(a, n // 2 + 1, axis), axis=axis, n=n, norm=norm)
+    z = a if a.dtype.kind == "c" else a.astype(np.result_type(a.dtype, np.complex64))
+    y = bind(irfft_p, _resize(z, n // 2 + 1, axis), axis=axis, n=n, norm=norm)
+    return y.astype(a.dtype) if a.dtype == np.float16 else y
 
 
 _SWAPPED = {"backward": "forward", None: "forward", "ortho": "ortho", "forward": "backward"}

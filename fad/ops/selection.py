@@ -15,6 +15,7 @@ from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, stack_list
 from fad.core.views import as_one_array, is_array, pin_index
+from fad.ops.asking import result_type
 from fad.ops.elementwise import at_multiples
 from fad.ops.memory_order import lay_out, lay_out_like
 
@@ -163,9 +164,16 @@ def select(condlist, choicelist, default=0):
     """
     if len(condlist) != len(choicelist):
         raise ValueError("list of cases must be same length as list of conditions")
-    out = default
-    for cond, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
-        out = np.where(stack_list(cond), stack_list(choice), stack_list(out))
+    conditions = [stack_list(x) for x in condlist]
+    for i, cond in enumerate(conditions):
+        if cond.dtype.kind != "b":
+            raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
+    choices = [x if type(x) in (int, float, complex) else stack_list(x) for x in choicelist]
+    out = default if type(default) in (int, float, complex) else stack_list(default)
+    dtype = result_type(*choices, out)
+    for cond, choice in zip(reversed(conditions), reversed(choices), strict=True):
+        out = np.where(cond, choice, out)
+    out = out.astype(dtype, copy=False)
     return lay_out(out, "C") if type(out) is Tracer else out
 
 

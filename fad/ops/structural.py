@@ -20,6 +20,7 @@ from fad.core.tracer import Tracer, add_methods, bind, strong, tracer
 from fad.core.views import RUNS, ViewRule, as_one_array, is_array, layout, shares, snapshot, version_of
 from fad.errors import MissingRuleError
 from fad.ops.asking import example
+from fad.ops.elements import join_elements
 from fad.ops.index_layout import can_broadcast
 from fad.ops.memory_order import lay_out
 
@@ -458,14 +459,12 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
     return y if dtype is None else y.astype(dtype)
 
 
-@public(
-    np.stack,
-    samples=lambda s: [
-        call([s.real(3), s.real(3)]),
-        call([s.real(2, 3), s.real(2, 3)], axis=-1),
-        call([s.real(), 1.0]),
-    ],
-)
+_stack_samples = lambda s: [
+    call([s.real(3), s.real(3)]), call([s.real(2, 3), s.real(2, 3)], axis=-1), call([s.real(), 1.0]),
+]  # fmt: skip
+
+
+@public(np.stack, samples=_stack_samples)
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """Join arrays of one shape along a new axis.
 
@@ -483,7 +482,9 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     axis = normalize_axis(axis, arrays[0].ndim + 1)
     shape = arrays[0].shape
     wide = (*shape[:axis], 1, *shape[axis:])
-    y = bind(concatenate_p, *[bind(reshape_p, x, shape=wide) for x in arrays], axis=axis)
+    joined = arrays if axis else join_elements(arrays) or arrays
+    parts = [bind(reshape_p, x, shape=wide) if x.shape == shape else x for x in joined]
+    y = bind(concatenate_p, *parts, axis=axis) if len(parts) > 1 else parts[0]
     return y if dtype is None else y.astype(dtype)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
+from fad.core.tracer import Tracer
 
 
 class MixedTypes(BaseException):
@@ -28,11 +29,12 @@ class MixedTypes(BaseException):
 class _Notes:
     """What is known of a program while it is recorded."""
 
-    __slots__ = ("mixed", "asked")
+    __slots__ = ("mixed", "asked", "elements")
 
     def __init__(self) -> None:
         self.mixed = False  # whether a loop or choice gives numbers that are of another type at times
         self.asked: set[tuple[Any, int]] = set()  # numbers whose type the user's code asked for, with their traces
+        self.elements: set[tuple[Any, int]] = set()  # numbers that a loop has put into a list
 
 
 _notes: ContextVar[_Notes | None] = ContextVar("notes", default=None)
@@ -56,6 +58,15 @@ def note_mixed() -> None:
         notes.mixed = True
 
 
+def note_number(x: Any) -> None:
+    """Note a number that a loop has put into a list: it may be of another type at times, if any is."""
+    notes = _notes.get()
+    while notes is not None and notes.mixed and type(x) is Tracer:
+        if type(x.info) is int:
+            notes.elements.add((x.owner, x.info))
+        x = x.wrapped
+
+
 def note_question(trace: Any, number: int) -> None:
     """Note that the type of a traced number was asked for, if the user's code did so."""
     notes = _notes.get()
@@ -75,7 +86,8 @@ def is_asked(notes: _Notes, trace: Any, graph: Graph) -> bool:
     """Return whether the user's code asked for the type of a number that may be of another one at times."""
     if not notes.asked:
         return False
-    either: set[int] = set()  # numbers that a loop or choice gives, and what is computed from these alone
+    # Numbers that a loop or choice gives, and what is computed from these alone.
+    either = {number for owner, number in notes.elements if owner is trace}
     for eq in graph.equations:
         if eq.prim.multi or (not either.isdisjoint(eq.ins) and not any(graph.types[i].shape for i in eq.ins)):
             either.update([o for o in eq.outs if not graph.types[o].shape])

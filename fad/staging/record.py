@@ -27,6 +27,7 @@ from fad.core.errstate import calm, is_strict, state
 from fad.core.graph import EFFECT, GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.journal import effect_place, rewind, with_journal
 from fad.core.overlay_needs import is_to_exchange
+from fad.core.random_sources import GeneratorStates, global_generators
 from fad.core.refusals import may_refuse, refuses
 from fad.core.running import Running
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
@@ -35,7 +36,7 @@ from fad.core.views import RUNS, Aliased, noticing_layouts, noting_aliases
 from fad.core.weak import is_weak, number, weaken
 from fad.errors import NonArrayOutputError, TracerConversionError
 from fad.introspect.frames import is_printing, user_line, user_place
-from fad.ops.conversion import python_number_p
+from fad.ops.conversion import python_number_p, widest_of
 from fad.ops.elementwise import add
 from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused
@@ -195,7 +196,7 @@ class RecordTrace(Trace):
 
     def _python_number(self, x: Tracer) -> Tracer:
         """Write down a scalar as a Python number."""
-        x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+        x = x.astype(widest_of(x.dtype))
         if x.shape or is_on_device(x.wrapped):  # the numbers of a batch, and one that stays where it is
             return x
         return self.process(to_number_p, (x,), {})
@@ -336,9 +337,12 @@ def record(
 
 def _record_again(before: Earlier, *args: Any) -> Recording:
     """Record a function, once more with its loops step by step if a captured one lost track of an array or a type."""
+    *_, outer = args
+    states = GeneratorStates([*outer.found, *global_generators()])
     try:
         return _record(*args)
     except (Aliased, MixedTypes):
+        states.put_back()
         before.undo()
         rewind()
         with config.use(loops="record"):

@@ -202,6 +202,8 @@ def _how_to_register(kind: type) -> str:
         return "keep it out of the tree, as an argument of its own, in a closure or in meta_fields of a dataclass"
     if issubclass(kind, Iterable) and kind.__module__ in ("builtins", "array", "collections"):
         return f"np.array(list(x)) for a {name}"
+    if hasattr(kind, "__array__"):
+        return f"np.asarray(x) for a {name}"
     if dataclasses.is_dataclass(kind):
         return f"write @fad.tree.register_dataclass above @dataclass of {name}, or fad.tree.register_dataclass({name})"
     return f"fad.tree.register_node({name}, flatten, unflatten)"
@@ -212,10 +214,11 @@ def check_function(fun: Any, what: str, argnums: Any = 0) -> None:
     if not callable(fun):
         kind = type(fun).__name__
         raise TypeError(f"{what} takes a function, and was given a {kind}: write fad.{what}(f)(x) for fad.{what}(f(x))")
-    if getattr(argnums, "ndim", 0):
+    if getattr(argnums, "ndim", 0) or isinstance(argnums, (float, complex)):
+        given = f"a {type(argnums).__name__}" if getattr(argnums, "ndim", 0) else repr(argnums)
         raise ArgnumsError(
-            f"argnums of {what} says which arguments to differentiate, as 0 or (0, 1), and was given a "
-            f"{type(argnums).__name__}: write fad.{what}(f)(x) for fad.{what}(f, x)"
+            f"argnums of {what} says which arguments to differentiate, as 0 or (0, 1), and was given {given}: "
+            f"write fad.{what}(f)(x) for fad.{what}(f, x)"
         )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from fad import tree
 from fad.core import effects
+from fad.core.overlay import swapped_in
 from fad.core.running import Running
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.core.transformed import as_run, transformed
@@ -121,6 +122,7 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     earlier = Earlier(x for x in found if type(x) is np.ndarray)
     handles = Handles(found)
     given = list(map(_handle, xs))
+    exchanged = swapped_in()
     with effects.recording() as log:
         ys = _read_now(flat(given))
     _refuse_writes(given)
@@ -137,7 +139,8 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     before = [_sample(ys[i]) for i in mine]
 
     def again():
-        with effects.replaying(log), earlier.restore(), handles.restore(), Running(fun):
+        # Not what is known of the function by its code: names that it calls may stand for other functions now.
+        with effects.replaying(log), earlier.restore(), handles.restore(), Running(fun, as_before=exchanged):
             ys = _read_now(flat(list(map(_handle, xs))))
         if len(ys) != len(out) or not all(map(_agree, before, [_sample(ys[i]) for i in mine])):
             raise ImpureFunctionError(

@@ -252,6 +252,19 @@ def an_object_that_the_list_holds_first(x):
     return sum(p["at"][0] * p["at"][1] for p in ps)
 
 
+def arrays_of_many_elements(x):
+    us, ts, u, t = [x], [], x, 0.0
+    for _ in range(40):
+        u, t = u * 0.97, t + 0.1
+        us.append(u)
+        ts.append((t, u[0] * t))
+    first, again = np.array(us), np.array(us)
+    first[5] = 0.0
+    parts = np.stack(us[::-1]) * 2.0, np.array(us[1:30:2]) ** 2, np.array([us[3], *us[8:30], us[2]])
+    times = np.array([t for t, _ in ts]) * np.array([y for _, y in ts[::-1]])
+    return sum(np.sum(part * np.arange(len(part))[:, None]) for part in (first, again, *parts)) + np.sum(times)
+
+
 CAPTURED = [
     states, before_and_behind_the_step, numbers_and_tuples, copies_of_an_array_that_is_written,
     written_after_it_was_appended, slices, the_last_element, elements_by_the_number_of_the_step,
@@ -259,7 +272,7 @@ CAPTURED = [
     lists_of_an_object_and_a_dictionary, objects, while_time_is_left, while_the_last_is_small_and_the_list_is_short,
     until_a_break, a_list_for_each_step, read_by_a_function, far_from_the_end, far_from_the_end_twice_in_a_step,
     far_from_the_end_in_a_way_of_an_if, so_many_steps_ago, objects_of_which_the_first_changes,
-    an_object_that_the_list_holds_first,
+    an_object_that_the_list_holds_first, arrays_of_many_elements,
 ]  # fmt: skip
 
 
@@ -443,3 +456,17 @@ def test_what_is_appended_keeps_its_kind_and_a_callers_list_is_its_own():
         found, plain = fad.jit(lambda x: kinds(x, given))(X), kinds(X, wanted)
     assert [type(y) for y in fad.tree.leaves(found)] == [type(y) for y in fad.tree.leaves(plain)]
     assert len(given) == len(wanted)
+
+
+def test_an_array_of_what_was_appended_joins_no_elements_one_by_one():
+    def f(x):
+        ys, y = [x], x
+        for i in range(3000):
+            y = y * 0.99
+            if i % 3:
+                ys.append(y)
+        return np.sum(np.array(ys) ** 2)
+
+    joins = [eq for eq in fad.make_graph(fad.grad(f))(1.0).equations if eq.prim.name == "join"]
+    assert [len(eq.ins) for eq in joins] == [2]
+    np.testing.assert_allclose(fad.jit(fad.grad(f))(1.1), fad.grad(f)(1.1), rtol=1e-12)

@@ -383,13 +383,6 @@ def an_inner_gradient(x):
 # --- what is not captured -----------------------------------------------------------------------------------
 
 
-def extends(x):
-    out = []
-    for i in range(5):
-        out.extend([x[i] ** 2])
-    return np.sum(np.stack(out))
-
-
 def prints(x):
     s = x[0]
     for i in range(5):
@@ -553,7 +546,7 @@ SAME = [
     an_inner_gradient, asserts,
 ]  # fmt: skip
 LEFT = [
-    extends, prints, draws_from_a_generator, runs_over_a_generator, looks_up_a_dictionary, looks_up_a_list_of_strings,
+    prints, draws_from_a_generator, runs_over_a_generator, looks_up_a_dictionary, looks_up_a_list_of_strings,
     fills_a_dictionary, tries, changes_shape, counts_in_a_global,
     a_helper_counts_in_a_global, counts_in_a_closure, runs_over_itertools, pops_from_a_list, extends_a_list_in_place,
     factorial_of_python_integers, doubled_integers,

@@ -104,11 +104,30 @@ def a_narrow_float_stays_narrow_beside_a_float_of_python(x):
     return s
 
 
+def a_type_of_what_was_appended_is_asked_for(x):
+    seen = []
+    for i in range(STEPS):
+        if i < x[0]:
+            seen.append(i)
+        else:
+            seen.append(x[1] * i)
+    return sum(1.0 if isinstance(t, float) else 2.0 for t in seen[::97]) * x[1]
+
+
+def a_type_in_a_list_of_numbers_is_asked_for(x):
+    a = [0.5] * 4
+    for i in range(STEPS):
+        if i > x[0]:
+            a[i % 3] = x[1] * i
+    return sum(1.0 if isinstance(t, np.float64) else 2.0 for t in a) * x[1]
+
+
 TOLD_APART = [
     bools_are_added, a_bool_is_inverted, bools_of_a_helper_are_added, a_bool_stays_if_an_inner_loop_has_no_steps,
     a_type_is_asked_for, a_type_is_asked_for_behind_the_loop, a_type_is_asked_for_after_an_inner_loop,
     a_type_of_a_maximum_is_asked_for, large_integers, a_narrow_integer_wraps_beside_an_int_of_python,
-    a_narrow_float_stays_narrow_beside_a_float_of_python,
+    a_narrow_float_stays_narrow_beside_a_float_of_python, a_type_of_what_was_appended_is_asked_for,
+    a_type_in_a_list_of_numbers_is_asked_for,
 ]  # fmt: skip
 
 

@@ -145,11 +145,42 @@ def rows_of_a_table(x):
     return sum(w) * x[1]
 
 
+def whole_numbers(x):
+    f, counts = [1] * 90, [0] * 3
+    for i in range(2, 90):
+        f[i] = f[i - 1] + f[i - 2]
+        counts[i % 3] += 1
+    return x[0] * (f[-1] % 1000) + counts[0]
+
+
+def flags(x):
+    prime, s = [True] * 20, 0.0
+    for i in range(2, 20):
+        if prime[i]:
+            s = s + np.sin(x[0] * i)
+            for j in range(i * i, 20, i):
+                prime[j] = False
+    return s
+
+
+def a_table_of_whole_numbers(x):
+    a, b = [i * 7 % 5 for i in range(N)], [i * i % 5 for i in range(N)]
+    best, y = [[0] * (N + 1) for _ in range(N + 1)], x[0]
+    for i in range(1, N + 1):
+        y = y * 0.9
+        for j in range(1, N + 1):
+            if a[i - 1] == b[j - 1] and y > 0.1:
+                best[i][j] = best[i - 1][j - 1] + 1
+            else:
+                best[i][j] = max(best[i - 1][j], best[i][j - 1])
+    return y * best[N][N] + best[3][4] / 2 + (best[5][5] << 2)
+
+
 CAPTURED = [
     rows_of_plain_numbers, rows_of_a_table,
     a_recurrence, a_list_of_whole_numbers_at_first, a_tridiagonal_system, a_table_of_two_axes,
     a_table_of_constants_and_values, insertion_sort, constant_places_too, a_list_of_an_object, by_a_function,
-    rows_by_a_counter_and_places_that_are_constant,
+    rows_by_a_counter_and_places_that_are_constant, flags, a_table_of_whole_numbers,
 ]  # fmt: skip
 
 
@@ -240,24 +271,6 @@ def rows_that_a_function_changes_in_some_steps(x):
     return s
 
 
-def whole_numbers(x):
-    f, counts = [1] * 90, [0] * 3
-    for i in range(2, 90):
-        f[i] = f[i - 1] + f[i - 2]
-        counts[i % 3] += 1
-    return x[0] * (f[-1] % 1000) + counts[0]
-
-
-def flags(x):
-    prime, s = [True] * 20, 0.0
-    for i in range(2, 20):
-        if prime[i]:
-            s = s + np.sin(x[0] * i)
-            for j in range(i * i, 20, i):
-                prime[j] = False
-    return s
-
-
 def as_a_whole(x):
     a = [x[0]] * 4
     for i in range(N):
@@ -269,7 +282,7 @@ AS_PYTHON_DOES = [
     by_another_name, rows_that_change_places, rows_that_a_step_replaces, rows_that_a_step_changes,
     rows_that_a_function_changes_in_some_steps,
     rows_that_are_read_by_the_counter_and_change_at_constant_places, a_row_with_another_name,
-    whole_numbers_at_constant_places, whole_numbers, flags, as_a_whole, rows_of_a_step, only_numbers_of_pythons,
+    whole_numbers_at_constant_places, whole_numbers, as_a_whole, rows_of_a_step, only_numbers_of_pythons,
 ]  # fmt: skip
 
 
@@ -317,3 +330,20 @@ def test_lists_stay_lists_of_their_own_rows():
     assert same
     assert lists == [True, True]
     np.testing.assert_allclose(value, f(1.0)[2])
+
+
+def test_whole_numbers_in_a_list_are_pythons_however_large_they_become():
+    def powers(x):
+        f = [1] * 60
+        for k in range(1, 60):
+            x = x * 0.9
+            f[k] = f[k - 1] * int(10 * x + 1)
+        return f[-1] % 1009, f[20], x
+
+    with fad.config.use(loops="capture"):
+        fast = fad.jit(powers)
+        for x in (0.3, 30.0, 0.3, 30.0):
+            assert fast(x) == powers(x)
+            assert [*map(type, fast(x))] == [*map(type, powers(x))]
+        got, _, _ = fad.jit(fad.vmap(lambda x: powers(x)))(np.array([0.3, 0.4]))
+        np.testing.assert_array_equal(got, [powers(0.3)[0], powers(0.4)[0]])

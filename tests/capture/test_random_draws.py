@@ -177,3 +177,74 @@ def test_a_loop_that_is_not_captured_has_drawn_nothing_in_the_attempt():
     wanted = last(1.0, np.random.default_rng(1))
     with pytest.warns(fad.errors.ImpureFunctionWarning):
         assert fad.jit(lambda x: last(x, after))(1.0) == wanted
+
+
+def metropolis(x):
+    r, y, accepted, seen = np.random.default_rng(0), x, 0, []
+    for _ in range(500):
+        p = y + 0.1 * r.normal()
+        if np.exp(y * y - p * p) > r.uniform():
+            y, accepted = p, accepted + 1
+            seen.append(y)
+    return y * accepted + sum(seen) + r.normal()
+
+
+def noise_that_is_changed(x):
+    r, u, s = np.random.default_rng(0), np.ones(4) * x, 0.0
+    for _ in range(500):
+        z = r.normal(0.0, 0.1, size=4)
+        z *= 2.0
+        z[0] += x
+        u = 0.9 * u + z
+        s = s + np.sum(u) * r.choice([1.0, 2.0, 3.0])
+    return s + r.normal()
+
+
+def older_generators_and_whole_numbers(x):
+    r, a, y = np.random.RandomState(1), np.arange(7.0) * x, 0.0
+    for _ in range(500):
+        y = 0.9 * y + a[r.randint(7)] + 0.1 * r.randn() + r.randint(3) / 2
+    return y + r.rand()
+
+
+@pytest.mark.parametrize("f", [metropolis, noise_that_is_changed, older_generators_and_whole_numbers])
+def test_a_loop_whose_steps_all_draw_alike_is_captured(f):
+    compiled = fad.jit(fad.value_and_grad(f))
+    for x in (0.4, 0.9):
+        np.testing.assert_allclose(compiled(x), (f(x), fad.grad(f)(x)), rtol=1e-9)
+    assert "captured: 500 steps" in compiled.explain()
+    batch = np.array([0.4, 0.4])
+    np.testing.assert_allclose(fad.jit(fad.vmap(f))(batch), [f(0.4)] * 2, rtol=1e-12)
+
+
+def test_what_a_step_draws_has_numpys_type():
+    def f(x):
+        r, old = np.random.default_rng(0), np.random.RandomState(0)
+        for _ in range(500):
+            found = r.normal(), r.integers(5), r.choice([1.0, 2.0]), old.randint(5), old.rand(2)
+            x = x * 0.9 + found[0]
+        return x, found
+
+    for a, b in zip(fad.jit(f)(0.3)[1], f(0.3)[1], strict=True):
+        assert type(a) is type(b)
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_function_that_is_recorded_again_draws_what_it_drew():
+    r = np.random.default_rng(5)
+    state = r.bit_generator.state
+
+    def f(x):
+        u = best = np.ones(3) * x
+        for _ in range(500):
+            u = u * 0.9 + 0.1 * r.normal()
+            if u[0] > 0.3:
+                best = u
+        best[0] = 5.0  # the array may be u's
+        return np.sum(best) + np.sum(u) + r.normal()
+
+    wanted, after = f(0.3), r.bit_generator.state
+    r.bit_generator.state = state
+    with pytest.warns(fad.errors.ImpureFunctionWarning):
+        assert fad.jit(f)(0.3) == wanted
+    assert r.bit_generator.state == after

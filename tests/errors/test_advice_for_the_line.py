@@ -305,6 +305,11 @@ def test_the_leaf_of_a_tree_that_has_no_derivative_is_named_by_its_place(transfo
         transform(lambda p: 1.0)({"layers": [], "name": "net"})
 
 
+class ArrayOfAnotherLibrary:
+    def __array__(self, dtype=None, copy=None):
+        return np.ones(2)
+
+
 @pytest.mark.parametrize(
     ("x", "advice"),
     [
@@ -316,6 +321,7 @@ def test_the_leaf_of_a_tree_that_has_no_derivative_is_named_by_its_place(transfo
         (np.zeros(2, [("a", "f8")]), "x['name']"),
         ({1.0, 2.0}, "np.array(list(x)) for a set"),
         (range(3), "np.array(list(x)) for a range"),
+        (ArrayOfAnotherLibrary(), "np.asarray(x) for a ArrayOfAnotherLibrary"),
     ],
 )
 def test_what_holds_no_numbers_is_answered_with_how_to_make_numbers_of_it(x, advice):
@@ -332,6 +338,8 @@ def test_a_value_or_an_argument_in_the_place_of_a_function_is_noticed_at_once(na
     if name != "vmap":
         with pytest.raises(errors.ArgnumsError, match=rf"fad\.{name}\(f\)\(x\) for fad\.{name}\(f, x\)"):
             transform(np.sum, X)
+        with pytest.raises(errors.ArgnumsError, match=rf"fad\.{name}\(f\)\(x\) for fad\.{name}\(f, x\)"):
+            transform(np.sum, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -64,3 +64,16 @@ def test_examples_that_take_different_paths_do_not_write_outside(make, at):
 
     with pytest.raises(fad.errors.ItemAssignmentError, match="different paths"):
         fad.grad(f)(X)
+
+
+def test_an_array_of_a_run_that_was_given_up_is_not_taken_for_one_from_outside():
+    def f(x, s):
+        rows = np.zeros((3, 2))
+        row = rows[1]
+        row *= x
+        if x[0] > 0:
+            return np.array([x[-1], float(s)]) + row  # met for the first time on this path: the path runs again
+        return x + row
+
+    x, s = np.array([[1.0, 2.0], [-1.0, 3.0]]), np.array([4.0, 5.0])
+    np.testing.assert_array_equal(fad.vmap(f)(x, s), [[2.0, 4.0], [-1.0, 3.0]])

@@ -8,7 +8,7 @@ import pytest
 
 import fad
 from fad.core.overlay_needs import spaces_of
-from fad.errors import ItemAssignmentError
+from fad.errors import ItemAssignmentError, TracerConversionError
 
 _number = itertools.count(1)
 X = np.array([0.5, -1.25, 2.0])
@@ -205,3 +205,21 @@ def test_numpy_in_an_attribute_makes_arrays_that_can_be_written(call):
         assert model.xp is np
     np.testing.assert_allclose(CALLS[call](total_by_shim), want)
     assert shim.module is np
+
+
+def test_an_error_that_was_caught_before_a_call_does_not_run_the_function_twice():
+    kept, runs = [], []
+
+    def keep(x):
+        kept.append(x[0])
+        return x
+
+    def count(x):
+        runs.append(1)
+        return x * len(runs)
+
+    fad.jit(keep)(np.ones(2))
+    with pytest.raises(TracerConversionError):
+        float(kept[0])
+    np.testing.assert_array_equal(fad.jvp(count, (np.ones(2),), (np.ones(2),))[0], np.ones(2))
+    assert len(runs) == 1

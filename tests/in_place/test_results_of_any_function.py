@@ -19,6 +19,8 @@ MADE = {
     "mgrid": lambda: np.mgrid[0:2.0, 0:2.0][0, 0],
     "ogrid": lambda: np.ogrid[0:2.0, 0:2.0][1][0],
     "meshgrid of lists": lambda: np.meshgrid([0.0, 1.0], [0.0, 1.0])[0][0],
+    "copy of a repeated number": lambda: np.broadcast_to(1.0, (2,)).copy(),
+    "broadcast_arrays of a number": lambda: np.broadcast_arrays(1.0, [0.0, 0.0])[0] * 1.0,
     "window": lambda: np.hanning(4)[1:3],
     "interp": lambda: np.interp([0.5, 0.7], [0, 1], [1, 2.0]),
     "bincount": lambda: np.bincount([0, 1], weights=[1.0, 2.0]),

@@ -68,3 +68,13 @@ def test_a_real_transform_of_complex_input_names_a_wrong_axis_or_norm_first_as_n
     for run in (fad.jit(spectrum), lambda x: fad.jvp(spectrum, (x,), (x,))):
         with pytest.raises((IndexError, ValueError)):
             run(x)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "rfft2", "irfft2"])
+def test_a_compiled_transform_of_half_precision_is_numpys(name):
+    transform = getattr(np.fft, name)
+    x = np.array([[1.0, 2.0, -3.0, 0.5], [0.25, 1.0, 2.0, -1.0]], np.float16)
+    compiled = fad.jit(transform)
+    for _ in range(2):
+        assert compiled(x).dtype == transform(x).dtype
+        np.testing.assert_allclose(compiled(x), transform(x), rtol=2e-3, atol=2e-3)

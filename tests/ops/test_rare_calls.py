@@ -297,3 +297,35 @@ def test_a_shift_that_is_no_integer_and_a_shape_that_is_none_are_read_as_by_nump
     np.testing.assert_array_equal(fad.jit(lambda x: np.roll(x, [0.6, 0.7, 1.5]))(x), np.roll(x, [0.6, 0.7, 1.5]))
     square = np.arange(4.0).reshape(2, 2)
     np.testing.assert_array_equal(fad.grad(lambda x: np.sum(x.reshape(None) ** 2))(square), 2 * square)
+
+
+NARROW = np.array([0.0, 1.0, 3.0], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (lambda x: np.select([x > 2, x > 0], [x, 2], 0), NARROW),
+        (lambda x: np.select([x > 2], [2.5], 1j), NARROW),
+        (lambda x: np.select([x > 2], [2.5], np.float64(1.0)), NARROW),
+        (lambda x: np.select([MASK[0, 0]], [1.0], x[0]), NARROW),  # NumPy does not dispatch on the default
+        (lambda x: np.linspace(False, x, 4), NARROW),
+        (lambda x: np.linspace(np.int8(1), x, 4), NARROW),
+        (lambda x: np.linspace(1, x, 4), NARROW),
+        (lambda x: np.float_power(x, 2), NARROW.astype(np.longdouble)),
+        (lambda x: np.float_power(x, 2.5), NARROW),
+        (lambda x: (x > 0) ** 2, NARROW),
+        (lambda x: (x > 0) ** 3, NARROW),
+    ],
+)
+def test_types_beside_numbers_are_numpys(f, x):
+    wanted = f(x)
+    for y in (fad.jit(f)(x), fad.jvp(f, (x,), (x,))[0]):
+        assert (type(y), y.dtype) == (type(wanted), wanted.dtype)
+        np.testing.assert_allclose(y, wanted, rtol=1e-6)
+
+
+def test_select_wants_booleans():
+    for run in (fad.jit, lambda f: lambda x: fad.jvp(f, (x,), (x,))):
+        with pytest.raises(TypeError, match="should be boolean"):
+            run(lambda x: np.select([np.arange(3)], [x]))(NARROW)

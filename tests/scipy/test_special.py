@@ -149,6 +149,22 @@ def test_spherical_harmonics_are_differentiable_at_the_pole():
     assert slope == pytest.approx(-np.sqrt(15 / (8 * np.pi)) * np.exp(0.3j))
 
 
+def test_spherical_harmonics_are_even_in_theta_and_zero_past_the_last_order():
+    theta, away = np.array([-1.3, 0.4, 4.0]), np.array([1.3, 0.4, 2 * np.pi - 4.0])
+    slope = lambda m, t: fad.jvp(lambda t: sc.sph_harm_y(2, m, t, 0.3), (t,), (np.ones(3),))[1]
+    np.testing.assert_allclose(slope(1, theta), [-1.0, 1.0, -1.0] * slope(1, away), rtol=1e-12)
+    np.testing.assert_array_equal(slope(3, theta), 0.0)
+
+
+@pytest.mark.filterwarnings("ignore:.*integer")
+@pytest.mark.parametrize(
+    ("f", "given", "meant"), [(sc.kn, (0.6,), (0,)), (sc.yn, (0.6,), (0,)), (sc.bdtr, (2.5, 5.4), (2, 5)),
+                              (sc.nbdtr, (2.5, 3.5), (2, 3)), (sc.expn, (0.5,), (0,))],
+)  # fmt: skip
+def test_fractional_counts_are_cut_in_the_derivative_too(f, given, meant):
+    assert fad.grad(f, len(given))(*given, 0.7) == pytest.approx(fad.grad(f, len(meant))(*meant, 0.7), rel=1e-14)
+
+
 # --- precision and shape --------------------------------------------------------------------------------------------
 
 

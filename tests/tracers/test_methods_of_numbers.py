@@ -61,3 +61,29 @@ def test_an_integer_has_its_numerator_and_its_bits():
 
     J = fad.jit(f)
     assert [J(n) for n in (5, 5, 300)] == [f(n) for n in (5, 5, 300)]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64, np.bool_])
+def test_lists_and_items_of_integers_are_pythons_integers(dtype):
+    whole = np.array([100, 101], dtype)
+    x = np.ones(2, np.float32)
+
+    def from_list(x, whole):
+        a, b = whole.tolist()
+        return x * (a - b - a * 100), np.array(whole.tolist()), a - b
+
+    def from_items(x, whole):
+        a, b = np.array(whole).item(0), np.array(whole).item(1)
+        return x * (a - b - a * 100), np.array([a, b]), a - b
+
+    for f in (from_list, from_items):
+        wanted = f(x, whole)
+        found = [
+            fad.jvp(lambda x, f=f: f(x, whole), (x,), (x,))[0], fad.vjp(lambda x, f=f: f(x, whole), x)[0],
+            fad.jit(f)(x, whole),
+        ]  # fmt: skip
+        np.testing.assert_array_equal(fad.vmap(f)(x[None], whole[None])[2], [wanted[2]])
+        for ys in found:
+            assert [np.asarray(y).dtype for y in ys] == [np.asarray(y).dtype for y in wanted]
+            for y, want in zip(ys, wanted, strict=True):
+                np.testing.assert_array_equal(y, want)

@@ -118,3 +118,22 @@ def test_a_write_into_one_result_is_none_into_another():
     value, gradient = fad.value_and_grad(f)(POINT)
     assert value == 15.0**2 + 21.0
     np.testing.assert_allclose(gradient, [2 * 15 * 5 + 7, 2 * 15 * 3])
+
+
+_picked = np.sin
+
+
+def _write_squares(x):
+    y = np.zeros(2)
+    y[:] = x * x
+    return y
+
+
+def _sum_of_picked(x):
+    return np.sum(_picked(x))
+
+
+def test_the_second_run_finds_the_function_that_a_name_stands_for_now(monkeypatch):
+    fad.grad(_sum_of_picked)(POINT)
+    monkeypatch.setitem(globals(), "_picked", _write_squares)
+    np.testing.assert_array_equal(fad.grad(fad.checkpoint(_sum_of_picked))(POINT), 2 * POINT)

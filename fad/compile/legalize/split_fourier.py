@@ -17,6 +17,7 @@ from fad.ops.fft import fft_p, irfft_p, rfft_p, scale_of
 from fad.ops.indexing import getitem_p, scatter_p
 from fad.ops.structural import broadcast_p, concatenate_p, transpose_p
 
+_REAL = {np.dtype(t): np.dtype(real) for real in ("f4", "f8") for t in (real, np.result_type(real, np.complex64))}
 _LONGEST = 1 << 18  # the length of a transform; for larger ones NumPy is as fast
 Pair = tuple[int, int]
 
@@ -83,7 +84,8 @@ def _begin(work: Any, eq: Equation, lengths: list[int]) -> _Parts | None:
     if not size or size > (most if rows else _LONGEST) or None in map(find_radices, lengths):
         return None
     dtype = work.types[eq.ins[0]].dtype
-    return _Parts(work, np.dtype(np.float32 if dtype in (np.complex64, np.float32) else np.float64))
+    real = _REAL.get(dtype)
+    return None if real is None else _Parts(work, real)
 
 
 def _parts_of(parts: _Parts, i: int) -> Pair:
@@ -97,7 +99,7 @@ def _fourier(work: Any, eq: Equation) -> bool:
     axes, inverse, norm = (eq.params[name] for name in ("axes", "inverse", "norm"))
     shape = work.types[eq.ins[0]].shape
     parts = _begin(work, eq, [shape[a] for a in axes])
-    if parts is None or work.types[eq.ins[0]].dtype.kind not in "fc":
+    if parts is None:
         return False
     re, im = _parts_of(parts, eq.ins[0])
     for axis in axes:

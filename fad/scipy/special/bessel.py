@@ -16,7 +16,7 @@ from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.errors import DerivativeError
 from fad.scipy.special import formulas
-from fad.scipy.special.build import choose, polynomial, previous, real_only, special, special_multi, strong
+from fad.scipy.special.build import choose, polynomial, previous, real_only, special, special_multi, strong, whole
 from fad.scipy.special.quadrature import ive_order, kve_order
 
 _ORDER = "the order of a Bessel function has no derivative in closed form"
@@ -136,11 +136,13 @@ ive = special("ive", _ive_order, _ive_slope, domain=_MODIFIED, elsewhere=formula
 
 
 def _yn(_z, n, x):
+    n = whole(n)
     lower = choose(n == 0, -sc.yn(1, x), sc.yn(previous(n), x))  # Y_{-1} = -Y_1
     return 0.5 * (lower - sc.yn(n + 1, x))
 
 
 def _kn(_z, n, x):
+    n = whole(n)
     return -0.5 * (kn(abs(n - 1), x) + kn(n + 1, x))
 
 

@@ -260,6 +260,11 @@ def previous(n: Any) -> Any:
     return n - 1 + (n == 0)
 
 
+def whole(n: Any) -> Any:
+    """Return the whole number that SciPy takes a count or an order for."""
+    return np.trunc(n) if np.result_type(n).kind == "f" else n
+
+
 def choose(condition: Any, if_true: Any, if_false: Any) -> Any:
     """Return np.where of a condition that may be one Python bool, which a device does not take."""
     return (if_true if condition else if_false) if type(condition) is bool else np.where(condition, if_true, if_false)

@@ -15,7 +15,7 @@ import scipy.special as sc
 from fad.backends import like
 from fad.core.samples import call
 from fad.scipy.special import formulas
-from fad.scipy.special.build import chain, inverse, number, special
+from fad.scipy.special.build import chain, inverse, number, special, whole
 from fad.scipy.special.gamma import beta_density
 from fad.scipy.special.quadrature import betainc_first, betainc_second
 
@@ -77,7 +77,7 @@ _binomial = chain(_of_binomial)
 
 
 def _binomial_density(_z, k, n, p):
-    k = np.floor(k)
+    k, n = np.floor(k), whole(n)
     last = k >= n
     return np.where(last, 0.0, beta_density(k + 1.0, np.where(last, 1.0, n - k), p))
 
@@ -98,7 +98,7 @@ _negative_binomial = chain(_of_negative_binomial)
 
 
 def _negative_density(_z, k, n, p):
-    return beta_density(n, np.floor(k) + 1.0, p)
+    return beta_density(whole(n), np.floor(k) + 1.0, p)
 
 
 nbdtr = special("nbdtr", _COUNT, _COUNT, _negative_density, samples=_BINOMIAL)

@@ -12,7 +12,7 @@ from fad.core.primitive import answer
 from fad.core.samples import call
 from fad.core.tracer import Tracer
 from fad.scipy.special import faddeeva, formulas, voigt
-from fad.scipy.special.build import branch, polynomial, special, special_multi
+from fad.scipy.special.build import branch, polynomial, special, special_multi, whole
 from fad.scipy.special.voigt import wofz_p, wofz_slope
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -211,6 +211,7 @@ exp1 = special("exp1", lambda _z, x: -np.exp(-x) / x, domain=(0.3, 3.0), complex
 
 def _expn_slope(_z, n, x):
     # E_n' = -E_{n-1}, and E_{-1} in closed form, which SciPy does not have.
+    n = whole(n)
     last = like(x, np.asarray(n == 0)) if type(n) is int else n == 0
     return -np.where(last, np.exp(-x) * (1.0 + 1.0 / x) / x, sc.expn(like(x, np.where(last, 1, n - 1)), x))
 

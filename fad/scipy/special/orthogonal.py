@@ -123,9 +123,13 @@ def _sph_forward(n, m, theta, phi):
 
 def _sph_theta(_y, n, m, theta, phi):
     # Ladder operators: no division by sin(theta), so right at the poles.
-    up = np.sqrt((n - m) * (n + m + 1.0)) * np.exp(-1j * phi) * _neighbour(n, m + 1, theta, phi)
-    down = np.sqrt((n + m) * (n - m + 1.0)) * np.exp(1j * phi) * _neighbour(n, m - 1, theta, phi)
-    return 0.5 * (up - down)
+    up = _ladder(n, m) * np.exp(-1j * phi) * _neighbour(n, m + 1, theta, phi)
+    down = _ladder(n, -m) * np.exp(1j * phi) * _neighbour(n, m - 1, theta, phi)
+    return choose(np.sin(theta) < 0.0, -0.5, 0.5) * (up - down)  # SciPy's function of theta is even
+
+
+def _ladder(n, m):
+    return np.sqrt(np.maximum((n - m) * (n + m + 1.0), 0.0))  # 0 from the last order on
 
 
 def _neighbour(n, m, theta, phi):
