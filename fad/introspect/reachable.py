@@ -23,7 +23,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fad.introspect.outer_values import MANY, Place, as_bytes, contents, entry, has_any, look_up, sample, size
+from fad.introspect.outer_values import (
+    ABSENT,
+    MANY,
+    Place,
+    as_bytes,
+    contents,
+    entry,
+    has_any,
+    look_up,
+    sample,
+    size,
+)
 
 _MOST_CODES = 1 << 14  # functions whose names are remembered
 MOST = 100  # objects that are looked at, from the function on
@@ -285,13 +296,11 @@ class Walk:
         named, self._named = self._named, []
         for (names, x, read, held), name in named:
             value = names[name]
-            if type(value) is not types.MemberDescriptorType:
+            kind = type(value)
+            if kind is not types.MemberDescriptorType and kind is not types.GetSetDescriptorType:
                 self._add(value, read, held, name)
-            elif x is not None:
-                try:
-                    self._add(value.__get__(x), types.MemberDescriptorType.__get__, value, x)
-                except AttributeError:  # a slot that is empty
-                    continue
+            elif x is not None and (now := _read(value, x)) is not ABSENT:
+                self._add(now, kind.__get__, value, x)
 
     def _look_for_gaps(self) -> None:
         """Note where objects lack attributes of which some code may ask whether they are there."""
@@ -315,6 +324,24 @@ class Walk:
         for name, owners in self._unnamed.items():
             self._named += [(owner, name) for owner in owners if type(owner.names) is dict]
             owners[:] = [owner for owner in owners if type(owner.names) is not dict]
+
+
+def _read(descriptor: Any, x: Any) -> Any:
+    """Return what a slot of an object holds, or an attribute that compiled code gives; ABSENT if it is empty.
+
+    And if it makes another thing at each look: then nothing that could change is kept there. What functions say of
+    themselves is of no interest.
+    """
+    try:
+        if type(descriptor) is types.MemberDescriptorType:
+            return descriptor.__get__(x)
+        if descriptor.__name__[:2] == "__" or callable(x):
+            return ABSENT
+        now = descriptor.__get__(x)
+        again = descriptor.__get__(x)
+    except Exception:  # compiled code may raise anything
+        return ABSENT
+    return now if now is again or (type(now) in PLAIN and now == again) else ABSENT
 
 
 def _variables(module: dict) -> list[str]:

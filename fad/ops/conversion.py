@@ -67,6 +67,13 @@ python_number_p: Any = register(
 )
 
 
+def as_python_number(x):
+    """Return a scalar as a Python number, as SciPy's compiled functions give theirs; arrays as they are."""
+    if x.shape or x.dtype.kind not in "fc":
+        return x
+    return bind(python_number_p, x) if type(x) is Tracer else x.item()
+
+
 def join_parts(real, imaginary):
     """Return Python's complex number of two real numbers, of which one is traced."""
     scalars = [np.multiply(x, np.float64(1.0)) for x in (real, imaginary)]

@@ -48,8 +48,8 @@ def nquad(func: Callable, ranges: Sequence, args: tuple = (), opts: dict | Seque
     >>> from fad.scipy.integrate import nquad
     >>> def area(a, b):
     ...     return nquad(lambda y, x: 1.0, [lambda x: (0.0, b * np.sqrt(1 - (x / a) ** 2)), (0.0, a)])[0] * 4
-    >>> area(2.0, 3.0).round(6), fad.grad(area, 1)(2.0, 3.0).round(6)
-    (np.float64(18.849556), np.float64(6.283185))
+    >>> round(area(2.0, 3.0), 6), fad.grad(area, 1)(2.0, 3.0).round(6)
+    (18.849556, np.float64(6.283185))
     """
     args = tuple(args or ())
     options = [opts or {}] * len(ranges) if opts is None or isinstance(opts, dict) else list(opts)
@@ -140,8 +140,8 @@ def tplquad(
     Examples
     --------
     >>> from fad.scipy.integrate import tplquad
-    >>> tplquad(lambda z, y, x: x * y * z, 0.0, 1.0, 0.0, 2.0, 0.0, lambda x, y: 3.0)[0].round(9)
-    np.float64(4.5)
+    >>> round(tplquad(lambda z, y, x: x * y * z, 0.0, 1.0, 0.0, 2.0, 0.0, lambda x, y: 3.0)[0], 9)
+    4.5
     """
     middle = lambda x, *rest: (_limit(gfun, x), _limit(hfun, x))
     inner = lambda y, x, *rest: (_limit(qfun, x, y), _limit(rfun, x, y))

@@ -12,6 +12,7 @@ from fad.core import buffers
 from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
+from fad.ops.conversion import as_python_number
 from fad.scipy.host import HostCall, check_found, needs_host_call
 from fad.scipy.special.build import number
 from fad.transforms.check import as_value
@@ -142,7 +143,7 @@ def _integrate(func: Callable, a: Any, b: Any, args: Any, points: Any, options: 
     a, b = (x if is_inexact(x) else x.astype(float) for x in (a, b))
     value, error = integral.call(a, b, *closure.held)
     closure.settle()
-    return value, stop_gradient(error)
+    return value if name == "quad_vec" else as_python_number(value), stop_gradient(error)
 
 
 class _Integral:

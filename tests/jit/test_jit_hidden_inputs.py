@@ -189,3 +189,12 @@ def test_an_attribute_of_a_class_that_goes_and_comes_back_is_noticed(of_its_own)
     if of_its_own:
         s.factor = 7.0
         assert [f(3.0) for _ in range(3)] == [21.0] * 3
+
+
+def test_a_column_of_a_table_is_seen_to_be_another():
+    pandas = pytest.importorskip("pandas")  # whose tables keep their arrays in objects of compiled code
+    table = pandas.DataFrame({"rate": [1.0, 2.0, 3.0]})
+    total = fad.jit(lambda x: np.sum(table["rate"].to_numpy() * x))
+    assert [total(2.0), total(2.0), total(2.0)] == [12.0, 12.0, 12.0]
+    table["rate"] = table["rate"] * 10.0
+    assert total(2.0) == 120.0

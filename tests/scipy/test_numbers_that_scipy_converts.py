@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import integrate, interpolate, optimize, signal
+from scipy import integrate, interpolate, linalg, optimize, signal
 
 import fad
 
@@ -41,3 +41,23 @@ def test_one_path_serves_all_numbers_and_a_gradient_leaves_it_alone(name):
             if k == 1:
                 fad.grad(f)(1.1)
             np.testing.assert_allclose(found, f(1.1 + 0.01 * k), rtol=1e-4)
+
+
+PYTHONS = {
+    "quad": lambda a: integrate.quad(lambda t: a * t, 0.0, 1.0)[0],
+    "brentq": lambda a: optimize.brentq(lambda t: t - a, -9.0, 9.0),
+    "root_scalar": lambda a: optimize.root_scalar(lambda t: t - a, bracket=(-9.0, 9.0)).root,
+    "splint": lambda a: interpolate.splint(0.0, a, interpolate.splrep(np.arange(5.0), np.arange(5.0))),
+    "norm": lambda a: linalg.norm(np.ones(2) * a),
+}
+
+
+@pytest.mark.parametrize("name", PYTHONS)
+def test_what_scipy_gives_as_pythons_number_widens_no_single_precision(name):
+    f, single = PYTHONS[name], np.ones(2, np.float32)
+    compiled = fad.jit(lambda a: (f(a), f(a) * single))
+    for _ in range(2):
+        number, product = compiled(1.5)
+        assert type(number) is type(f(1.5)) is float
+        assert product.dtype == (f(1.5) * single).dtype == np.float32
+    assert fad.vjp(lambda a: f(a) * single, 1.5)[0].dtype == np.float32

@@ -16,6 +16,7 @@ from fad.backends import like
 from fad.core.primitive import has_tracer
 from fad.core.samples import call
 from fad.core.values import stop_gradient
+from fad.ops.conversion import as_python_number
 from fad.ops.structural import as_array
 from fad.scipy.interpolate.common import Curve, contract_with, double, together
 from fad.scipy.interpolate.splines import BSpline, interpolation_knots, make_interp_spline, make_lsq_spline
@@ -204,7 +205,7 @@ def splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
     if hasattr(tck, "extrapolate"):
         return tck.integrate(a, b)
     t, c, k = tck
-    return integrate_within(BSpline(t, as_array(c), k), a, b)
+    return as_python_number(integrate_within(BSpline(t, as_array(c), k), a, b))
 
 
 class UnivariateSpline(Curve):

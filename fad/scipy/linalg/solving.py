@@ -9,6 +9,7 @@ import numpy as np
 
 from fad.core.samples import call
 from fad.errors import MissingRuleError
+from fad.ops.conversion import as_python_number
 from fad.ops.linalg import singular
 from fad.ops.linalg.common import (
     eps,
@@ -177,4 +178,7 @@ def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
     >>> fad.grad(fad.scipy.linalg.norm)(np.array([3.0, 4.0]))
     array([0.6, 0.8])
     """
-    return np.linalg.norm(as_array(a), ord, axis, keepdims)
+    a = as_array(a)
+    y = np.linalg.norm(a, ord, axis, keepdims)
+    by_lapack = axis is None and not keepdims and ord in {1: (None, 2), 2: (1, np.inf)}.get(a.ndim, ())
+    return as_python_number(y) if by_lapack else y

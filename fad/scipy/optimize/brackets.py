@@ -12,6 +12,7 @@ from typing import Any
 
 import scipy.optimize as so
 
+from fad.ops.conversion import as_python_number
 from fad.scipy.host import plain as value
 from fad.scipy.optimize.common import as_float
 from fad.scipy.optimize.equations import find_scalar
@@ -65,7 +66,7 @@ def _find(name: str, f: Callable, a: Any, b: Any, args: Any, full_output: bool, 
         reports.append(report)
         return root, {"success": report.converged, "nfev": report.function_calls, "nit": report.iterations}
 
-    root = find_scalar(f, args, solver, as_float(a), as_float(b))[0]
+    root = as_python_number(find_scalar(f, args, solver, as_float(a), as_float(b))[0])
     if not full_output:
         return root
     reports[-1].root = root

@@ -74,7 +74,8 @@ def as_arguments(args: Any) -> tuple:
 
 def unpack_arguments(args: Any) -> tuple:
     """Return further arguments as a tuple, as those of SciPy's functions read them that call ``f(x, *args)``."""
-    return tuple(args) if isinstance(args, list) or getattr(args, "ndim", 0) else as_arguments(args)
+    several = isinstance(args, list) or getattr(args, "shape", ()) != ()
+    return tuple(args) if several else as_arguments(args)
 
 
 def take_first(fun: Callable) -> Callable:

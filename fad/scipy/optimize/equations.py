@@ -11,6 +11,7 @@ import scipy.optimize as so
 from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
+from fad.ops.conversion import as_python_number
 from fad.scipy.host import plain as value
 from fad.scipy.optimize.common import (
     OptimizeResult,
@@ -342,7 +343,7 @@ def root_scalar(
     root, success, counts = find_scalar(f, args, solver, *points)
     report = reports[-1]
     check_convergence(success, root, derivatives_of(root), str(report.flag), "scipy.optimize.root_scalar")
-    report.root = root
+    report.root = as_python_number(root) if type(report.root) is float else root
     if type(success) is Tracer:
         report.converged, report.function_calls, report.iterations = success, counts["nfev"], counts["nit"]
         del report.flag

@@ -150,16 +150,15 @@ class Continuous(Distribution):
         """Evaluate inside the support, with constants on either side, and NaN for impossible parameters."""
         y, shapes, _, scale = self._standard(x, args, named)
         low, high = stop_gradient(self._ends(shapes))
-        if density:
-            inside = (y >= low) & (y <= high)
-        else:
-            inside = (y > low) & (y < high)
-        middle = _inner(low, high)
-        value = function(np.where(inside, y, np.zeros_like(y) + middle), *shapes)
+        ends = callable(self._support) or np.isfinite([low, high]).any()
+        # NaN lies nowhere, and goes through the formula.
+        outside = (y < low) | (y > high) if density else (y <= low) | (y >= high)
+        outside = outside | np.isinf(y) if density and ends else outside
+        value = function(np.where(outside, np.zeros_like(y) + _inner(low, high), y), *shapes)
         if density:
             value = value - np.log(_usable(scale))
-        if callable(self._support) or np.isfinite([low, high]).any():
-            value = np.where(inside, value, np.where(y <= low, below, above))
+        if ends or (not density and np.any(number(outside))):
+            value = np.where(outside, np.where(y <= low, below, above), value)
         return self._mask(value, y, shapes, scale)
 
     def _ends(self, shapes: list) -> tuple:
@@ -350,10 +349,10 @@ class Discrete(Distribution):
         k = k - loc
         count = _whole(k) if type(k) is Tracer and k.dtype.kind == "f" else np.floor(k)
         top = np.inf if self._most is None else self._most(*shapes)
-        inside = (count >= self._least) & (count <= top)
-        safe = np.where(inside, count, np.zeros_like(count) + float(self._least))
-        value = np.where(inside, function(safe, *shapes), np.where(count < self._least, below, above))
-        return np.where(k == count, value, below) if only_integers else value
+        outside = (count < self._least) | (count > top) | (count == np.inf)  # and NaN lies nowhere
+        safe = np.where(outside, np.zeros_like(count) + float(self._least), count)
+        value = np.where(outside, np.where(count < self._least, below, above), function(safe, *shapes))
+        return np.where((k < count) | (k > count), below, value) if only_integers else value
 
     def logpmf(self, k, *args, **named):
         """Return the logarithm of the probability of the count `k`: -inf where it is impossible."""

@@ -126,7 +126,7 @@ gamma = Continuous(
 invgamma = Continuous(
     "invgamma",
     ("a",),
-    logpdf=lambda y, a: -(a + 1.0) * np.log(y) - sc.gammaln(a) - 1.0 / y,
+    logpdf=lambda y, a: -((a + 1.0) * sc.xlogy(y, y) + 1.0) / y - sc.gammaln(a),  # -inf at 0
     cdf=lambda y, a: sc.gammaincc(a, 1.0 / y),
     sf=lambda y, a: sc.gammainc(a, 1.0 / y),
     ppf=lambda q, a: 1.0 / sc.gammainccinv(a, q),
@@ -172,7 +172,7 @@ f = Continuous(
 lognorm = Continuous(
     "lognorm",
     ("s",),
-    logpdf=lambda y, s: -0.5 * (np.log(y) / s) ** 2 - np.log(s * y) - HALF_LOG_TAU,
+    logpdf=lambda y, s: -np.log(y) * (0.5 * np.log(y) / s**2 + 1.0) - np.log(s) - HALF_LOG_TAU,  # -inf at 0
     cdf=lambda y, s: sc.ndtr(np.log(y) / s),
     sf=lambda y, s: sc.ndtr(-np.log(y) / s),
     ppf=lambda q, s: np.exp(s * sc.ndtri(q)),

@@ -76,7 +76,7 @@ _invgauss_isf = _by_scipy("invgauss", "isf", inverse(chain(_invgauss_sf), 0, 0),
 invgauss = Continuous(
     "invgauss",
     ("mu",),
-    logpdf=lambda y, mu: -HALF_LOG_TAU - 1.5 * np.log(y) - 0.5 * ((y - mu) / mu) ** 2 / y,
+    logpdf=lambda y, mu: -HALF_LOG_TAU - (1.5 * sc.xlogy(y, y) + 0.5 * ((y - mu) / mu) ** 2) / y,  # -inf at 0
     cdf=_invgauss_cdf,
     sf=_invgauss_sf,
     logcdf=_invgauss_logcdf,
