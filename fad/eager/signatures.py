@@ -155,7 +155,7 @@ roll(input, shifts, dims=None): Return the tensor with its elements moved round 
 rot90(input, k=1, dims=(0, 1)): Return the tensor turned by right angles in a plane.
 rsqrt(input, /): Return 1 / sqrt(x) of each element.
 rsqrt_(self): Replace each element by 1 / sqrt(x), and return the tensor.
-searchsorted(sorted_sequence, values, right=False): Return where values would be put into a sorted vector; it has no derivative. | There are no `side`, `sorter` and `out_int32`.
+searchsorted(sorted_sequence, values, right=False): Return where values would be put into a sorted vector, or each row into the sorted row beside it; it has no derivative. | There are no `side`, `sorter` and `out_int32`.
 sgn(input, /): Return the sign of each element, z / abs(z) of complex ones.
 sigmoid(input, /): Return 1 / (1 + exp(-x)) of each element.
 sigmoid_(self): Replace each element by 1 / (1 + exp(-x)), and return the tensor.

@@ -235,7 +235,20 @@ def _public_name(frame: Any, parts: list[str]) -> str:
     if name == "wrapper" and isinstance(inner, types.FunctionType):  # SciPy's decorator for stacks of arrays
         parts, name = inner.__module__.split("."), inner.__name__
         public = ".".join(itertools.takewhile(lambda part: not part.startswith("_"), parts))
+    name = _name_of_wrapped(frame, public) or name
     return "" if name in ("wrapper", "wrapped", "inner") or name.startswith(("<", "_")) else f"{public}.{name}"
+
+
+def _name_of_wrapped(frame: Any, module: str) -> str:
+    """Return the name in a module of the function that a decorator's function runs, or ``''``."""
+    for held in map(frame.f_locals.get, frame.f_code.co_freevars):
+        if isinstance(held, types.FunctionType):
+            public = getattr(sys.modules.get(module), held.__name__, None)
+            while public is not None and public is not held:
+                public = getattr(public, "__wrapped__", None)
+            if public is held:
+                return held.__name__
+    return ""
 
 
 def _name_in(module: str, thing: Any) -> str:

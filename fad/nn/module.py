@@ -29,7 +29,7 @@ from fad.transforms.batch_trace import BatchTrace
 from fad.typing import Array
 
 
-class StateDictError(FadError, ValueError):
+class StateDictError(FadError, ValueError, RuntimeError):
     """A state dict does not fit the model: all missing, unexpected and wrongly shaped entries are listed at once.
 
     Wrong::

@@ -111,8 +111,15 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
     value = beside(zeros, fill_value).astype(zeros.dtype)
     if not zeros.ndim:
         return At(zeros)[...].set(value)  # an array still: sums without axes are NumPy's scalars
-    filled = np.broadcast_to(value, zeros.shape) + zeros
+    filled = np.broadcast_to(_drop_leading(value, zeros.ndim), zeros.shape) + zeros
     return lay_out_as(filled.astype(zeros.dtype, copy=False), layout(zeros))  # sums have the machine's byte order
+
+
+def _drop_leading(x: Any, rank: int) -> Any:
+    """Drop axes of length one in front of the last `rank`, as NumPy does with what it writes."""
+    while x.ndim > rank and x.shape[0] == 1:
+        x = x[0]
+    return x
 
 
 @public(
@@ -124,7 +131,8 @@ def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
     >>> fad.grad(lambda x: fad.numpy.full((2, 3), x).sum())(1.0)
     np.float64(6.0)
     """
-    filled = np.broadcast_to(as_array(fill_value), as_shape(shape))
+    shape = as_shape(shape)
+    filled = np.broadcast_to(_drop_leading(as_array(fill_value), len(shape)), shape)
     laid: Literal["C", "F"] = "F" if order == "F" else "C"
     return np.copy(filled, order=laid) if dtype is None else filled.astype(dtype, order=laid)
 

@@ -45,7 +45,8 @@ class Place:
         x = self._x
         if not hasattr(v, "dtype"):
             v = np.stack(v) if type(v) in (list, tuple) and has_tracer(v) else like(x, np.asarray(v))
-        dtype = updated_dtype(x.dtype, v) if type(v) is Tracer else x.dtype
+        fits = x.dtype.kind == "c" or (x.dtype.kind == "f" and v.dtype.kind != "c")
+        dtype = x.dtype if fits or type(v) is not Tracer else updated_dtype(x.dtype, v)
         return (x if x.dtype == dtype else x.astype(dtype)), (v if v.dtype == dtype else v.astype(dtype))
 
     def get(self) -> Any:

@@ -85,9 +85,10 @@ def where(condition, x=None, y=None, /):
         return np.nonzero(condition)
     if x is None or y is None:
         raise ValueError("either both or neither of x and y should be given")
-    if type(condition) is bool:  # which a device does not take
+    if type(condition) in (bool, int, float, complex):  # which a device does not take
         near = next((v for v in (x, y) if hasattr(v, "dtype")), 0.0)
-        condition = np.bool_(condition) if behind(near).name == "numpy" else like(near, np.asarray(condition))
+        condition = np.bool_(condition)
+        condition = condition if behind(near).name == "numpy" else like(near, np.asarray(condition))
     return as_one_array(where_p(stack_list(condition), stack_list(x), stack_list(y)))
 
 
@@ -363,4 +364,5 @@ def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     finite = np.isfinite(b)
     size = np.where(finite, b, 0.0).astype(b.dtype)  # infinity less infinity would warn
     close = np.where(finite, np.abs(a - size) <= atol + rtol * np.abs(size), a == b)
-    return (close | (np.isnan(a) & np.isnan(b))) if equal_nan else close
+    close = (close | (np.isnan(a) & np.isnan(b))) if equal_nan else close
+    return close if close.ndim else close[()]  # as of numbers, whose comparison is none of arrays

@@ -426,6 +426,10 @@ def bincount(x, /, weights=None, minlength=0):
     array([0., 1., 1.])
     """
     x = as_array(x)
+    if x.size and not np.can_cast(x.dtype, np.intp):
+        safe = f"to {np.dtype(np.intp)!r} according to the rule 'safe'"
+        raise TypeError(f"Cannot cast array data from {x.dtype!r} {safe}")
+    x = x.astype(np.intp, copy=False)
     if x.ndim != 1 or (x.size and outcome(np.min(x)) < 0):
         raise ValueError("bincount takes a vector of non-negative integers")
     if minlength < 0:

@@ -479,3 +479,37 @@ def test_gradients_are_clipped_by_any_norm():
     p.grad = api.tensor([np.nan, 1.0])
     with pytest.raises(RuntimeError, match="cannot be clipped"):
         api.nn.utils.clip_grad_norm_([p], 1.0, error_if_nonfinite=True)
+
+
+def test_searchsorted_searches_each_row_in_its_own():
+    rows, values = api.tensor([[1.0, 2.0, 3.0], [0.0, 5.0, 9.0]]), api.tensor([[2.0, 9.0], [5.0, -1.0]])
+    assert api.searchsorted(rows, values).tolist() == [[1, 3], [1, 0]]
+    assert api.searchsorted(rows, values, right=True).tolist() == [[2, 3], [2, 0]]
+
+
+def test_a_state_dict_that_does_not_fit_is_a_runtime_error_as_in_pytorch():
+    with pytest.raises(RuntimeError, match="missing: bias"):
+        api.nn.Linear(2, 2).load_state_dict({"weight": api.ones(2, 2)})
+
+
+def test_what_is_assigned_to_a_name_of_a_module_has_its_place_and_kind():
+    layer = api.nn.Linear(2, 2)
+    for wrong in (api.ones(2, 2), 3.0):
+        with pytest.raises(TypeError, match="'weight' of Linear is a Parameter"):
+            layer.weight = wrong
+    layer.weight = api.nn.Parameter(api.ones(2, 2))
+    assert [name for name, _ in layer.named_parameters()] == ["weight", "bias"]
+
+    class Own(api.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = None
+            self.scale = 3.0
+            self.scale = api.nn.Parameter(api.ones(1))
+            self.first = api.nn.Linear(1, 1)
+
+    own = Own()
+    assert isinstance(own.scale, api.nn.Parameter)
+    assert isinstance(own.first, api.nn.Linear)
+    own.scale = None
+    assert own.scale is None

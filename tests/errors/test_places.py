@@ -46,6 +46,13 @@ def test_no_function_is_promised_that_fad_does_not_have():
     assert "custom_vjp" in text
 
 
+@pytest.mark.parametrize("name", ["kruskal", "wilcoxon"])
+def test_a_function_is_named_and_not_what_its_decorators_run(name):
+    pytest.importorskip("scipy.stats")
+    text = said(lambda x: getattr(loaded("scipy.stats"), name)(x, x * x))
+    assert f"scipy.stats.{name} makes plain arrays" in text
+
+
 def test_the_line_shown_is_the_users_and_not_scipys():
     pytest.importorskip("scipy.linalg")
     assert "test_places.py" in said(lambda x: loaded("scipy.linalg").expm(x[:9].reshape(3, 3)).sum())

@@ -316,6 +316,13 @@ NARROW = np.array([0.0, 1.0, 3.0], np.float32)
         (lambda x: np.float_power(x, 2.5), NARROW),
         (lambda x: (x > 0) ** 2, NARROW),
         (lambda x: (x > 0) ** 3, NARROW),
+        (lambda x: np.where(1, x, 0.0), NARROW),
+        (lambda x: np.where(0, 1.0, x) + np.where(0, x, 1.0), NARROW),
+        (lambda x: np.full(3, x[None]) + np.full_like(x, x[None, None]), NARROW),
+        (lambda x: np.isclose(x[0], 1.0), NARROW),
+        (lambda x: np.bincount(x > 0), NARROW),
+        (lambda x: np.linspace(NARROW[1], x > 0, 3), NARROW),
+        (lambda x: fnp.at(NARROW)[1].set(np.float64(1) * x[2]), NARROW),
     ],
 )
 def test_types_beside_numbers_are_numpys(f, x):

@@ -90,17 +90,18 @@ class Module:
         if name in fields.get("_computed", ()):
             fields["_computed"][name].assign(self, value)
             return
-        for table in _TABLES:
-            if name in fields[table] and not (table == "_buffers" and isinstance(value, Tensor)):
-                del fields[table][name]
-        if isinstance(value, Parameter):
-            fields["_parameters"][name] = value
-        elif isinstance(value, Module):
-            fields["_modules"][name] = value
-        elif name in fields["_buffers"]:
-            fields["_buffers"][name] = value
-        else:
-            fields[name] = value
+        own = "_parameters" if isinstance(value, Parameter) else "_modules" if isinstance(value, Module) else None
+        for table, kind in zip(_TABLES, (Parameter, Tensor, Module), strict=True):
+            if name in fields[table] and table != own:
+                if own is None:
+                    if value is not None and not isinstance(value, kind):
+                        raise TypeError(_another_kind(self, name, kind, value))
+                    own = table
+                else:
+                    del fields[table][name]
+        if own is not None:
+            fields.pop(name, None)  # what had the name before, and would be found first
+        (fields if own is None else fields[own])[name] = value
 
     def __getattr__(self, name: str) -> Any:
         fields = self.__dict__
@@ -316,6 +317,12 @@ class Module:
         parts = [f"  ({n}): " + repr(m).replace("\n", "\n  ") for n, m in self.named_children()]
         body = "\n" + "\n".join(parts) + "\n" if parts else self.extra_repr()
         return f"{type(self).__name__}({body})"
+
+
+def _another_kind(module: Module, name: str, kind: type, value: Any) -> str:
+    given, wanted = type(value).__name__, kind.__name__
+    make = f"{wanted}(x) of it" if kind is Parameter and isinstance(value, Tensor) else f"a {wanted} or None"
+    return f"{name!r} of {type(module).__name__} is a {wanted}, and was to become a {given}: assign {make}"
 
 
 # --- hooks of the backward pass --------------------------------------------------------------------------------------

@@ -51,9 +51,17 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 isin = without_derivative("isin", np.isin)
-searchsorted = without_derivative(
-    "searchsorted", lambda a, v, right=False: np.searchsorted(a, v, "right" if right else "left")
-)
+
+
+def _search(a: np.ndarray, v: np.ndarray, right: bool = False) -> np.ndarray:
+    side: Any = "right" if right else "left"
+    if a.ndim < 2:
+        return np.searchsorted(a, v, side)
+    rows = zip(a.reshape(-1, a.shape[-1]), v.reshape(-1, v.shape[-1]), strict=True)
+    return np.stack([np.searchsorted(*row, side) for row in rows]).reshape(v.shape)
+
+
+searchsorted = without_derivative("searchsorted", _search)
 
 
 def _pick(name: str, x: Tensor, places: np.ndarray, dim: int, keepdim: bool) -> Sorted:
