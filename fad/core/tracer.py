@@ -503,13 +503,13 @@ def outcome(x: Any) -> Any:
 
 def any_of(x: Any) -> bool:
     """Return whether any element of a flat condition holds, on which it depends whether an operation is an error."""
-    return x.owner.any_of(x) if type(x) is Tracer else bool(np.any(x))
+    return up_to_date(x).owner.any_of(x) if type(x) is Tracer else bool(np.any(x))
 
 
 def strong(x: Any) -> Any:
     """Return a value as what NumPy's conversion to an array makes of it: a Python number's dtype counts from now on."""
     if type(x) is Tracer:
-        return x.owner.convert_to_array(x)
+        return up_to_date(x).owner.convert_to_array(x)
     return x[()] if type(x) in WEAK else x
 
 

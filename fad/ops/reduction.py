@@ -14,7 +14,7 @@ from fad.core.cotangent import Selection
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
+from fad.core.tracer import Tracer, bind, stop
 from fad.ops.elementwise import add, maximum, minimum, multiply
 from fad.ops.structural import as_array, beside, find_reduced_axes
 
@@ -449,7 +449,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
     a, b = np.broadcast_arrays(a, as_array(b))
     axes = find_reduced_axes(axis, a.ndim)
     live = b != 0
-    m = _stop(np.max(np.where(live, a, -np.inf), axis=axes, keepdims=True))
+    m = stop(np.max(np.where(live, a, -np.inf), axis=axes, keepdims=True))
     m = np.where(np.isfinite(m), m, 0.0)
     total = np.sum(np.where(live, b * np.exp(np.where(live, a - m, 0.0)), 0.0), axis=axes, keepdims=True)
     sign = np.sign(total)
@@ -457,8 +457,6 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
     return (y, drop(sign, axes, keepdims)) if return_sign else y
 
 
-def _stop(x):
-    return x.owner.stop(x) if type(x) is Tracer else x
 
 
 def _logaddexp_reduce(a, axis, keepdims=False, where=True, initial=NOTHING):

@@ -315,3 +315,26 @@ def test_a_view_that_a_branch_in_a_loop_reads_outlives_it():
     c = np.array([0.5, 1.0, 0.25, 1.0, 0.75])
     np.testing.assert_allclose(fad.jit(program)(c), program(c))
     np.testing.assert_allclose(fad.jit(fad.grad(program))(c), fad.grad(program)(c))
+
+
+def test_a_view_that_only_the_attempt_to_capture_a_loop_reads_outlives_it():
+    def of_no_steps(x):
+        v, c = x[:], 0
+        while c < 3 and x[0] > 16.0:
+            x.flat[1] = v[-1]
+            c += 1
+        y = x * 1.0
+        y += np.dot(v, y)
+        return y
+
+    def read_by_an_inner_loop(x):
+        v = w = x[::-1]
+        for _ in range(4):
+            for _ in range(3):
+                w = np.flip(v).reshape(2, 2).T.reshape(-1)
+            x *= x * 1.0
+        return w + x
+
+    for f in (of_no_steps, read_by_an_inner_loop):
+        x = np.array([0.5, 0.2, -0.3, 0.4])
+        np.testing.assert_allclose(fad.jit(f)(x.copy()), f(x.copy()), rtol=1e-14)
