@@ -46,7 +46,7 @@ from fad.capture.state import (
 )
 from fad.capture.trial import TrialTrace
 from fad.capture.unseen import Holdings
-from fad.capture.values import to_boolean
+from fad.capture.values import as_number, to_boolean
 from fad.control_flow.cond import join_branches
 from fad.control_flow.intervals import fits
 from fad.control_flow.subgraph import example, record_body
@@ -135,7 +135,7 @@ def _logical(combine: Callable, x: Any, rest: Callable, chosen: Callable) -> Any
 def not_(x: Any) -> Any:
     """Return ``not x``."""
     x = truth_of(x)
-    return np.logical_not(to_boolean(x)) if is_staged(x) else not x
+    return as_number(np.logical_not(to_boolean(x))) if is_staged(x) else not x
 
 
 def is_(x: Any, y: Any) -> bool:
@@ -471,6 +471,8 @@ def _common(a: Any, b: Any) -> Any:
     if not strong:  # Python's numbers
         if bool in map(type, weak):
             raise ValueError("a bool and a number")
+        if complex in map(type, weak):
+            raise ValueError("a real number and a complex one")
         return type(a)(0) + type(b)(0)
     dtypes = {v.dtype for v in strong}
     if len(dtypes) > 1:

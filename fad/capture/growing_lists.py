@@ -108,8 +108,9 @@ class GrowingList:
         entry, body = self.entries[self.end], current()
         if not entry.is_like(new):
             refuse(f"it appends numbers of Python's and of NumPy's to {self.name}")
-        if body is self.body:  # a look at the step, which leaves what either way does
-            entry.value, entry.taken = new.value, body.trace.new(type_example(taken))
+        if body is self.body:  # a look at the step, which leaves what either way does: nothing that was known before
+            fresh_value = tree.map(lambda leaf: body.trace.new(example(leaf)), open_objects(new.value))
+            entry.value, entry.taken = close_objects(fresh_value), body.trace.new(type_example(taken))
             return
         for place, value in ((Attribute(entry, "value"), new.value), (Attribute(entry, "taken"), taken)):
             body.note_change(place)  # type: ignore[union-attr]
@@ -172,7 +173,7 @@ class GrowingList:
         """
         wanted = {*self.wanted, *self.tail}
         rate = self.rate if self.steady else 1
-        wanted |= {k for far in wanted for k in range(far, 0, -rate) if rate}  # type: ignore[operator]
+        wanted |= {k for far in wanted for k in range(far, 0, -rate)} if rate else set()
         self.wanted = set()
         return sorted(wanted - self.tail.keys())
 

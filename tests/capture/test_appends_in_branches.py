@@ -252,12 +252,34 @@ def where_there_is_none_or_a_smaller_one(x):
     return np.sum(np.array(best) ** 2) * best[-1] + sum(more)
 
 
+def sums_that_begin_again(x):
+    sums, counts, y = [0.0], [0], x[0]
+    for i in range(STEPS):
+        y = np.cos(y * 1.3 + i)
+        if sums[-1] + y > 0.1 * x[1]:
+            sums.append(sums[-1] + y)
+            counts.append(counts[-1] + 1)
+        else:
+            sums.append(0.0)
+            counts.append(0)
+    return sum(s * k for s, k in zip(sums, counts, strict=True)) + sums[-1] * x[2]
+
+
+def nothing_in_a_step_that_is_looked_at(x):
+    ys, y = [x[0]], x[1]
+    for _ in range(STEPS):
+        y = 0.9 * y + 0.1 * ys[-1]
+        if len(x) > 3:
+            ys.append(y)
+    return y * ys[-1]
+
+
 CAPTURED = [
     every_third_step, where_a_value_decides, in_either_way, in_either_way_and_once_more_in_one, behind_continue,
     behind_break, in_a_while_loop, only_what_is_larger_than_the_last, by_a_function_and_an_attribute,
     objects_and_ints, nested_ifs, by_inner_loops, some_steps_of_inner_loops, inner_loops_in_an_if, three_deep,
     triangular, pairs_that_are_near, reads_the_length, until_there_are_enough,
-    where_there_is_none_or_a_smaller_one,
+    where_there_is_none_or_a_smaller_one, sums_that_begin_again, nothing_in_a_step_that_is_looked_at,
 ]  # fmt: skip
 
 

@@ -122,12 +122,28 @@ def a_type_in_a_list_of_numbers_is_asked_for(x):
     return sum(1.0 if isinstance(t, np.float64) else 2.0 for t in a) * x[1]
 
 
+def a_flag_is_inverted_and_added(x):
+    b, n = False, 0
+    for i in range(STEPS):
+        b = not b
+        n += b if i < x[0] else 0
+    return n * 2**40 * 2**40 % 1009 * x[1]
+
+
+def real_and_complex_numbers(x):
+    z, last = 0j, 0.0
+    for i in range(STEPS):
+        z = 0.5 * z + 0.1j
+        last = abs(z) if i > x[0] else z
+    return x[2] if isinstance(last, complex) else np.sign(last - 1.0) * x[1]
+
+
 TOLD_APART = [
     bools_are_added, a_bool_is_inverted, bools_of_a_helper_are_added, a_bool_stays_if_an_inner_loop_has_no_steps,
     a_type_is_asked_for, a_type_is_asked_for_behind_the_loop, a_type_is_asked_for_after_an_inner_loop,
     a_type_of_a_maximum_is_asked_for, large_integers, a_narrow_integer_wraps_beside_an_int_of_python,
     a_narrow_float_stays_narrow_beside_a_float_of_python, a_type_of_what_was_appended_is_asked_for,
-    a_type_in_a_list_of_numbers_is_asked_for,
+    a_type_in_a_list_of_numbers_is_asked_for, a_flag_is_inverted_and_added, real_and_complex_numbers,
 ]  # fmt: skip
 
 
