@@ -233,7 +233,8 @@ class GrowingList:
         return refuse(f"it reads an element of {self.name} at no constant distance from its end")
 
     def __bool__(self) -> bool:
-        return bool(self._plain or self.sure) or self._refuse()
+        self.missed = not (self._plain or self.sure)
+        return not self.missed or self._refuse()
 
     def truth(self) -> Any:
         """Return whether there is any element, as a condition."""

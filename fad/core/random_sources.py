@@ -168,20 +168,19 @@ class GeneratorStates:
 
     def __init__(self, things: Iterable[Any]):
         found = {id(x): access for x in things if (access := _access(x)) is not None}
-        self._states = [(read, write, pickle.dumps(read())) for read, write in found.values()]
+        self._states = [(read, write, read()) for read, write in found.values()]
 
     def put_back(self) -> bool:
         """Put the states back; return whether one had changed."""
-        changed = [(write, before) for read, write, before in self._states if pickle.dumps(read()) != before]
+        changed = [(write, before) for read, write, before in self._states if not _is_equal(read(), before)]
         for write, before in changed:
-            write(pickle.loads(before))
+            write(before)
         return bool(changed)
 
 
-def global_generators() -> list:
-    """Return the generator behind the functions of NumPy's random module, if anybody has imported that so far."""
-    module = sys.modules.get("numpy.random")
-    return [] if module is None else [module.random.__self__]
+def _is_equal(x: Any, y: Any) -> bool:
+    """Return whether two states are equal: they are numbers, arrays, and containers of these."""
+    return pickle.dumps(x) == pickle.dumps(y)
 
 
 def _access(x: Any) -> tuple[Callable, Callable] | None:

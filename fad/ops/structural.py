@@ -484,7 +484,7 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     wide = (*shape[:axis], 1, *shape[axis:])
     joined = arrays if axis else join_elements(arrays) or arrays
     parts = [bind(reshape_p, x, shape=wide) if x.shape == shape else x for x in joined]
-    y = bind(concatenate_p, *parts, axis=axis) if len(parts) > 1 else parts[0]
+    y = parts[0] if len(parts) == 1 < len(arrays) else bind(concatenate_p, *parts, axis=axis)
     return y if dtype is None else y.astype(dtype)
 
 

@@ -27,7 +27,7 @@ from fad.core.errstate import calm, is_strict, state
 from fad.core.graph import EFFECT, GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.journal import effect_place, rewind, with_journal
 from fad.core.overlay_needs import is_to_exchange
-from fad.core.random_sources import GeneratorStates, global_generators
+from fad.core.random_sources import GeneratorStates
 from fad.core.refusals import may_refuse, refuses
 from fad.core.running import Running
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
@@ -338,7 +338,7 @@ def record(
 def _record_again(before: Earlier, *args: Any) -> Recording:
     """Record a function, once more with its loops step by step if a captured one lost track of an array or a type."""
     *_, outer = args
-    states = GeneratorStates([*outer.found, *global_generators()])
+    states = GeneratorStates(outer.found)
     try:
         return _record(*args)
     except (Aliased, MixedTypes):

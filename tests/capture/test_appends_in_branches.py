@@ -265,6 +265,16 @@ def sums_that_begin_again(x):
     return sum(s * k for s, k in zip(sums, counts, strict=True)) + sums[-1] * x[2]
 
 
+def only_what_is_no_smaller_than_the_last(x):
+    ys, y = [], 0.3
+    for i in range(STEPS):
+        y = y + 0.2 * np.cos(1.7 * i) * x[1]
+        if ys and y < ys[-1]:
+            continue
+        ys.append(y * x[0])
+    return sum(ys) + len(ys)
+
+
 def nothing_in_a_step_that_is_looked_at(x):
     ys, y = [x[0]], x[1]
     for _ in range(STEPS):
@@ -280,6 +290,7 @@ CAPTURED = [
     objects_and_ints, nested_ifs, by_inner_loops, some_steps_of_inner_loops, inner_loops_in_an_if, three_deep,
     triangular, pairs_that_are_near, reads_the_length, until_there_are_enough,
     where_there_is_none_or_a_smaller_one, sums_that_begin_again, nothing_in_a_step_that_is_looked_at,
+    only_what_is_no_smaller_than_the_last,
 ]  # fmt: skip
 
 
