@@ -88,8 +88,8 @@ class StepDraws:
         self._place += 1
         if self._drawn is None:  # it is looked at
             shown = call.run(_copy(call.source))
-            if type(shown) is np.ndarray and not shown.shape:
-                refuse("it draws an array without axes")
+            if (type(shown) is np.ndarray and not shown.shape) or np.asarray(shown).dtype.kind not in "biufc":
+                refuse("it draws an array without axes, or what is no number")
             self.calls.append(call)
             self._numbers.append(type(shown) in (bool, int, float))
             self._bytes += np.asarray(shown).nbytes

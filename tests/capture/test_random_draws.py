@@ -230,6 +230,16 @@ def test_what_a_step_draws_has_numpys_type():
         np.testing.assert_array_equal(a, b)
 
 
+def test_steps_may_draw_texts_and_arrays_without_axes():
+    def f(x):
+        r, s = np.random.default_rng(0), 0
+        for _ in range(500):
+            x, s = 0.9 * x + r.normal(size=())[()], s + (r.choice(["heads", "tails"]) == "heads")
+        return x, s
+
+    assert fad.jit(f)(0.3) == f(0.3)
+
+
 def test_a_function_that_is_recorded_again_draws_what_it_drew():
     r = np.random.default_rng(5)
     state = r.bit_generator.state
