@@ -28,6 +28,7 @@ _DRAWING = frozenset({
     "random_sample", "rayleigh", "standard_cauchy", "standard_exponential", "standard_gamma", "standard_normal",
     "standard_t", "triangular", "uniform", "vonmises", "wald", "weibull",
 })  # fmt: skip
+_FILLING = frozenset({"random", "standard_exponential", "standard_gamma", "standard_normal"})  # an array given to them
 
 
 def states_reached(functions: Iterable[Callable]) -> GeneratorStates:
@@ -131,7 +132,8 @@ def draw_in_step(source: Any, name: str, *args: Any, **kwargs: Any) -> Any:
         return getattr(source, name)(*args, **kwargs)
     draws = None if body.level or body.ways else body.draws
     plain = all(_is_plain(x) for x in (*args, *kwargs.values())) and is_library(type(source).__module__)
-    if draws is None or name not in _DRAWING or not plain:
+    fills = "out" in kwargs or (name in _FILLING and any(type(x) is np.ndarray for x in args[1:]))
+    if draws is None or name not in _DRAWING or not plain or fills:
         refuse(f"it draws random numbers, by {name}")
     return draws.take(_Draw(source, name, args, kwargs))
 

@@ -240,6 +240,22 @@ def test_steps_may_draw_texts_and_arrays_without_axes():
     assert fad.jit(f)(0.3) == f(0.3)
 
 
+@pytest.mark.parametrize("fill", [lambda r, z: r.random(out=z), lambda r, z: r.random(None, "d", z)])
+def test_steps_may_fill_an_array_from_outside(fill):
+    given = np.zeros(3)
+
+    def f(x):
+        r = np.random.default_rng(0)
+        for _ in range(500):
+            fill(r, given)
+            x = x * 0.9 + given[0]
+        return x
+
+    wanted = f(0.3)
+    given[:] = 0.0
+    assert fad.jit(f)(0.3) == wanted
+
+
 def test_a_function_that_is_recorded_again_draws_what_it_drew():
     r = np.random.default_rng(5)
     state = r.bit_generator.state
