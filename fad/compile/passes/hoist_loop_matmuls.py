@@ -16,7 +16,7 @@ from fad.compile.passes.loop_stacks import LoopStacks, Matrix
 from fad.control_flow.loop_layout import Loop, select_marked
 from fad.control_flow.split_pullback import find_needed
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type
-from fad.core.rewriter import rewrite_equations
+from fad.core.rewriter import rename
 from fad.ops.contraction import matmul
 from fad.ops.conversion import astype_flat_p
 from fad.ops.elementwise import add, multiply
@@ -39,21 +39,37 @@ def hoist_loop_matmuls(graph: Graph) -> Graph:
             _Sums(work, _Inputs(work, eq).rewrite()).rewrite()
         else:
             work.equations.append(eq)
-    return rewrite_equations(work.finish(), _drop_empty)
+    return _drop_empty_loops(work.finish())
 
 
-def _drop_empty(eq: Equation, alias: dict[int, int]) -> Equation | None:
-    """Drop a loop of which nothing is left: its steps only hand on what they are given."""
+def _drop_empty_loops(graph: Graph) -> Graph:
+    """Drop loops of which nothing is left: their steps only hand on what they are given."""
+    work = Builder(graph)
+    alias: dict[int, int] = {}
+    for eq in graph.equations:
+        eq = rename(eq, alias)
+        if not _is_empty(eq):
+            work.equations.append(eq)
+            continue
+        loop = Loop(eq)
+        state = dict(zip(loop.carry_inputs, loop.carry, strict=True))
+        xs = dict(zip(loop.x_inputs, loop.xs, strict=True))
+        alias.update(zip(loop.results.carry, loop.carry, strict=True))
+        for v, o in zip(loop.ys, loop.results.ys, strict=True):
+            if v in xs:
+                alias[o] = xs[v]
+            else:
+                work.define(o, work.broadcast_to(state[v], work.types[o].shape), eq.place)
+    return work.finish().replace(outputs=[alias.get(i, i) for i in graph.outputs])
+
+
+def _is_empty(eq: Equation) -> bool:
     if eq.prim.archetype != "loop" or eq.params["stop"] != "length" or eq.params["body"].equations:
-        return eq
+        return False
     loop = Loop(eq)
-    state = zip(loop.carry_inputs, loop.carry_outputs, loop.carry, strict=True)
-    given = {i: x for i, o, x in state if i == o} | dict(zip(loop.x_inputs, loop.xs, strict=True))
-    outputs = (*loop.carry_outputs, *loop.ys)
-    if not given.keys() >= {*outputs}:
-        return eq
-    alias.update({o: given[i] for o, i in zip(eq.outs, outputs, strict=True)})
-    return None
+    types = loop.body.types
+    stacked = {*loop.x_inputs, *[i for i in loop.carry_inputs if types[i].kind != NUMBER]}
+    return loop.carry_outputs == loop.carry_inputs and stacked >= {*loop.ys}
 
 
 class _Inputs(LoopStacks):
