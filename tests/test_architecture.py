@@ -78,13 +78,13 @@ LAYERS = [
         "control_flow.run_scan",
     ],
     [
-        "capture", "capture.names", "capture.sites", "capture.expressions", "capture.rewrite", "capture.convert",
-        "capture.places", "capture.context", "capture.trial", "capture.outcomes", "capture.integer_rules",
-        "capture.integer_range", "capture.objects", "capture.state",
+        "capture", "capture.names", "capture.sites", "capture.expressions", "capture.comprehensions",
+        "capture.rewrite", "capture.convert", "capture.places", "capture.context", "capture.trial", "capture.outcomes",
+        "capture.integer_rules", "capture.integer_range", "capture.objects", "capture.state",
         "capture.aliases", "capture.unseen",
         "capture.values", "capture.draws", "capture.grown_entries", "capture.growing_lists", "capture.number_lists",
         "capture.branches", "capture.calls", "capture.sequences", "capture.step", "capture.capture", "capture.loops",
-        "capture.runtime",
+        "capture.folds", "capture.runtime",
     ],
     [  # the pipeline, in its order
         "compile", "compile.machine.", "compile.ir.", "compile.passes.", "compile.legalize.", "compile.schedule.",

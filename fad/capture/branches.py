@@ -16,6 +16,7 @@ from fad import tree
 from fad.backends import is_on_device
 from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
 from fad.capture.context import (
+    LeavesInteger,
     bind_result,
     body_trace,
     current,
@@ -496,7 +497,8 @@ def _convert_leaf(x: Any, t: Any) -> Any:
     if type(mine) is type(t) and np.asarray(mine).dtype == np.asarray(t).dtype:
         return x
     if not fits(x, np.asarray(t).dtype):
-        refuse("an if leaves an integer, which may be too large for a floating-point number, or such a number")
+        why = "an if leaves an integer, which may be too large for a floating-point number, or such a number"
+        refuse(why, LeavesInteger)
     if type(t) in (float, complex):
         return x * type(t)(1)
     dtype = np.asarray(t).dtype

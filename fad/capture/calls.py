@@ -52,10 +52,13 @@ _WRITING_METHODS = frozenset({
 _WRITING = frozenset({np.copyto, np.put, np.putmask, np.place, np.put_along_axis, np.fill_diagonal})
 check_draw.append(lambda: None if current() is None else refuse("it draws random numbers"))
 make_helpers: list[Callable] = []  # of converted code; put here by `fad.capture.runtime`, which stands above
+folds: dict[Callable, Callable] = {}  # what runs in place of sum, max, ...; put here by the same
 
 
 def prepare_call(f: Any) -> Any:
     """Return a function as converted code is to call it."""
+    if type(f) is types.BuiltinFunctionType and f in folds:
+        return folds[f]
     body = current()
     if body is None:
         return run_converted(f)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fad import tree
-from fad.capture.context import bind_result, current, recording_body, refuse, report
+from fad.capture.context import LeavesInteger, bind_result, current, recording_body, refuse, report
 from fad.capture.draws import states_reached
 from fad.capture.integer_range import FIT, GROW, judge_integers, state_interval
 from fad.capture.number_lists import Unsuitable
@@ -30,7 +30,7 @@ from fad.capture.step import NeedsFirstStep, Step
 from fad.capture.trial import TrialTrace
 from fad.capture.unseen import Holdings
 from fad.control_flow import record_loop
-from fad.control_flow.intervals import assume
+from fad.control_flow.intervals import assume, fits
 from fad.control_flow.loop_layout import Operands, Outputs
 from fad.control_flow.subgraph import BodyTrace, Unrecordable, example
 from fad.core import effects
@@ -46,6 +46,14 @@ _TOO_LARGE = "an integer of Python's may leave 64 bits"
 
 class NotCaptured(Exception):
     """A loop is to be run as Python runs it."""
+
+
+class NeedsOtherStart(Exception):
+    """A loop may be captured if some names are bound to numbers of another type before it, equal to theirs."""
+
+    def __init__(self, numbers: dict[str, float]):
+        super().__init__()
+        self.numbers = numbers
 
 
 class Capture:
@@ -65,6 +73,7 @@ class Capture:
         self.entry: dict[Any, Any] = {}  # what names are bound to before the loop
         self.touched: dict[int, tuple] = {}  # lists that a look has read or written by a counter
         self.entered: dict[Any, Any] = {}  # and in the step that is looked at, before it has begun
+        self.becomes: set[str] = set()  # the names that a step binds to floating-point numbers
         self.why: Any = None
 
     def over(self, n: Any, item: Callable, limit: int) -> Outcome | None:
@@ -243,6 +252,8 @@ class Capture:
         why = self.why
         if type(why) is int:
             self.leave_to_python("unrolled", f"{why} steps")
+        if numbers := self._find_other_start():
+            raise NeedsOtherStart(numbers)
         if self.peel and (why is None or isinstance(why, record_loop.BecomesNumber)):
             raise NeedsFirstStep
         text = "its state does not keep its type" if why is None else str(why)
@@ -252,6 +263,16 @@ class Capture:
             why.__traceback__ = why.__context__ = None
         line = getattr(why, "line", "")
         self.leave_to_python("recorded step by step", f"{text} (at {line})" if line else text, refused=True)
+
+    def _find_other_start(self) -> dict[str, float]:
+        """Return integers of the state as floating-point numbers that they may become: ``s = 0``, in an if ``s += y``.
+
+        A program can tell their types apart, in steps before the if is taken, as it can those of two ways of an if.
+        """
+        if not isinstance(self.why, LeavesInteger):
+            return {}
+        before = {name: self.step.content(name) for name in self.becomes}
+        return {name: float(x) for name, x in before.items() if type(x) is int and fits(x, np.dtype(np.float64))}
 
     def leave_to_python(self, what: str, detail: str, refused: bool = False) -> NoReturn:
         """Report that the loop is not captured, and whether it could not be, however long it is."""
@@ -368,6 +389,8 @@ class Capture:
         for name in step.bound:
             now, before = step.content(name), self.entry[name]
             if name in given:
+                if type(now) is Tracer and example(now).__class__ in (float, np.float64):
+                    self.becomes.add(name)
                 if now is self.entered[name]:  # it is bound to what it was bound to before
                     step.names.remove(name)
                     changed = True

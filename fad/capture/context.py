@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 from fad.capture.places import Attribute, Cell, Item, bind_name, content
 from fad.control_flow.subgraph import BodyTrace, Unrecordable
 from fad.core.tracer import Tracer, up_to_date
+from fad.introspect.frames import is_machinery
 from fad.staging.record import is_found_by_name
 
 
@@ -132,12 +133,16 @@ def bind_result(place: Cell, value: Any) -> None:
     bind_name(place, value)
 
 
-def refuse(why: str) -> NoReturn:
+class LeavesInteger(Unrecordable):
+    """An ``if`` leaves an integer of any size, or a floating-point number."""
+
+
+def refuse(why: str, kind: type[Unrecordable] = Unrecordable) -> NoReturn:
     """Give the recording of the current body up: it does what a program cannot repeat, or what cannot be seen."""
     body = _current.get()
     if body is None:
         raise AssertionError("nothing is being captured")
-    raise Unrecordable(body.trace, why)
+    raise kind(body.trace, why)
 
 
 def body_trace(x: Any) -> Any:
@@ -200,7 +205,7 @@ def forget() -> None:
 def report(file: str, line: int, what: str, detail: str = "", refused: bool = False) -> None:
     """Note what became of a loop; the last time counts."""
     entries, body = _report.get(), _current.get()
-    if entries is not None and (body is None or not body.trial):
+    if entries is not None and (body is None or not body.trial) and not is_machinery(file):
         refusals = 0 if what == "captured" else count_refusals(file, line) + refused
         entries[file, line] = Entry(file, line, what, detail, refusals)
 

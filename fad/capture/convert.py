@@ -8,6 +8,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import builtins
 import dis
 import functools
 import inspect
@@ -32,6 +33,7 @@ _FUTURES = functools.reduce(operator.or_, (getattr(__future__, x).compiler_flag 
 _GENERATES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _INSTALLED = ("site-packages", "dist-packages")  # folders of libraries, which are not converted
 _MOST = 4096
+FOLDED = frozenset({sum, max, min, any, all})  # functions of Python's that run over what they are given
 _converted: dict[tuple[int, bool], tuple] = {}  # (id of code, everywhere) -> (code, converted code or None, sites, why)
 _looping: dict[int, tuple] = {}  # id of code -> (code, whether it may come to a loop)
 
@@ -213,6 +215,8 @@ def _is_known(f: Any) -> bool:
     kind = type(f)
     if kind is Transformed:
         return not may_loop(f.__wrapped__)
+    if kind is types.BuiltinFunctionType and f in FOLDED:
+        return False
     if kind in (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc, type(np.sum)):
         return True
     return is_library(getattr(f if isinstance(f, type) else kind, "__module__", None)) and not hasattr(f, "__wrapped__")
@@ -225,7 +229,7 @@ def _look(fun: types.FunctionType, depth: int) -> bool:
     held = dict(zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True))
     for code in codes:
         steps = list(dis.get_instructions(code))
-        comprehends = code.co_name in ("<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
+        comprehends = code.co_name in ("<setcomp>", "<dictcomp>")
         if not comprehends and any("BACKWARD" in at.opname for at in steps):
             return True
         for before, at in itertools.pairwise(steps):
@@ -236,7 +240,7 @@ def _look(fun: types.FunctionType, depth: int) -> bool:
         for at in steps:
             if at.opname in ("LOAD_METHOD", "LOAD_ATTR") and not _is_usual(at.argval):
                 return True
-            if at.opname in ("LOAD_GLOBAL", "LOAD_NAME") and _calls(fun.__globals__.get(at.argval), depth):
+            if at.opname in ("LOAD_GLOBAL", "LOAD_NAME") and _calls(_find_global(fun, at.argval), depth):
                 return True
             if at.opname == "LOAD_DEREF" and at.argval in held:
                 try:
@@ -246,6 +250,10 @@ def _look(fun: types.FunctionType, depth: int) -> bool:
                 if _calls(found, depth):
                     return True
     return False
+
+
+def _find_global(fun: types.FunctionType, name: str) -> Any:
+    return fun.__globals__[name] if name in fun.__globals__ else getattr(builtins, name, None)
 
 
 def _calls(x: Any, depth: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import types
+from collections.abc import Callable
 from typing import Any
 
 HELPERS = "__fad__"  # the name under which converted code finds the helpers
@@ -34,9 +35,9 @@ def is_made(code: types.CodeType) -> bool:
 class Expressions(ast.NodeTransformer):
     """Rewrites expressions: calls alone, or in code that is recorded once for all steps (`staged`) all questions."""
 
-    def __init__(self, staged: bool):
+    def __init__(self, staged: bool, lift: Callable[[ast.expr, Expressions], ast.expr | None]):
         self.staged = staged
-        self.temporaries = 0
+        self._lift = lift  # makes of a comprehension a function with a loop, and returns its call
 
     def visit(self, node: ast.AST) -> Any:
         return node if hasattr(node, "made") else super().visit(node)
@@ -45,13 +46,20 @@ class Expressions(ast.NodeTransformer):
         return node  # it is converted when it is called
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
+        lifted = self._lift(node, self)
         self.generic_visit(node)
         append = _append_of(node.func) if self.staged else None
         if append is not None:
             node.func = append
         elif not (isinstance(node.func, ast.Name) and node.func.id in _SCOPED):
             node.func = helper("call", node.func, at=node.func)
-        return node
+        if lifted is None:
+            return node
+        lifted.orelse = node  # type: ignore[attr-defined]
+        return lifted
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        return self._lift(node, self) or self.visit_Dict(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
@@ -67,7 +75,7 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         return self._note_made(node)
 
-    visit_Set = visit_ListComp = visit_DictComp = visit_SetComp = visit_Dict
+    visit_Set = visit_DictComp = visit_SetComp = visit_Dict
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         makes = isinstance(node.left, ast.List) or isinstance(node.right, ast.List)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad import config
-from fad.capture.capture import Capture, NotCaptured
+from fad.capture.capture import Capture, NeedsOtherStart, NotCaptured
 from fad.capture.context import count_refusals, current, looking_at_one_step, report
 from fad.capture.growing_lists import GrowingLists
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
@@ -20,6 +20,7 @@ from fad.capture.step import NeedsFirstStep
 from fad.control_flow.intervals import assume, interval
 from fad.control_flow.subgraph import Unrecordable, example
 from fad.core.tracer import Tracer
+from fad.staging.mixed_types import note_mixed
 from fad.staging.record import is_recording
 
 LONG = 400  # operations up to which a loop is recorded step by step
@@ -37,24 +38,53 @@ def run_for(site: Loop, iterable: Any, body: Callable) -> Outcome | None:
     sequence = sequence_of(iterable)
     if sequence is None:
         what = iterable.what if type(iterable) is Reiterable else type(iterable).__name__
-        report(site.file, site.line, "recorded step by step", f"it runs over a {what}")
+        if not site.comprehends:
+            report(site.file, site.line, "recorded step by step", f"it runs over a {what}")
         return _run_plainly(items(iterable), body)
     inside = current()
     if inside is not None and inside.trial:
         return _try_for(site, sequence, body, inside)
     left: Iterator | None = None  # what is not run yet, once a step has been
     started = 0
+    start = _Start(body)
     while True:
         try:
             return _capture_for(site, sequence, started, body)
+        except NeedsOtherStart as other:
+            start.change(other.numbers)
         except NotCaptured:
+            start.restore()
             return _run_plainly(sequence if left is None else left, body)
         except NeedsFirstStep:
+            start.restore()
             left = iter(sequence) if left is None else left
             outcome = _run_plainly(_one(left), body)
             if outcome is not None:
                 return outcome
             started += 1
+
+
+class _Start:
+    """What names are bound to before a loop, while that is changed to numbers of the types that the steps leave."""
+
+    def __init__(self, *functions: Callable):
+        self._functions = functions
+        self._before: dict[str, Any] = {}
+
+    def change(self, numbers: dict[str, Any]) -> None:
+        """Bind names to other numbers, which are equal to theirs."""
+        cells = cells_of(*self._functions)
+        for name, x in numbers.items():
+            self._before.setdefault(name, content(cells[name]))
+            bind_name(cells[name], x)
+        note_mixed()
+
+    def restore(self) -> None:
+        """Bind the names to what they were bound to."""
+        cells = cells_of(*self._functions)
+        for name, x in self._before.items():
+            bind_name(cells[name], x)
+        self._before = {}
 
 
 def _one(left: Iterator) -> Iterator:
@@ -131,7 +161,8 @@ def _try_for(site: Loop, sequence: Sequence, body: Callable, inside: Any) -> Out
                 lists.note_appended()
         lists.repeat(most, fixed)
     except (Exception, Unrecordable) as why:
-        if not fixed or sequence.length > _FEW or (isinstance(why, Unrecordable) and why.trace is not inside.trace):
+        few = fixed and (sequence.length <= _FEW or site.comprehends)
+        if not few or (isinstance(why, Unrecordable) and why.trace is not inside.trace):
             raise
         outcome = _run_plainly(sequence, body)  # as it will be run: it cannot do without the number of its step
     return _try_outcome(outcome, inside)
@@ -182,13 +213,18 @@ def run_while(site: Loop, test: Callable, body: Callable) -> Outcome | None:
             outcome = _try_step(site, inside, [test, body], lambda: (test(), body())[1])
         return _try_outcome(outcome, inside)
     started = 0
+    start = _Start(body, test)
     while is_recording():
         try:
             work = Capture(site, body, test, None, False, started < _PEELED)
             return work.until(_limit())
+        except NeedsOtherStart as other:
+            start.change(other.numbers)
         except NotCaptured:
+            start.restore()
             break
         except NeedsFirstStep:
+            start.restore()
             if not test():
                 return None
             outcome = body()

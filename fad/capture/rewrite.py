@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import ast
 import copy
+import itertools
 from collections.abc import Iterable
+from typing import Any
 
+from fad.capture.comprehensions import as_statements, form_of
 from fad.capture.expressions import HELPERS, MADE, Expressions, Iterables, as_index, helper
 from fad.capture.names import Liveness, Names, bound_by, find_appended, own_jumps, walk_scope
 from fad.capture.sites import Branch, Loop
@@ -68,7 +71,8 @@ class Rewriter:
         self.loops: list[Loop] = []
         self.branches: list[Branch] = []
         self.moved: set[str] = set()  # names that generated functions bind
-        self._fresh = 0
+        self.lifted: list[ast.stmt] = []  # functions that comprehensions have become
+        self.numbers = itertools.count(1)
 
     def function(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Return the statements of the converted function."""
@@ -94,6 +98,7 @@ class Rewriter:
 
     def _declare_names(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Bind, in code that never runs, the names that generated functions bind: so they are this function's own."""
+        body = [*self.lifted, *body]
         if not self.moved:
             return body
         names = [ast.Name(x, ast.Store()) for x in sorted(self.moved)]
@@ -330,7 +335,7 @@ class Rewriter:
         self.loops.append(
             Loop(self.file, s.lineno, _kind(s), tuple(sorted(used.stores)), carried, behind,
                  frozenset(used.rebinds), tuple(sorted(used.updates)), operations, nested, leaves,
-                 tuple(sorted(appended)), reason)
+                 tuple(sorted(appended)), reason, hasattr(s, "comprehension"))
         )  # fmt: skip
         return len(self.loops) - 1
 
@@ -352,11 +357,48 @@ class Rewriter:
     # --- pieces ---------------------------------------------------------------------------------------------------
 
     def _expression(self, node: ast.AST, staged: bool) -> ast.expr:
-        return Expressions(staged).visit(node)
+        return Expressions(staged, self._lift).visit(node)
+
+    def _lift(self, node: ast.expr, within: Expressions) -> ast.expr | None:
+        """Return what calls a function with a loop that does what a comprehension does; None where that cannot be.
+
+        For a call that is given a generator it is a choice, whose other way is the call as it stands.
+        """
+        form = form_of(node) if isinstance(node, ast.Call) else "list"
+        if form is None:
+            return None
+        node = copy.deepcopy(node)
+        given: Any = node.args[0] if isinstance(node, ast.Call) else node
+        found = as_statements(given, form)
+        if found is None or any(map(self._reason, found[1])):
+            return None
+        name = self._name("comprehension")
+        source = within.visit(Iterables().visit(given.generators[0].iter))
+        self.lifted.append(self._loop_of_its_own(name, *found, within.staged))
+        call = ast.Call(_load(name), [source], [])
+        done = self._in_place_of(node, form, call, within) if isinstance(node, ast.Call) else call
+        done.made = True  # type: ignore[attr-defined]
+        return ast.fix_missing_locations(ast.copy_location(done, node))
+
+    def _in_place_of(self, call: ast.Call, form: str, done: ast.Call, within: Expressions) -> ast.expr:
+        """Return what stands for a call of a function, if that is Python's own."""
+        function: Any = call.func
+        if form == "list":
+            keywords: list = [within.visit(k) for k in call.keywords]
+            done = ast.Call(helper("call", function), [done], keywords)
+        elif form == "sum":
+            done.args += [within.visit(x) for x in call.args[1:]] or [ast.Constant(0)]
+        builtin = helper("is_builtin", ast.Constant(function.id), copy.deepcopy(function))
+        return ast.IfExp(builtin, done, ast.Constant(None))
+
+    def _loop_of_its_own(self, name: str, arguments: list[str], body: list[ast.stmt], staged: bool) -> ast.stmt:
+        """Return a function of statements that have their own variables, rewritten."""
+        within = Rewriter(self.file, body, set(), staged)
+        within.loops, within.branches, within.numbers = self.loops, self.branches, self.numbers
+        return self._function(name, arguments, [], within.function(body), body[-1])
 
     def _name(self, what: str) -> str:
-        self._fresh += 1
-        return f"{MADE}{what}_{self._fresh}"
+        return f"{MADE}{what}_{next(self.numbers)}"
 
     def _function(
         self, name: str, args: list[str], of: Iterable[ast.AST], code: list[ast.stmt], at: ast.AST

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fad import config
-from fad.capture import branches, calls, loops, outcomes, sequences, values
+from fad.capture import branches, calls, folds, loops, outcomes, sequences, values
 from fad.capture.context import current, forget, report, reporting
 from fad.capture.convert import Sites
 from fad.capture.expressions import is_made
@@ -46,6 +46,7 @@ class Helpers:
     call = staticmethod(calls.prepare_call)
     sequence = staticmethod(sequences.sequence)
     items = staticmethod(sequences.items)
+    is_builtin = staticmethod(sequences.is_builtin)
     iterate_over = staticmethod(sequences.iterate_over)
     append_to = staticmethod(calls.append_to)
     made = staticmethod(values.note_made)
@@ -122,4 +123,5 @@ def _as_recorded(fun: Callable) -> Callable:
 
 __all__ = ["Helpers", "reporting"]
 calls.make_helpers.append(Helpers)
+calls.folds.update(folds.FOLDS)
 transformed.conversions.append(_as_recorded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,9 +13,13 @@ from fad import tree
 from fad.capture.calls import prepare_call
 from fad.capture.context import current, is_staged, refuse
 from fad.capture.number_lists import NumberList, lists_in
-from fad.capture.values import getitem, holds_numbers
+from fad.capture.values import as_number, getitem, holds_numbers
 from fad.control_flow.intervals import interval
+from fad.control_flow.subgraph import example
 from fad.core.tracer import Tracer
+from fad.ops.elements import join_elements
+from fad.staging.mixed_types import note_number
+from fad.staging.record import is_recording
 
 
 class Sequence:
@@ -61,9 +66,28 @@ def sequence_of(x: Any) -> Sequence | None:
         return Sequence(x.shape[0], lambda k: getitem(x, k), x)
     if type(x) is NumberList:
         return Sequence(len(x), lambda k: x[k], x)
-    if holds_numbers(x):
-        return Sequence(len(x), lambda k: getitem(x, k), x)
+    if (column := _column(x)) is not None:
+        return Sequence(len(x), column, x)
     return _records(x) if type(x) in (list, tuple) and x and type(x[0]) in (list, tuple) else None
+
+
+def _column(x: Any) -> Callable | None:
+    """Return what gives the number at a place of a list, if an array can stand for that."""
+    if holds_numbers(x):
+        return lambda k: getitem(x, k)
+    if type(x) not in (list, tuple) or not all(type(y) is Tracer and not y.shape for y in x):
+        return None
+    kinds, joined = {example(y).__class__ for y in x}, join_elements(list(x))
+    if joined is None or len(joined) > 1 or len(kinds) > 1:
+        return None
+    (whole,), plain = joined, kinds <= {bool, int, float, complex}
+
+    def element(k: Any) -> Any:
+        found = as_number(whole[k]) if plain else whole[k]
+        note_number(found)
+        return found
+
+    return element
 
 
 def _records(x: Any) -> Sequence | None:
@@ -72,14 +96,14 @@ def _records(x: Any) -> Sequence | None:
     structure = rows[0][1]
     if not structure.num_leaves or any(found != structure for _, found in rows):
         return None
-    columns = [list(column) for column in zip(*[leaves for leaves, _ in rows], strict=True)]
-    if not all(map(holds_numbers, columns)):
+    columns = [_column(list(column)) for column in zip(*[leaves for leaves, _ in rows], strict=True)]
+    if any(column is None for column in columns):
         return None
 
     sources = {id(y): y for y in lists_in(x)}
 
     def element(k: Any) -> Any:
-        row = tree.unflatten(structure, [getitem(column, k) for column in columns])
+        row = tree.unflatten(structure, [column(k) for column in columns])  # type: ignore[misc]
         body = current()
         if body is not None:
             body.sources |= sources
@@ -162,6 +186,11 @@ def iterate_over(f: Any) -> Any:
     if f not in (zip, enumerate, reversed):
         return lambda *args, **kwargs: items(prepare_call(f)(*args, **kwargs))
     return lambda *args, **kwargs: f(*map(items, args), **kwargs)
+
+
+def is_builtin(name: str, f: Any) -> bool:
+    """Return whether a program is recorded, and a function is what Python calls by a name."""
+    return is_recording() and f is getattr(builtins, name)
 
 
 def items(x: Any) -> Any:

@@ -22,6 +22,7 @@ class Loop:
     leaves: bool = False  # whether it has break or return
     appended: tuple[str, ...] = ()  # names of what it appends to
     reason: str = ""  # why it is run as it is; empty if it may be captured
+    comprehends: bool = False  # whether it stands for a comprehension
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,9 @@ def f(x):
     s, t, n = 0.1, x[0], 0
     u, v = x * 1.0, 0.5 * x[::-1].copy()
     m = np.outer(x, x) + 0.1
-    c, first, q = 0, True, np.zeros(2)
+    c, first, q, acc = 0, True, np.zeros(2), 0
 """
-TAIL = """    return 0.3 * np.sum(np.sin(u) * v) + s + 0.5 * t + 0.1 * np.sum(m) + 0.01 * n + 0.003 * c
+TAIL = """    return 0.3 * np.sum(np.sin(u) * v) + 0.1 * acc + s + 0.5 * t + 0.1 * np.sum(m) + 0.01 * n + 0.003 * c
 """
 
 
@@ -130,9 +130,24 @@ class Program:
                 f"m[{self.place()}, {self.place()}]", *[f"0.1 * {i}" for i in self.counters],
             )  # fmt: skip
         a, b = self.value(depth - 1), self.value(depth - 1)
+        if r < 0.45:
+            return self.gathered(a)
         return self.pick(
             f"np.sin({a})", f"np.tanh({a} + {b})", f"0.6 * {a} - 0.4 * {b}", f"0.5 * {a} * np.cos({b})", f"bend({a})",
             f"max({a}, {b})", f"min({a}, 0.8)", f"({a} if {self.test(0)} else {b})", f"abs({a})",
+        )  # fmt: skip
+
+    def gathered(self, a):
+        """Return what a comprehension, or one of Python's functions, makes of many numbers."""
+        u = self.pick("u", "v", "x", f"m[{self.place()}]", f"m[:, {self.place()}]")
+        return self.pick(
+            f"0.1 * sum(e_ * {a} for e_ in {u})", f"0.1 * sum([np.sin({u}[j_]) for j_ in range(4)])",
+            f"0.1 * sum(e_ * g_ for e_, g_ in zip({u}, v) if e_ > 0.1)", f"0.2 * max(np.cos(e_) + {a} for e_ in {u})",
+            f"0.3 * min({u})", f"0.1 * sum({u})", f"0.1 * max([e_ * {a} for e_ in {u}])",
+            f"0.1 * np.sum(np.array([np.tanh(e_ * {a}) for e_ in {u}]))",
+            f"(0.1 if any(e_ > 0.37 for e_ in {u}) else {a})", f"({a} if all(e_ > -0.21 for e_ in {u}) else 0.3)",
+            f"0.1 * sum(sum(e_ * g_ for g_ in v[:j_]) for j_, e_ in enumerate({u}))",
+            f"0.01 * sum(e_ > 0.2 for e_ in {u})", f"0.1 * [e_ * {a} for e_ in {u}][{self.place()}]",
         )  # fmt: skip
 
     def vector(self):
@@ -181,7 +196,8 @@ class Program:
             f"a = {self.value(1)}; s = s + 0.1 * a", "v = u", f"m[{self.place()}, 1:] += 0.1 * u[:-1]", "m *= 0.9",
             f"w = {self.pick('u', 'v', 'x')}; t = t + 0.1 * w[{self.place()}]", self.masked(), self.looked_up(i),
             "c += 1", "c = c + 1", "first = False", "first = not first", f"first = {self.test(0)}", "q[0] += 1.0",
-            "q[1] = q[0]",
+            "q[1] = q[0]", f"acc += 0.3 * {self.value(1)}", f"acc = acc + {self.value(0)}",
+            f"u = np.array([0.5 * e_ + 0.1 * {self.value(1)} for e_ in u])",
         ))  # fmt: skip
 
     def looked_up(self, i):

@@ -1,0 +1,84 @@
+"""Python's functions over many numbers, as loops: sum, max, min, any and all of a traced array, or a list of elements.
+
+Each is written here as Python has it, and converted like a function of the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fad.capture.calls import make_helpers
+from fad.capture.context import current
+from fad.capture.convert import convert_function
+from fad.capture.sequences import sequence_of
+from fad.capture.values import holds_numbers
+from fad.core.tracer import Tracer
+from fad.staging.record import is_recording
+
+
+def _add(xs: Iterable, found: Any = 0) -> Any:
+    for x in xs:
+        found = found + x
+    return found
+
+
+def _find_greatest(xs: Iterable) -> Any:
+    found = None
+    for x in xs:
+        if found is None or x > found:
+            found = x
+    return found
+
+
+def _find_least(xs: Iterable) -> Any:
+    found = None
+    for x in xs:
+        if found is None or x < found:
+            found = x
+    return found
+
+
+def _has_any(xs: Iterable) -> bool:
+    for x in xs:  # noqa: SIM110  a loop is what it is for
+        if x:
+            return True
+    return False
+
+
+def _has_all(xs: Iterable) -> bool:
+    for x in xs:  # noqa: SIM110
+        if not x:
+            return False
+    return True
+
+
+def _fold_by(own: Callable, builtin: Callable) -> Callable:
+    """Return one of Python's functions that runs a loop where an array holds the numbers that it is given."""
+
+    def fold(*args: Any, **kwargs: Any) -> Any:
+        if kwargs or not args or not is_recording():
+            return builtin(*args, **kwargs)
+        if builtin in (max, min) and len(args) > 1:
+            if current() is None or not any(type(x) is Tracer and not x.shape for x in args):
+                return builtin(*args)
+            args = (args,)
+        elif len(args) > 1 + (builtin is sum) or not _is_of_traced(args[0]):
+            return builtin(*args)
+        converted, _ = convert_function(own, make_helpers[0], everywhere=current() is not None)
+        return (converted or own)(*args)
+
+    return fold
+
+
+def _is_of_traced(xs: Any) -> bool:
+    """Return whether numbers are the elements of one traced array, and there are any."""
+    if type(xs) is Tracer:
+        return xs.shape != () and xs.shape[0] > 0
+    return type(xs) in (list, tuple) and not holds_numbers(xs) and sequence_of(xs) is not None
+
+
+_OWN: dict[Callable, Callable] = {
+    sum: _add, max: _find_greatest, min: _find_least, any: _has_any, all: _has_all,
+}  # fmt: skip
+FOLDS = {builtin: _fold_by(own, builtin) for builtin, own in _OWN.items()}

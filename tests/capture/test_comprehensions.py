@@ -1,0 +1,178 @@
+"""Comprehensions, and Python's functions over many numbers, are loops: captured, and in all else what Python has."""
+
+import builtins
+
+import numpy as np
+import pytest
+from capture.agreement import agree, close, report_of
+
+import fad
+
+X = np.array([0.3, 1.1, -0.7, 0.9, 0.2, 1.6, -0.4, 0.8, 1.3, 0.6, -0.2, 0.5, 0.7, 1.2, 0.1, 0.4, 1.9, -1.1])
+
+
+def a_list(x):
+    return np.sum(np.array([np.sin(v) * k for k, v in enumerate(x)]) ** 2)
+
+
+def one_in_another(x):
+    return np.sum(np.array([[a * b for a in x[:4]] for b in x]) ** 2)
+
+
+def two_loops_and_conditions(x):
+    return sum(a * b**2 for a in x if a > 0.0 for b in x[:5] if b < 1.0)
+
+
+def a_sum_from_a_start(x):
+    return sum((v * w for v, w in zip(x, x[::-1], strict=True)), x[0])
+
+
+def the_greatest_and_the_least(x):
+    return max(np.sin(3.0 * v) * v for v in x) * min((v - 0.5) ** 2 for v in x if v > 0.0)
+
+
+def questions(x):
+    return np.sum(x**2) if any(v > 1.5 for v in x) and not all(v > -1.0 for v in x) else np.prod(x)
+
+
+def in_a_loop(x):
+    s, total = 0.0, 0.0
+    for k in range(len(x)):
+        s = s + 0.1 * sum(np.cos(s) * v for v in x[:3]) + max(0, x[k], 0.2 * s)
+        s = np.mean(np.array([np.tanh(0.5 * s + v) for v in x[:4]]))
+        total += s
+    return total
+
+
+def names_of_their_own(x):
+    k, v = 2.0, x[1]
+    return sum(v * k for v in [k * v for v in x]) * v
+
+
+def tuples_and_sorted_lists(x):
+    return np.stack(tuple(v * v for v in x))[3] * sorted(-v for v in x)[0]
+
+
+def methods_of_a_class(x):
+    class Weights:
+        def __init__(self, w):
+            self.__w = w
+
+        def total(self):
+            return sum(self.__w[k] * k for k in range(len(self.__w)))
+
+    return Weights(x).total()
+
+
+def without_a_generator(x):
+    return sum(x**2) / len(x) + max(x * x) * min([v * 3.0 for v in x]) + (x[0] if any(x > 1.0) else x[1])
+
+
+def rows(x):
+    return np.sum(sum(np.outer(x, x[:3])) ** 2)
+
+
+def tuples_of_a_list(x):
+    pairs = [(v, v * w) for v, w in zip(x, np.cos(x), strict=True)]
+    total = 0.0
+    for a, b in pairs:
+        total += a * b
+    return total + sum(a + b for a, b in pairs)
+
+
+def an_integer_before_it_is_a_sum(x):
+    total, count, best = 0, 0, 0
+    for v in x:
+        if v > 0.25:
+            total, count = total + v * v, count + 1
+        if v > best:
+            best = v
+    return total / count + best
+
+
+CAPTURED = [
+    a_list, one_in_another, two_loops_and_conditions, a_sum_from_a_start, the_greatest_and_the_least, questions,
+    in_a_loop, names_of_their_own, tuples_of_a_list, an_integer_before_it_is_a_sum,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", CAPTURED, ids=lambda f: f.__name__)
+def test_a_comprehension_is_captured(f):
+    agree(f, X)
+    what, text = report_of(f, X)
+    assert set(what) == {"captured"}, text
+
+
+@pytest.mark.parametrize(
+    "f", [tuples_and_sorted_lists, methods_of_a_class, without_a_generator, rows], ids=lambda f: f.__name__
+)
+def test_a_fold_gives_what_pythons_does(f):
+    agree(f, X)
+
+
+def test_a_sum_of_a_thousand_elements_is_no_thousand_operations():
+    x = np.linspace(0.1, 1.0, 1000)
+    for f in (lambda x: sum(x) / len(x), lambda x: max(x * x), lambda x: sum(v**2 for v in x if v > 0.5)):
+        assert len(fad.make_graph(f)(x).equations) < 20
+
+
+def test_what_no_step_traces_stays_pythons():
+    def f(x):
+        places = [2 * k for k in range(9)]
+        names = {f"p{k}": k for k in places}
+        half = np.array([k % 2 == 0 for k in range(len(x))])
+        assert {type(k) for k in places} == {int}
+        assert type(sum(k for k in places)) is int
+        assert max(len(name) for name in names) == 3
+        return np.sum(x[places]) + np.sum(x[half]) + x[sum(1 for k in places if k > 8)] * names["p4"]
+
+    with fad.config.use(loops="capture"):
+        close(fad.jit(f)(X), f(X), "value")
+
+
+def test_functions_made_in_a_comprehension_share_its_variable():
+    def f(x):
+        return sum(g(x[0]) for g in [lambda y: y * k for k in range(4)])  # noqa: B023
+
+    assert fad.jit(f)(X) == f(X)
+
+
+def test_a_name_that_is_not_pythons_own_is_asked_as_it_is():
+    def f(x, sum, max=builtins.max):
+        return sum(v for v in x) + max(v for v in x)
+
+    assert fad.jit(f, static_argnums=1)(X, lambda vs: 2.0 * list(vs)[1]) == f(X, lambda vs: 2.0 * list(vs)[1])
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: max(v for v in x if v > 9.0), lambda x: sum(x[k + 1] for k in range(len(x))), lambda x: sum(["a", x[0]]),
+])  # fmt: skip
+def test_what_python_raises_a_comprehension_raises(f):
+    with pytest.raises((ValueError, IndexError, TypeError)) as expected:
+        f(X)
+    with fad.config.use(loops="capture"), pytest.raises(expected.type):
+        fad.jit(f)(X)
+
+
+def test_an_integer_that_stays_one_is_told_apart():
+    def f(x):
+        total = 0
+        for v in x:
+            if v > 9.0:
+                total = total + v
+        return x[0] * 2.0 if isinstance(total, int) else x[1]
+
+    with fad.config.use(loops="capture"):
+        assert fad.jit(f)(X) == f(X)
+
+
+def test_the_gradient_of_a_plain_sum_has_the_shape_of_its_argument():
+    def f(x):
+        total = 0.0
+        for v in x:
+            total = total + v
+        return total**2
+
+    with fad.config.use(loops="capture"):
+        assert fad.jit(fad.grad(f))(X).shape == X.shape
+        assert fad.jit(fad.hessian(f))(X).shape == (*X.shape, *X.shape)
