@@ -38,6 +38,7 @@ class Expressions(ast.NodeTransformer):
     def __init__(self, staged: bool, lift: Callable[[ast.expr, Expressions], ast.expr | None]):
         self.staged = staged
         self._lift = lift  # makes of a comprehension a function with a loop, and returns its call
+        self._inside = 0  # how many comprehensions that remain are around, whose variables a function would not see
 
     def visit(self, node: ast.AST) -> Any:
         return node if hasattr(node, "made") else super().visit(node)
@@ -46,7 +47,7 @@ class Expressions(ast.NodeTransformer):
         return node  # it is converted when it is called
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        lifted = self._lift(node, self)
+        lifted = None if self._inside else self._lift(node, self)
         self.generic_visit(node)
         append = _append_of(node.func) if self.staged else None
         if append is not None:
@@ -59,7 +60,22 @@ class Expressions(ast.NodeTransformer):
         return lifted
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
-        return self._lift(node, self) or self.visit_Dict(node)
+        lifted = None if self._inside else self._lift(node, self)
+        return self._visit_comprehension(node) if lifted is None else lifted
+
+    def _visit_comprehension(self, node: ast.ListComp | ast.DictComp | ast.SetComp) -> ast.AST:
+        return self._note_made(self._visit_inside(node))
+
+    visit_DictComp = visit_SetComp = _visit_comprehension
+
+    def _visit_inside(self, node: ast.expr) -> Any:
+        self._inside += 1
+        self.generic_visit(node)
+        self._inside -= 1
+        return node
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
+        return self._visit_inside(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
@@ -71,11 +87,11 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         return self._note_made(node) if isinstance(node.ctx, ast.Load) else node
 
-    def visit_Dict(self, node: ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp) -> ast.AST:
+    def visit_Dict(self, node: ast.Dict | ast.Set) -> ast.AST:
         self.generic_visit(node)
         return self._note_made(node)
 
-    visit_Set = visit_DictComp = visit_SetComp = visit_Dict
+    visit_Set = visit_Dict
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         makes = isinstance(node.left, ast.List) or isinstance(node.right, ast.List)

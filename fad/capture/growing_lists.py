@@ -18,13 +18,12 @@ from fad.capture.context import current, refuse
 from fad.capture.grown_entries import (
     Entry,
     Row,
-    ask_taken,
     elements_of,
     find_row,
     is_number,
     join_rows,
-    make_element,
     repeat_entries,
+    take_elements,
 )
 from fad.capture.objects import close_objects, count_held, open_objects
 from fad.capture.places import UNBOUND, Attribute, Cell, bind_name, content, is_exclusive
@@ -79,6 +78,10 @@ class GrowingList:
             refuse(f"it extends {self.name} by a {type(xs).__name__}")
         for x in xs:
             self.append(x)
+
+    def __iadd__(self, xs: Any) -> GrowingList:  # type: ignore[misc]
+        self.extend(xs)
+        return self
 
     def add(self, new: Entry) -> None:
         """Append what is at one place of a step."""
@@ -228,8 +231,10 @@ class GrowingList:
             if self.rate is None:
                 return 1  # in a first look any element does
             (least, most), first = interval(self.length() - index), interval(index)[0]
-            if least is not None and least == most and least > 0 and first is not None and first >= 0:
-                return least
+            if least is not None and least == most and least > 0:
+                if first is not None and first >= 0:
+                    return least
+                self.missed = True  # behind the first steps it may be a place
         return refuse(f"it reads an element of {self.name} at no constant distance from its end")
 
     def __bool__(self) -> bool:
@@ -243,7 +248,7 @@ class GrowingList:
     def _refuse(self, *_: Any) -> Any:
         refuse(f"it reads {self.name}, to which it appends, as a whole")
 
-    __iter__ = __len__ = __contains__ = __add__ = __radd__ = __iadd__ = __mul__ = __eq__ = _refuse
+    __iter__ = __len__ = __contains__ = __add__ = __radd__ = __mul__ = __eq__ = _refuse
     __setitem__ = __delitem__ = __reversed__ = __array__ = __lt__ = __repr__ = __format__ = __getattr__ = _refuse
     __hash__ = object.__hash__
 
@@ -439,12 +444,7 @@ class GrowingLists:
                     target.add(entry)
                 continue
             before = len(target)
-            places = [(j, c) for j, entry in enumerate(entries) for c in range(entry.size)]
-            taken = [ask_taken(row, entry, n) for row, entry in zip(found, entries, strict=True)]
-            for k, place in np.argwhere(np.concatenate(taken, axis=1)).tolist() if entries else ():
-                j, c = places[place]
-                index = (k,) if entries[j].count is None else (k, c)
-                target.append(make_element(found[j].value, entries[j].numbers, index))
+            target += take_elements(found, entries, n)
             self.appended[name] = target[before:]
 
 

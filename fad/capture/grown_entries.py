@@ -78,18 +78,28 @@ def make_element(rows: Any, numbers: Any, place: tuple[int, ...]) -> Any:
     return close_objects(tree.map(take, rows, numbers))
 
 
+def are_alike(rows: list[Row], entries: list[Entry]) -> bool:
+    """Return whether what steps append at several places is of one type, so that one array can hold it."""
+    if not all(map(entries[0].is_like, entries)):
+        return False
+    columns = zip(*[tree.leaves(row.value) for row in rows], strict=True)
+    return all(len({_type_of_one(y, entry) for y, entry in zip(ys, entries, strict=True)}) == 1 for ys in columns)
+
+
+def _type_of_one(y: Any, entry: Entry) -> tuple:
+    return y.shape[1 if entry.count is None else 2 :], y.dtype
+
+
 def join_rows(rows: list[Row], entries: list[Entry], n: Any, most: int) -> Entry:
     """Return what n steps of an inner loop append, at most so many, as what the step around appends at one place."""
     total = sum(entry.size for entry in entries)
-    if not all(map(entries[0].is_like, entries)):
+    if not are_alike(rows, entries):
         refuse("an inner loop appends things of several types to a list")
 
     def join(*stacks: Any) -> Any:
         parts = [
             y if entry.count is not None else np.expand_dims(y, 1) for y, entry in zip(stacks, entries, strict=True)
         ]
-        if len({(y.shape[2:], y.dtype) for y in parts}) > 1:
-            refuse("an inner loop appends things of several types to a list")
         return np.concatenate(parts, axis=1).reshape((most * total, *parts[0].shape[2:]))
 
     taken: Any = True
@@ -103,6 +113,23 @@ def join_rows(rows: list[Row], entries: list[Entry], n: Any, most: int) -> Entry
         runs = np.less(np.arange(most * total), n * total)
         taken = runs if taken is True else np.logical_and(taken, runs)
     return Entry(tree.map(join, *[row.value for row in rows]), taken, most * total, entries[0].numbers)
+
+
+def take_elements(rows: list[Row], entries: list[Entry], n: int) -> list:
+    """Return what n steps have appended to a list, in Python's order."""
+    if not entries:
+        return []
+    taken = [ask_taken(row, entry, n) for row, entry in zip(rows, entries, strict=True)]
+    places = np.argwhere(np.concatenate(taken, axis=1)).tolist()
+    if len(entries) > 1 and are_alike(rows, entries):
+        whole, each = join_rows(rows, entries, n, n), sum(entry.size for entry in entries)
+        return [make_element(whole.value, whole.numbers, (k * each + place,)) for k, place in places]
+    of = [(row.value, entry, c) for row, entry in zip(rows, entries, strict=True) for c in range(entry.size)]
+    found = []
+    for k, place in places:
+        value, entry, c = of[place]
+        found.append(make_element(value, entry.numbers, (k,) if entry.count is None else (k, c)))
+    return found
 
 
 def elements_of(entry: Entry) -> list:

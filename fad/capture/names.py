@@ -187,14 +187,16 @@ def _walruses(node: ast.AST) -> set[str]:
 
 
 def find_appended(body: list[ast.stmt]) -> set[str]:
-    """Return the names of lists to which statements append, as ``name.append(value)`` and ``name.extend(...)`` say."""
-    found = (n.func.value for s in body for n in ast.walk(s) if _appends(n))  # type: ignore[attr-defined]
+    """Return the names of lists to which statements append: ``xs.append(x)``, ``xs.extend(...)``, ``xs += [x]``."""
+    found = (_appended_by(n) for s in body for n in ast.walk(s))
     return {x.id for x in found if isinstance(x, ast.Name)}
 
 
-def _appends(node: ast.AST) -> bool:
+def _appended_by(node: ast.AST) -> ast.expr | None:
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+        return node.target if isinstance(node.value, (ast.List, ast.Tuple, ast.ListComp)) else None
     f = node.func if isinstance(node, ast.Call) else None
-    return isinstance(f, ast.Attribute) and f.attr in ("append", "extend")
+    return f.value if isinstance(f, ast.Attribute) and f.attr in ("append", "extend") else None
 
 
 def move_conditions(function: Any) -> None:

@@ -17,9 +17,12 @@ from fad.capture.values import as_number, getitem, holds_numbers
 from fad.control_flow.intervals import interval
 from fad.control_flow.subgraph import example
 from fad.core.tracer import Tracer
+from fad.ops.creation import array
 from fad.ops.elements import join_elements
 from fad.staging.mixed_types import note_number
 from fad.staging.record import is_recording
+
+_FEW_PARTS = 8  # arrays and numbers that a list of many elements is joined of
 
 
 class Sequence:
@@ -75,12 +78,12 @@ def _column(x: Any) -> Callable | None:
     """Return what gives the number at a place of a list, if an array can stand for that."""
     if holds_numbers(x):
         return lambda k: getitem(x, k)
-    if type(x) not in (list, tuple) or not all(type(y) is Tracer and not y.shape for y in x):
+    if type(x) not in (list, tuple) or not all(_is_single(y) for y in x):
         return None
     kinds, joined = {example(y).__class__ for y in x}, join_elements(list(x))
-    if joined is None or len(joined) > 1 or len(kinds) > 1:
+    if joined is None or len(joined) > _FEW_PARTS or len(kinds) > 1:
         return None
-    (whole,), plain = joined, kinds <= {bool, int, float, complex}
+    whole, plain = array(list(x)), kinds <= {bool, int, float, complex}
 
     def element(k: Any) -> Any:
         found = as_number(whole[k]) if plain else whole[k]
@@ -88,6 +91,11 @@ def _column(x: Any) -> Callable | None:
         return found
 
     return element
+
+
+def _is_single(x: Any) -> bool:
+    """Return whether something is one number, of a type that an array can have."""
+    return not x.shape if type(x) is Tracer else isinstance(x, (bool, float, complex, np.generic))
 
 
 def _records(x: Any) -> Sequence | None:

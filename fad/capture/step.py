@@ -58,6 +58,8 @@ class Step:
         self.alone = {name for name, cell in cells if is_known_alone(cell)}  # those whose objects nobody else knows
         self.judged: set[Any] = set()  # parts of objects of which it has been looked who else knows their contents
         self.lists = GrowingLists(site, self.cells)
+        grown = self.lists.known.keys() - site.rebound  # `ys += [x]` binds the name to the list that it was
+        self.bound = [name for name in self.bound if name not in grown]
         self.number_lists = NumberLists(self.cells)
         self.draws = StepDraws()
         self.links: dict[str, list] = {}  # what the arrays that a step leaves names bound to may be, besides new ones
@@ -66,7 +68,7 @@ class Step:
 
     def _guess(self) -> None:
         """Take those names by value that the text rebinds, and those arrays as written that the text writes into."""
-        for name in self.site.carried:
+        for name in (name for name in self.site.carried if name in self.bound):
             x = self.read(name)
             if x is not UNBOUND and is_state(x) and (name in self.site.rebound or not is_handle(x)):
                 self.names.append(name)

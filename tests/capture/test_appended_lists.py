@@ -5,7 +5,7 @@ import types
 
 import numpy as np
 import pytest
-from capture.agreement import agree, report_of
+from capture.agreement import agree, close, report_of
 
 import fad
 
@@ -265,6 +265,17 @@ def arrays_of_many_elements(x):
     return sum(np.sum(part * np.arange(len(part))[:, None]) for part in (first, again, *parts)) + np.sum(times)
 
 
+def lists_that_are_added(x):
+    ts, ys = [0.0], [x[0]]
+    for _ in range(STEPS):
+        ts += [ts[-1] + 0.1]
+        ys += [ys[-1] * 0.9 + x[1], np.sin(ts[-1] * x[2])]
+    total = 0.0
+    for y, z in zip(ys, ys[::-1], strict=True):
+        total = total + y * z**2
+    return np.sum(np.array(ys) ** 2) + ts[-1] + total
+
+
 CAPTURED = [
     states, before_and_behind_the_step, numbers_and_tuples, copies_of_an_array_that_is_written,
     written_after_it_was_appended, slices, the_last_element, elements_by_the_number_of_the_step,
@@ -272,7 +283,7 @@ CAPTURED = [
     lists_of_an_object_and_a_dictionary, objects, while_time_is_left, while_the_last_is_small_and_the_list_is_short,
     until_a_break, a_list_for_each_step, read_by_a_function, far_from_the_end, far_from_the_end_twice_in_a_step,
     far_from_the_end_in_a_way_of_an_if, so_many_steps_ago, objects_of_which_the_first_changes,
-    an_object_that_the_list_holds_first, arrays_of_many_elements,
+    an_object_that_the_list_holds_first, arrays_of_many_elements, lists_that_are_added,
 ]  # fmt: skip
 
 
@@ -281,6 +292,20 @@ def test_a_loop_that_appends_is_captured(f):
     agree(f, X)
     what, text = report_of(f, X)
     assert set(what) == {"captured"}, text
+
+
+def test_elements_before_that_the_first_steps_lack_are_carried():
+    def f(x):
+        errors = []
+        for t in range(400):
+            past = sum(0.1 * x[k] * errors[t - 1 - k] for k in range(2) if t - 1 - k >= 0)
+            errors.append(x[0] * np.sin(0.3 * t) - past)
+        return np.array(errors)
+
+    fast = fad.jit(f)
+    close(fast(X), f(X), "value", 1e-12)
+    assert "captured: 398 steps, state errors[-1], errors[-2]" in fast.explain()
+    close(fad.jit(fad.jacobian(f))(X), fad.jacobian(f)(X), "derivative")
 
 
 def one_array_all_along(x):

@@ -80,6 +80,15 @@ def tuples_of_a_list(x):
     return total + sum(a + b for a, b in pairs)
 
 
+def in_a_dictionary(x):
+    names = "abc"
+    rates = {n: {m: np.sin(x[0] + i + j) for j, m in enumerate(names)} for i, n in enumerate(names)}
+    state = dict.fromkeys(names, x[1])
+    for k in range(12):
+        state = {n: sum(state[m] * rates[m][n] for m in names) / 3.0 + x[k] for n in names}
+    return sum(state.values())
+
+
 def an_integer_before_it_is_a_sum(x):
     total, count, best = 0, 0, 0
     for v in x:
@@ -92,7 +101,7 @@ def an_integer_before_it_is_a_sum(x):
 
 CAPTURED = [
     a_list, one_in_another, two_loops_and_conditions, a_sum_from_a_start, the_greatest_and_the_least, questions,
-    in_a_loop, names_of_their_own, tuples_of_a_list, an_integer_before_it_is_a_sum,
+    in_a_loop, names_of_their_own, in_a_dictionary, tuples_of_a_list, an_integer_before_it_is_a_sum,
 ]  # fmt: skip
 
 

@@ -510,13 +510,6 @@ def pops_from_a_list(x):
     return s
 
 
-def extends_a_list_in_place(x):
-    out = [x[0]]
-    for i in range(4):
-        out += [x[i] * 2.0]
-    return sum(out)
-
-
 def factorial_of_python_integers(x):
     p = 1
     for i in range(1, 26):
@@ -548,7 +541,7 @@ SAME = [
 LEFT = [
     prints, draws_from_a_generator, runs_over_a_generator, looks_up_a_dictionary, looks_up_a_list_of_strings,
     fills_a_dictionary, tries, changes_shape, counts_in_a_global,
-    a_helper_counts_in_a_global, counts_in_a_closure, runs_over_itertools, pops_from_a_list, extends_a_list_in_place,
+    a_helper_counts_in_a_global, counts_in_a_closure, runs_over_itertools, pops_from_a_list,
     factorial_of_python_integers, doubled_integers,
 ]  # fmt: skip
 
