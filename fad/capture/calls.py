@@ -30,6 +30,7 @@ from fad.core.random_sources import check_draw
 from fad.core.tracer import Tracer, bind
 from fad.core.transformed import Transformed
 from fad.ops.complexes import parts_p
+from fad.ops.python_functions import StandIn
 from fad.staging.python_numbers import to_int_p
 from fad.staging.record import is_found_by_name
 
@@ -57,7 +58,7 @@ folds: dict[Callable, Callable] = {}  # what runs in place of sum, max, ...; put
 
 def prepare_call(f: Any) -> Any:
     """Return a function as converted code is to call it."""
-    if type(f) is types.BuiltinFunctionType and f in folds:
+    if type(f) in (types.BuiltinFunctionType, StandIn) and f in folds:
         return folds[f]
     body = current()
     if body is None:

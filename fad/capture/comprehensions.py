@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from fad.capture.expressions import MADE, binds
+from fad.capture.expressions import MADE, binds, name_called
 
 _ITERABLE, _START, _ELEMENT = f"{MADE}iterable", f"{MADE}start", f"{MADE}element"
 _FOUND, _NEW = f"{MADE}found", f"{MADE}new"
@@ -17,6 +17,7 @@ _FOUND, _NEW = f"{MADE}found", f"{MADE}new"
 _FORMS = {
     "list": (f"{_FOUND} = []", f"{_FOUND}.append({_ELEMENT})", f"return {_FOUND}"),
     "sum": (f"{_FOUND} = {_START}", f"{_FOUND} = {_FOUND} + {_ELEMENT}", f"return {_FOUND}"),
+    "prod": (f"{_FOUND} = 1", f"{_FOUND} = {_FOUND} * {_ELEMENT}", f"return {_FOUND}"),
     "any": ("", f"if {_ELEMENT}: return True", "return False"),
     "all": ("", f"if not {_ELEMENT}: return False", "return True"),
     **{
@@ -28,18 +29,28 @@ _FORMS = {
         for name, sign in (("max", ">"), ("min", "<"))
     },
 }
-_LISTED = frozenset({"list", "tuple", "sorted"})  # functions that take all elements before they do anything
+_LISTED = frozenset({"list", "tuple", "sorted", "fromiter"})  # functions that take all elements first
 
 
 def form_of(call: ast.Call) -> str | None:
     """Return as what a call of one of Python's functions may run over the generator that it is given; or None."""
-    if not isinstance(call.func, ast.Name) or not call.args or not isinstance(call.args[0], ast.GeneratorExp):
+    if not call.args or generator_of(call) is None:
         return None
-    name = call.func.id
-    if name in _LISTED and len(call.args) == 1:
+    name = name_called(call)
+    if name in _LISTED:
         return "list"
     most = 2 if name == "sum" else 1
-    return name if name in _FORMS and name != "list" and len(call.args) <= most and not call.keywords else None
+    return name if name in _FORMS and len(call.args) <= most and not call.keywords else None
+
+
+def generator_of(call: ast.Call) -> ast.GeneratorExp | None:
+    """Return the generator that a function is given; that of what it is given by ``map``."""
+    given = call.args[0]
+    if name_called(given) != "map":
+        return given if isinstance(given, ast.GeneratorExp) else None
+    over = ast.comprehension(ast.Name(_NEW, ast.Store()), given, [], 0)
+    made = ast.GeneratorExp(ast.Name(_NEW, ast.Load()), [over])
+    return ast.fix_missing_locations(ast.copy_location(made, given))
 
 
 def as_statements(node: ast.ListComp | ast.GeneratorExp, form: str) -> tuple[list[str], list[ast.stmt]] | None:

@@ -14,6 +14,7 @@ import functools
 import inspect
 import itertools
 import linecache
+import math
 import operator
 import types
 from collections.abc import Callable, Iterable
@@ -33,7 +34,7 @@ _FUTURES = functools.reduce(operator.or_, (getattr(__future__, x).compiler_flag 
 _GENERATES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _INSTALLED = ("site-packages", "dist-packages")  # folders of libraries, which are not converted
 _MOST = 4096
-FOLDED = frozenset({sum, max, min, any, all})  # functions of Python's that run over what they are given
+FOLDED = frozenset({sum, max, min, any, all, map, math.prod})  # functions of Python's that run over what they are given
 _converted: dict[tuple[int, bool], tuple] = {}  # (id of code, everywhere) -> (code, converted code or None, sites, why)
 _looping: dict[int, tuple] = {}  # id of code -> (code, whether it may come to a loop)
 
@@ -215,7 +216,7 @@ def _is_known(f: Any) -> bool:
     kind = type(f)
     if kind is Transformed:
         return not may_loop(f.__wrapped__)
-    if kind is types.BuiltinFunctionType and f in FOLDED:
+    if kind in (types.BuiltinFunctionType, type) and f in FOLDED:
         return False
     if kind in (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc, type(np.sum)):
         return True
@@ -264,7 +265,7 @@ def _calls(x: Any, depth: int) -> bool:
 @functools.cache
 def _usual() -> frozenset:
     places = (np.ndarray, np, np.linalg, np.fft, str, list, dict, tuple, float)
-    return frozenset(name for place in places for name in dir(place))
+    return frozenset(name for place in places for name in dir(place)) - {math.prod.__name__}
 
 
 def _is_usual(name: str) -> bool:

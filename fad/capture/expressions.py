@@ -11,7 +11,7 @@ HELPERS = "__fad__"  # the name under which converted code finds the helpers
 MADE = "_fad_"  # begins the names that conversion makes, of functions and variables
 _THUNK = f"{MADE}thunk"
 _SCOPED = frozenset({"super", "locals", "vars", "globals", "eval", "exec", "dir"})  # what asks about its own frame
-_SEQUENCES = frozenset({"range", "zip", "enumerate", "reversed"})
+_SEQUENCES = frozenset({"range", "zip", "enumerate", "reversed", "map", "pairwise"})
 
 
 def helper(name: str, *args: ast.expr, at: ast.AST | None = None) -> ast.expr:
@@ -138,7 +138,7 @@ class Expressions(ast.NodeTransformer):
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         source = node.iter
-        draws = isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id in _SEQUENCES
+        draws = name_called(source) in _SEQUENCES
         self.generic_visit(node)
         if self.staged and draws:
             node.iter.func = helper("iterate_over", source.func.args[0], at=node.iter.func)  # type: ignore[attr-defined]
@@ -160,14 +160,20 @@ def _append_of(f: ast.expr) -> ast.expr | None:
 
 
 class Iterables(ast.NodeTransformer):
-    """Lets what a loop runs over be known by its elements' numbers: range, zip, enumerate and reversed, nested too."""
+    """Lets what a loop runs over be known by its elements' numbers: range, zip, enumerate and others, nested too."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        if isinstance(node.func, ast.Name) and node.func.id in _SEQUENCES:
-            if node.func.id != "range":
+        if name_called(node) in _SEQUENCES:
+            if name_called(node) != "range":
                 node.args = [self.visit(x) if isinstance(x, ast.Call) else x for x in node.args]
             node.func = helper("sequence", node.func, at=node.func)
         return node
+
+
+def name_called(node: ast.AST) -> str:
+    """Return how what an expression calls is called, of itself or in a module; empty if it is no such call."""
+    f = node.func if isinstance(node, ast.Call) else None
+    return f.id if isinstance(f, ast.Name) else f.attr if isinstance(f, ast.Attribute) else ""
 
 
 def binds(node: ast.AST) -> bool:

@@ -5,6 +5,7 @@ Each is written here as Python has it, and converted like a function of the user
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -20,6 +21,13 @@ from fad.staging.record import is_recording
 def _add(xs: Iterable, found: Any = 0) -> Any:
     for x in xs:
         found = found + x
+    return found
+
+
+def _multiply(xs: Iterable) -> Any:
+    found: Any = 1
+    for x in xs:
+        found = found * x
     return found
 
 
@@ -79,6 +87,6 @@ def _is_of_traced(xs: Any) -> bool:
 
 
 _OWN: dict[Callable, Callable] = {
-    sum: _add, max: _find_greatest, min: _find_least, any: _has_any, all: _has_all,
+    sum: _add, math.prod: _multiply, max: _find_greatest, min: _find_least, any: _has_any, all: _has_all,
 }  # fmt: skip
 FOLDS = {builtin: _fold_by(own, builtin) for builtin, own in _OWN.items()}

@@ -14,8 +14,8 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
-from fad.capture.comprehensions import as_statements, form_of
-from fad.capture.expressions import HELPERS, MADE, Expressions, Iterables, as_index, helper
+from fad.capture.comprehensions import as_statements, form_of, generator_of
+from fad.capture.expressions import HELPERS, MADE, Expressions, Iterables, as_index, helper, name_called
 from fad.capture.names import Liveness, Names, bound_by, find_appended, own_jumps, walk_scope
 from fad.capture.sites import Branch, Loop
 
@@ -368,7 +368,7 @@ class Rewriter:
         if form is None:
             return None
         node = copy.deepcopy(node)
-        given: Any = node.args[0] if isinstance(node, ast.Call) else node
+        given: Any = generator_of(node) if isinstance(node, ast.Call) else node
         found = as_statements(given, form)
         if found is None or any(map(self._reason, found[1])):
             return None
@@ -382,13 +382,13 @@ class Rewriter:
 
     def _in_place_of(self, call: ast.Call, form: str, done: ast.Call, within: Expressions) -> ast.expr:
         """Return what stands for a call of a function, if that is Python's own."""
-        function: Any = call.func
+        more: list = [within.visit(x) for x in call.args[1:]]
         if form == "list":
             keywords: list = [within.visit(k) for k in call.keywords]
-            done = ast.Call(helper("call", function), [done], keywords)
+            done = ast.Call(helper("call", call.func), [done, *more], keywords)
         elif form == "sum":
-            done.args += [within.visit(x) for x in call.args[1:]] or [ast.Constant(0)]
-        builtin = helper("is_builtin", ast.Constant(function.id), copy.deepcopy(function))
+            done.args += more or [ast.Constant(0)]
+        builtin = helper("is_builtin", ast.Constant(name_called(call)), copy.deepcopy(call.func))
         return ast.IfExp(builtin, done, ast.Constant(None))
 
     def _loop_of_its_own(self, name: str, arguments: list[str], body: list[ast.stmt], staged: bool) -> ast.stmt:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
+import itertools
+import math
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,9 +17,11 @@ from fad.capture.number_lists import NumberList, lists_in
 from fad.capture.values import as_number, getitem, holds_numbers
 from fad.control_flow.intervals import interval
 from fad.control_flow.subgraph import example
+from fad.core.iterators import fromiter
 from fad.core.tracer import Tracer
 from fad.ops.creation import array
 from fad.ops.elements import join_elements
+from fad.ops.python_functions import StandIn
 from fad.staging.mixed_types import note_number
 from fad.staging.record import is_recording
 
@@ -178,7 +181,34 @@ def _reverse(x: Any) -> Any:
     return Sequence(found.length, lambda k: found.element(last - k), lambda: reversed(x if x is not found else list(x)))
 
 
-_OWN = {range: _range, enumerate: _enumerate, zip: _zip, reversed: _reverse}
+def _pair(x: Any) -> Any:
+    found = sequence_of(x)
+    if found is None or type(found.length) is not int:
+        return _make_reiterable(itertools.pairwise, x)
+    return Sequence(
+        max(found.length - 1, 0), lambda k: (found.element(k), found.element(k + 1)), lambda: itertools.pairwise(found)
+    )
+
+
+def _map(f: Callable, *xs: Any) -> Any:
+    call, found = prepare_call(f), [sequence_of(x) for x in xs]
+    if not xs or any(s is None or type(s.length) is not int for s in found):
+        return _make_reiterable(map, call, *xs)
+
+    def element(k: Any) -> Any:
+        return call(*[s.element(k) for s in found])  # type: ignore[union-attr]
+
+    return Sequence(min([s.length for s in found]), element, lambda: map(call, *found))  # type: ignore[union-attr, arg-type]
+
+
+_OWN: dict[Any, Callable] = {
+    range: _range, enumerate: _enumerate, zip: _zip, reversed: _reverse, itertools.pairwise: _pair, map: _map,
+}  # fmt: skip
+# Functions that take all that a generator gives, by name; NumPy's has another for traced values.
+_TAKING: dict[str, tuple] = {
+    **{f.__name__: (f,) for f in (sum, max, min, any, all, list, tuple, sorted, math.prod)},
+    "fromiter": (np.fromiter, fromiter),
+}
 
 
 def sequence(f: Any) -> Any:
@@ -191,14 +221,14 @@ def sequence(f: Any) -> Any:
 
 def iterate_over(f: Any) -> Any:
     """Return what a comprehension calls for its elements: zip or enumerate of what gives the same ones every time."""
-    if f not in (zip, enumerate, reversed):
+    if f not in (zip, enumerate, reversed, itertools.pairwise):
         return lambda *args, **kwargs: items(prepare_call(f)(*args, **kwargs))
     return lambda *args, **kwargs: f(*map(items, args), **kwargs)
 
 
 def is_builtin(name: str, f: Any) -> bool:
-    """Return whether a program is recorded, and a function is what Python calls by a name."""
-    return is_recording() and f is getattr(builtins, name)
+    """Return whether a program is recorded, and a function is what Python, or NumPy, calls by a name."""
+    return is_recording() and any(f is own or (type(f) is StandIn and f == own) for own in _TAKING[name])
 
 
 def items(x: Any) -> Any:

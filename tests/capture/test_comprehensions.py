@@ -1,6 +1,8 @@
 """Comprehensions, and Python's functions over many numbers, are loops: captured, and in all else what Python has."""
 
 import builtins
+import itertools
+import math
 
 import numpy as np
 import pytest
@@ -80,6 +82,13 @@ def tuples_of_a_list(x):
     return total + sum(a + b for a, b in pairs)
 
 
+def functions_over_many(x):
+    products = math.prod(1.0 + 0.1 * v for v in x) * math.prod(x[:3] + 2.0)
+    some = np.fromiter((np.sin(v) for v in x), float)
+    both = list(map(lambda a, b: a * b, x, np.cos(x)))
+    return products * sum(map(abs, x - 0.5)) + sum((b - a) ** 2 for a, b in itertools.pairwise(x)) + both[3] * some[4]
+
+
 def in_a_dictionary(x):
     names = "abc"
     rates = {n: {m: np.sin(x[0] + i + j) for j, m in enumerate(names)} for i, n in enumerate(names)}
@@ -101,7 +110,8 @@ def an_integer_before_it_is_a_sum(x):
 
 CAPTURED = [
     a_list, one_in_another, two_loops_and_conditions, a_sum_from_a_start, the_greatest_and_the_least, questions,
-    in_a_loop, names_of_their_own, in_a_dictionary, tuples_of_a_list, an_integer_before_it_is_a_sum,
+    in_a_loop, functions_over_many, names_of_their_own, in_a_dictionary, tuples_of_a_list,
+    an_integer_before_it_is_a_sum,
 ]  # fmt: skip
 
 
