@@ -99,7 +99,7 @@ def _make_sorted(name: str, rearrange: Any, find_order: Any, samples: Any, doc: 
     prim: Primitive = Primitive(
         name,
         forward,
-        dependence="linear",
+        dependence="permuted",
         jvp=lambda tangents, y, xs, params: bind(permute_p, tangents[0], xs[1], axis=params["axis"]),
         vjp=(lambda ct, y, x, order, axis, **how: bind(permute_back_p, ct, order, axis=axis), None),
         batch=lambda size, batched, xs, params: bind(prim, *_broadcast(size, batched, xs), **shift_axes(params)),

@@ -179,6 +179,12 @@ def _moves(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     return of.union(parts)
 
 
+def _permute(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
+    """Follow elements to where an order along an axis puts them: the forward function finds one of its own."""
+    order = host(constant(xs[1]))
+    return of.gather(sets[0], np.take_along_axis(np.arange(order.size).reshape(order.shape), order, params["axis"]))
+
+
 def _scatter(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     """Follow values that are added up at indices."""
     indices = [tuple([part if part is None else host(part) for part in index]) for index in params["indices"]]
@@ -367,8 +373,8 @@ def _sparse_product(prim: Any, y: Any, xs: list, sets: list, params: dict) -> An
 # By `Primitive.dependence`, or else by the archetype.
 _RULES_BY_KIND: dict[str, Callable] = {
     "elementwise": _elementwise, "special": _elementwise, "reduction": _reduce, "linear": _linear, "bilinear": _taps,
-    "moved": _moves, "scattered": _scatter, "matmul": _matmul, "contraction": _contract, "affine": _affine,
-    "windows": _windows, "sparse product": _sparse_product,
+    "moved": _moves, "permuted": _permute, "scattered": _scatter, "matmul": _matmul, "contraction": _contract,
+    "affine": _affine, "windows": _windows, "sparse product": _sparse_product,
 }  # fmt: skip
 
 # --- functions with rules of their own --------------------------------------------------------------------------------

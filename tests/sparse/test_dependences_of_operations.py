@@ -206,3 +206,10 @@ def test_sets_of_a_sum_in_a_long_loop_are_found_on_its_way():
         return s
 
     assert dependences(total, (np.ones(4),)).toarray().tolist() == [[True, True, False, False]]
+
+
+@pytest.mark.parametrize("order", [np.sort, lambda x: np.partition(x, 0)], ids=["sorted", "partitioned"])
+def test_few_numbers_in_order_are_found_where_they_come_from(order):
+    for n in range(1, 6):
+        x = np.arange(n, 0.0, -1.0)
+        assert np.array_equal(fad.sparse.jacobian(order)(x).toarray(), fad.jacobian(order)(x))
