@@ -19,6 +19,7 @@ def report_of(f, *args, loops="capture"):
 def close(got, wanted, what, rtol=1e-9):
     for a, b in zip(fad.tree.leaves(got), fad.tree.leaves(wanted), strict=True):
         assert np.shape(a) == np.shape(b), (what, np.shape(a), np.shape(b))
+        assert np.asarray(a).dtype == np.asarray(b).dtype, (what, np.asarray(a).dtype, np.asarray(b).dtype)
         np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-11, err_msg=str(what))
 
 

@@ -44,7 +44,7 @@ def check(got, wanted, what):
     if isinstance(wanted, type):
         assert got is wanted, f"{what} gave {got} and not {wanted.__name__}"
     else:
-        assert np.shape(got) == np.shape(wanted), what
+        assert (np.shape(got), np.asarray(got).dtype) == (np.shape(wanted), np.asarray(wanted).dtype), what
         np.testing.assert_allclose(got, wanted, rtol=1e-8, atol=1e-9, err_msg=what)
 
 
