@@ -11,7 +11,9 @@ HELPERS = "__fad__"  # the name under which converted code finds the helpers
 MADE = "_fad_"  # begins the names that conversion makes, of functions and variables
 _THUNK = f"{MADE}thunk"
 _SCOPED = frozenset({"super", "locals", "vars", "globals", "eval", "exec", "dir"})  # what asks about its own frame
-_SEQUENCES = frozenset({"range", "zip", "enumerate", "reversed", "map", "pairwise"})
+_SEQUENCES = frozenset({
+    "range", "zip", "enumerate", "reversed", "map", "pairwise", "product", "combinations", "ndindex", "ndenumerate",
+})  # fmt: skip
 
 
 def helper(name: str, *args: ast.expr, at: ast.AST | None = None) -> ast.expr:

@@ -11,9 +11,10 @@ from fad import config
 from fad.capture.capture import Capture, NeedsOtherStart, NotCaptured
 from fad.capture.context import count_refusals, current, looking_at_one_step, report
 from fad.capture.growing_lists import GrowingLists
+from fad.capture.iterables import Reiterable, items
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
 from fad.capture.places import bind_name, cells_of, content
-from fad.capture.sequences import Reiterable, Sequence, items, sequence_of
+from fad.capture.sequences import Sequence, sequence_of
 from fad.capture.sites import Loop
 from fad.capture.state import is_handle
 from fad.capture.step import NeedsFirstStep

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fad import config
-from fad.capture import branches, calls, folds, loops, outcomes, sequences, values
+from fad.capture import branches, calls, folds, iterables, loops, outcomes, values
 from fad.capture.context import current, forget, report, reporting
 from fad.capture.convert import Sites
 from fad.capture.expressions import is_made
@@ -44,10 +44,10 @@ class Helpers:
         self._sites = sites
 
     call = staticmethod(calls.prepare_call)
-    sequence = staticmethod(sequences.sequence)
-    items = staticmethod(sequences.items)
-    is_builtin = staticmethod(sequences.is_builtin)
-    iterate_over = staticmethod(sequences.iterate_over)
+    sequence = staticmethod(iterables.sequence)
+    items = staticmethod(iterables.items)
+    is_builtin = staticmethod(iterables.is_builtin)
+    iterate_over = staticmethod(iterables.iterate_over)
     append_to = staticmethod(calls.append_to)
     made = staticmethod(values.note_made)
     getitem = staticmethod(values.getitem)

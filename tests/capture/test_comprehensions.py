@@ -89,6 +89,17 @@ def functions_over_many(x):
     return products * sum(map(abs, x - 0.5)) + sum((b - a) ** 2 for a, b in itertools.pairwise(x)) + both[3] * some[4]
 
 
+def places_of_several_axes(x):
+    table, total = np.zeros((6, 3)), 0.0
+    for i, j in itertools.product(range(6), range(3)):
+        total = total + x[i] * x[j] ** 2
+    for i, j in np.ndindex(table.shape):
+        table[i, j] = x[i] * np.sin(x[j]) + i
+    for (i, j), v in np.ndenumerate(x.reshape(6, 3)):
+        total += v * table[i, j] * (i + 2 * j)
+    return total + sum(np.exp(-((a - b) ** 2)) for a, b in itertools.combinations(x, 2))
+
+
 def in_a_dictionary(x):
     names = "abc"
     rates = {n: {m: np.sin(x[0] + i + j) for j, m in enumerate(names)} for i, n in enumerate(names)}
@@ -110,8 +121,8 @@ def an_integer_before_it_is_a_sum(x):
 
 CAPTURED = [
     a_list, one_in_another, two_loops_and_conditions, a_sum_from_a_start, the_greatest_and_the_least, questions,
-    in_a_loop, functions_over_many, names_of_their_own, in_a_dictionary, tuples_of_a_list,
-    an_integer_before_it_is_a_sum,
+    in_a_loop, places_of_several_axes, functions_over_many, names_of_their_own, in_a_dictionary,
+    tuples_of_a_list, an_integer_before_it_is_a_sum,
 ]  # fmt: skip
 
 
