@@ -14,7 +14,7 @@ from fad.capture.integer_range import FIT, GROW, judge_integers, state_interval
 from fad.capture.number_lists import Unsuitable
 from fad.capture.objects import close_objects, open_objects
 from fad.capture.outcomes import END, NOTHING, Outcome, kind_of, value_of
-from fad.capture.places import UNBOUND
+from fad.capture.places import UNBOUND, Attribute, Item
 from fad.capture.sites import Loop
 from fad.capture.state import (
     check_replaceable,
@@ -49,9 +49,9 @@ class NotCaptured(Exception):
 
 
 class NeedsOtherStart(Exception):
-    """A loop may be captured if some names are bound to numbers of another type before it, equal to theirs."""
+    """A loop may be captured if some of its state is bound to numbers of another type before it, equal to its own."""
 
-    def __init__(self, numbers: dict[str, float]):
+    def __init__(self, numbers: dict[Any, float]):
         super().__init__()
         self.numbers = numbers
 
@@ -73,7 +73,7 @@ class Capture:
         self.entry: dict[Any, Any] = {}  # what names are bound to before the loop
         self.touched: dict[int, tuple] = {}  # lists that a look has read or written by a counter
         self.entered: dict[Any, Any] = {}  # and in the step that is looked at, before it has begun
-        self.becomes: set[str] = set()  # the names that a step binds to floating-point numbers
+        self.becomes: set[Any] = set()  # what a step binds to floating-point numbers
         self.why: Any = None
 
     def over(self, n: Any, item: Callable, limit: int) -> Outcome | None:
@@ -264,14 +264,14 @@ class Capture:
         line = getattr(why, "line", "")
         self.leave_to_python("recorded step by step", f"{text} (at {line})" if line else text, refused=True)
 
-    def _find_other_start(self) -> dict[str, float]:
+    def _find_other_start(self) -> dict[Any, float]:
         """Return integers of the state as floating-point numbers that they may become: ``s = 0``, in an if ``s += y``.
 
         A program can tell their types apart, in steps before the if is taken, as it can those of two ways of an if.
         """
         if not isinstance(self.why, LeavesInteger):
             return {}
-        before = {name: self.step.content(name) for name in self.becomes}
+        before = {name: self.step.content(name) for name in self.becomes if type(name) in (str, Attribute, Item)}
         return {name: float(x) for name, x in before.items() if type(x) is int and fits(x, np.dtype(np.float64))}
 
     def leave_to_python(self, what: str, detail: str, refused: bool = False) -> NoReturn:

@@ -66,25 +66,23 @@ def run_for(site: Loop, iterable: Any, body: Callable) -> Outcome | None:
 
 
 class _Start:
-    """What names are bound to before a loop, while that is changed to numbers of the types that the steps leave."""
+    """What the state is before a loop, while it is changed to numbers of the types that the steps leave."""
 
     def __init__(self, *functions: Callable):
-        self._functions = functions
-        self._before: dict[str, Any] = {}
+        self._places: dict[Any, Any] = cells_of(*functions)  # of names; a part of an object is a place itself
+        self._before: dict[Any, Any] = {}
 
-    def change(self, numbers: dict[str, Any]) -> None:
-        """Bind names to other numbers, which are equal to theirs."""
-        cells = cells_of(*self._functions)
+    def change(self, numbers: dict[Any, float]) -> None:
+        """Bind names and parts of objects to other numbers, which are equal to theirs."""
         for name, x in numbers.items():
-            self._before.setdefault(name, content(cells[name]))
-            bind_name(cells[name], x)
+            self._before.setdefault(name, content(self._places.get(name, name)))
+            bind_name(self._places.get(name, name), x)
         note_mixed()
 
     def restore(self) -> None:
-        """Bind the names to what they were bound to."""
-        cells = cells_of(*self._functions)
+        """Bind them to what they were bound to."""
         for name, x in self._before.items():
-            bind_name(cells[name], x)
+            bind_name(self._places.get(name, name), x)
         self._before = {}
 
 

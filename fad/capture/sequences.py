@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from fad import tree
-from fad.capture.context import current
+from fad.capture.context import current, refuse
 from fad.capture.number_lists import NumberList, lists_in
 from fad.capture.values import as_number, getitem, holds_numbers
 from fad.control_flow.subgraph import example
@@ -45,7 +46,7 @@ def sequence_of(x: Any) -> Sequence | None:
     if type(x) is NumberList:
         return Sequence(len(x), lambda k: x[k], x)
     if (column := _column(x)) is not None:
-        return Sequence(len(x), column, x)
+        return Sequence(len(x), _unless_changed(column, x), x)
     return _records(x) if type(x) in (list, tuple) and x and type(x[0]) in (list, tuple) else None
 
 
@@ -99,4 +100,17 @@ def _records(x: Any) -> Sequence | None:
             body.lent += lists_in(row)  # they are the rows' stand-ins, and shall not be known to others for long
         return row
 
-    return Sequence(len(x), element, x)
+    return Sequence(len(x), _unless_changed(element, x), x)
+
+
+def _unless_changed(element: Callable, x: Any) -> Callable:
+    """Return what gives the elements of a list, if that holds what it held: an array stands for it as it was."""
+    before = tree.leaves(x)
+
+    def check_and_take(k: Any) -> Any:
+        now = tree.leaves(x)
+        if current() is not None and (len(now) != len(before) or any(map(operator.is_not, now, before))):
+            refuse("it changes a list that it runs over")
+        return element(k)
+
+    return check_and_take

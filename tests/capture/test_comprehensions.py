@@ -116,7 +116,12 @@ def an_integer_before_it_is_a_sum(x):
             total, count = total + v * v, count + 1
         if v > best:
             best = v
-    return total / count + best
+    tally = {"count": 0, "total": 0}
+    for v in x:
+        if v < 0.8:
+            tally["total"] += v
+            tally["count"] += 1
+    return total / count + best + tally["total"] / tally["count"]
 
 
 CAPTURED = [
@@ -144,6 +149,39 @@ def test_a_sum_of_a_thousand_elements_is_no_thousand_operations():
     x = np.linspace(0.1, 1.0, 1000)
     for f in (lambda x: sum(x) / len(x), lambda x: max(x * x), lambda x: sum(v**2 for v in x if v > 0.5)):
         assert len(fad.make_graph(f)(x).equations) < 20
+
+
+def a_place_that_is_written(x):
+    ys, total = [2.0 * v for v in x], 0.0
+    for y in ys:
+        total = total + y * x[0]
+        ys[15] = total
+    return total
+
+
+def the_last_is_written(x):
+    ys, total = [], 0.0
+    for v in x:
+        ys.append(v * 2.0)
+    for k, y in enumerate(ys):
+        total += y * k
+        ys[-1] = total
+    return total
+
+
+def a_row_is_written(x):
+    rows, total = [[v, v * v] for v in x], 0.0
+    for a, b in rows:
+        total += a * b
+        rows[16][1] = total
+    return total
+
+
+@pytest.mark.parametrize(
+    "f", [a_place_that_is_written, the_last_is_written, a_row_is_written], ids=lambda f: f.__name__
+)
+def test_a_loop_over_a_list_that_it_changes_reads_what_python_reads(f):
+    agree(f, X)
 
 
 def test_what_no_step_traces_stays_pythons():
