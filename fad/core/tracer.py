@@ -23,6 +23,7 @@ import numpy as np
 from fad import tree
 from fad.backends import DEVICE_ARRAYS, host
 from fad.backends.counterparts import explain
+from fad.core.array_likes import open_array_like, open_operand
 from fad.core.conversions import of_compiled_code, own_error, same_size, to_array, to_number, written_into
 from fad.core.lengths import Iteration, Length, Seen
 from fad.core.like_users import find_written
@@ -237,8 +238,8 @@ def _as_computed(ufunc: np.ufunc, x: Any, out: np.dtype) -> Any:
 
 
 def stack_list(x: Any) -> Any:
-    """Return a list or tuple, which may hold traced values, as an array, and anything else as it is."""
-    return FUNCTIONS[np.array](x) if type(x) in (list, tuple) else x
+    """Return a list or tuple, which may hold traced values, or what stands for an array, as an array; else `x`."""
+    return FUNCTIONS[np.array](x) if type(x) in (list, tuple) else open_array_like(x)
 
 
 def tracer(value: Any, trace: Trace, info: Any) -> Tracer:
@@ -288,11 +289,11 @@ class Trace:
         return self.process(prim, (x, y), {}) if plain else bind(prim, x, y)
 
     def left(self, prim: Any, x: Tracer, y: Any) -> Any:
-        operands = x, stack_list(y)
+        operands = x, open_operand(y, x)
         return youngest(operands).process(prim, operands, {})
 
     def right(self, prim: Any, x: Any, y: Tracer) -> Any:
-        operands = stack_list(x), y
+        operands = open_operand(x, y), y
         return youngest(operands).process(prim, operands, {})
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:

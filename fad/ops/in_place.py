@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from fad.core.array_likes import STAND_FOR_ARRAYS
 from fad.core.conversions import written_into
-from fad.core.makers import STAND_FOR_ARRAYS
 from fad.core.numpy_dispatch import UFUNC_METHODS
 from fad.core.primitive import answer
 from fad.core.tracer import Tracer, add_methods, outcome, strong

@@ -15,6 +15,7 @@ import numpy as np
 from numpy._core._exceptions import _UFuncOutputCastingError
 
 from fad.backends import is_on_device, like
+from fad.core.array_likes import open_array_like
 from fad.core.conversions import error_of_written_outside
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer, add_methods, bind, up_to_date, youngest
@@ -32,6 +33,7 @@ def write(x: Tracer, index: Any, v: Any) -> None:
     """Write a value at an index of an array, as ``x[index] = v`` does in NumPy."""
     if type(x.memory) is tuple:
         refresh(x)
+    v = open_array_like(v)
     template = as_basic(index)
     if template is not None:
         if type(v) is Tracer and _is_that_place(x, template, v) and is_array(x):
