@@ -16,7 +16,7 @@ import numpy as np
 
 from fad.core.numpy_dispatch import FUNCTIONS, REFUSED, UFUNC_METHODS, UFUNCS, _suggest
 from fad.core.own_attributes import OwnAttribute
-from fad.core.tracer import Tracer, add_methods
+from fad.core.tracer import Trace, Tracer, add_methods
 from fad.errors import MissingRuleError, TracerConversionError
 
 _FILE = "it writes numbers to a file; write those of fad.stop_gradient(x), or return x and save it then"
@@ -49,10 +49,12 @@ METHOD_REASONS = {
     "newbyteorder": _MEMORY + "; change the byte order of the array that you differentiate by",
     "setflags": _MEMORY + "; take a copy, x.copy(), of what is not to be changed",
     "byteswap": _MEMORY + "; swap the bytes of the array that you differentiate by",
-    **dict.fromkeys(("tobytes", "tostring", "tofile", "dump", "dumps"), _BYTES),
+    "tostring": _BYTES,
     "__dlpack__": "another library would get the numbers without their derivative; hand it fad.stop_gradient(x)",
     "__dlpack_device__": "another library would get the numbers without their derivative; hand it fad.stop_gradient(x)",
 }
+# methods that give or write the bytes of an array, which lose no derivative where it holds plain or whole numbers
+_OF_BYTES = ("tobytes", "tofile", "dump", "dumps")
 # attribute -> why what it gives cannot be used
 ATTRIBUTE_REASONS = {
     "data": _MEMORY + "; for the numbers write fad.stop_gradient(x)",
@@ -93,6 +95,16 @@ def _refuse_method(name: str, reason: str) -> Callable:
     return method
 
 
+def _take_bytes(name: str) -> Callable:
+    def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        if self.owner is Trace.of_plain or self.dtype.kind in "biu":
+            return getattr(np.asarray(self, self.dtype), name)(*args, **kwargs)
+        raise MissingRuleError(f"x.{name}() cannot be called on a traced array: {_BYTES}")
+
+    method.__name__, method.__doc__ = name, f"Refused of what is differentiated: {_BYTES}."
+    return method
+
+
 class _Memory:
     """What ``x.data`` and ``x.ctypes`` give for a traced array, which has them as any array has: any use is refused."""
 
@@ -116,6 +128,8 @@ def _refuse_attribute(name: str, reason: str) -> OwnAttribute:
 def _refuse_methods() -> None:
     for name, reason in METHOD_REASONS.items():
         setattr(Tracer, name, _refuse_method(name, reason))
+    for name in _OF_BYTES:
+        setattr(Tracer, name, _take_bytes(name))
     for name, reason in ATTRIBUTE_REASONS.items():
         setattr(Tracer, name, _refuse_attribute(name, reason))
     for name, instead in REMOVED_METHODS.items():
