@@ -95,6 +95,21 @@ def find_frames(error: BaseException) -> list[types.FrameType]:
     return found
 
 
+def find_catching(error: BaseException | None) -> types.FrameType | None:
+    """Return the frame of the function that caught an error, None where none did.
+
+    The traceback begins there. It begins with the traced value where C code caught the error, which had asked it for
+    numbers: the function that called the C code met another error, or none.
+    """
+    if error is None or error.__traceback__ is None:
+        return None
+    frame = error.__traceback__.tb_frame
+    return frame.f_back if frame.f_code in _ASKED else frame
+
+
+_ASKED = {method.__code__ for method in (Tracer.__array__, Tracer.__float__, Tracer.__complex__)}
+
+
 def find_constructing(functions: Iterable[tuple[types.CodeType, dict]]) -> tuple:
     """Return the module dictionaries in which functions call ``np.ndarray``, and none compares classes with it.
 

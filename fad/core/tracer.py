@@ -28,7 +28,7 @@ from fad.core.conversions import of_compiled_code, own_error, same_size, to_arra
 from fad.core.lengths import Iteration, Length, Seen
 from fad.core.like_users import find_written
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
-from fad.core.views import RUNS, is_array, link, refresh, replace_root, snapshot, unwrap
+from fad.core.views import RUNS, is_array, link, refresh, refuse, replace_root, snapshot, unwrap
 from fad.core.weak import ENTRIES, WEAK, is_weak, number
 from fad.errors import FadError, LeakedTracerError
 from fad.introspect.reachable import TRACED
@@ -190,7 +190,7 @@ class Tracer(metaclass=Seen):
             raise
         values = values if ufunc.nout > 1 else (values,)
         if any(x is not None and type(x) is not Tracer for x in outs):
-            raise written_into("a plain array, which cannot carry a derivative")
+            raise refuse(written_into("a plain array, which cannot carry a derivative"))
         if method != "__call__":
             same_size(outs[0], values[0], ufunc.__name__)
         casting = kwargs.get("casting", "same_kind" if method in ("__call__", "outer") else "unsafe")
