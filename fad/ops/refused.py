@@ -16,7 +16,8 @@ import numpy as np
 
 from fad.core.numpy_dispatch import FUNCTIONS, REFUSED, UFUNC_METHODS, UFUNCS, _suggest
 from fad.core.own_attributes import OwnAttribute
-from fad.core.tracer import Trace, Tracer, add_methods
+from fad.core.tracer import Trace, Tracer, add_methods, up_to_date
+from fad.core.views import Memory, root_of
 from fad.errors import MissingRuleError, TracerConversionError
 
 _FILE = "it writes numbers to a file; write those of fad.stop_gradient(x), or return x and save it then"
@@ -138,10 +139,27 @@ def _refuse_methods() -> None:
         setattr(Tracer, name, OwnAttribute(name, bound, f"NumPy has given it up; {instead}"))
 
 
+def _share_memory(x: Tracer) -> np.ndarray | None:
+    """Return the plain array behind a handle, of which others know the memory from now on; None if there is none.
+
+    Traced values cannot be written there any more: an array of another class, or dtype, would not show them.
+    """
+    x, root = up_to_date(x), root_of(x)
+    if x.owner is not Trace.of_plain or root.owner is not Trace.of_plain or type(x.wrapped) is not np.ndarray:
+        return None
+    root.memory = root.memory or Memory()
+    if root.memory.borrowed:
+        return None
+    root.memory.outside = True
+    return x.wrapped
+
+
 def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Tracer:
-    """Return the array itself; reading its memory as another dtype is refused."""
+    """Return the array itself; reading its memory as another dtype is refused where it holds traced values."""
     if dtype in (None, np.ndarray, self.dtype) and type in (None, np.ndarray):
         return self
+    if (plain := _share_memory(self)) is not None:
+        return plain.view(*[kind for kind in (dtype, type) if kind is not None])
     for kind in (dtype, type):
         if isinstance(kind, builtins.type) and issubclass(kind, np.ndarray):
             raise MissingRuleError(
