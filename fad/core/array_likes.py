@@ -32,7 +32,7 @@ def gives_array(kind: type) -> bool:
 
 def open_array_like(x: Any) -> Any:
     """Return the array that an object stands for, traced or not, and anything else as it is."""
-    kind = type(x)
+    kind: Any = type(x)
     if kind in STAND_FOR_ARRAYS:
         return STAND_FOR_ARRAYS[kind](x)
     if not gives_array(kind) or kind in DEVICE_ARRAYS:
@@ -47,7 +47,7 @@ def open_operand(x: Any, beside: Any) -> Any:
     Objects of a higher priority than arrays stay what they are: NumPy's operators leave the operation to them. So do
     those beside a number, for Python's numbers leave it to any object.
     """
-    kind = type(x)
+    kind: Any = type(x)
     if kind in (list, tuple):
         return FUNCTIONS[np.array](x)
     if not gives_array(kind) or not beside.shape or getattr(kind, "__array_priority__", 0) > 0:
