@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import DEVICE_ARRAYS, default, is_numpy_default
+from fad.core.array_likes import gives_array, open_array_like
 from fad.core.buffers import buffer
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.primitive import has_tracer, on_device
@@ -20,8 +21,6 @@ MAKERS = (
     "zeros_like", "empty_like", "ones_like", "full_like", "copy", "array", "fromfunction", "indices", "tile", "repeat",
     "outer", "vander", "meshgrid", "concatenate", "stack", "hstack", "vstack", "loadtxt", "genfromtxt",
 )  # fmt: skip
-# What gives the array that an object of fad's own stands for, by the object's class: NumPy would read a plain one.
-STAND_FOR_ARRAYS: dict[type, Callable] = {}
 
 
 def maker(make: Callable) -> Callable:
@@ -31,8 +30,7 @@ def maker(make: Callable) -> Callable:
     def create(*args: Any, **kwargs: Any) -> Any:
         if not RUNS.buffers:
             return make(*args, **kwargs)
-        if args and hasattr(type(args[0]), "__array__"):
-            args = (_open_array_like(args[0]), *args[1:])
+        args = tuple(map(_open_traced, args))
         traced = FUNCTIONS.get(make)
         values = (*args, *kwargs.values())
         of_others = has_tracer(values) or (bool(DEVICE_ARRAYS) and on_device(args))
@@ -43,19 +41,12 @@ def maker(make: Callable) -> Callable:
     return create
 
 
-def _open_array_like(x: Any) -> Any:
-    """Return the traced array that an object of the user's gives NumPy for itself: NumPy takes no such one.
-
-    Objects that answer NumPy's functions themselves, as arrays of a device and quantities do, are left to that.
-    """
-    kind = type(x)
-    if kind in STAND_FOR_ARRAYS:
-        return STAND_FOR_ARRAYS[kind](x)
-    if isinstance(x, (np.ndarray, np.generic, Tracer)) or not hasattr(kind, "__array__"):
-        return x
-    if kind in DEVICE_ARRAYS or hasattr(kind, "__array_function__") or hasattr(kind, "__array_ufunc__"):
-        return x
-    y = x.__array__()
+def _open_traced(x: Any) -> Any:
+    """Return the traced array that an object of the user's gives NumPy for itself, also in a list; else `x`."""
+    if type(x) in (list, tuple):
+        kinds = set(map(type, x))
+        return list(map(_open_traced, x)) if any(map(gives_array, kinds)) or not kinds.isdisjoint((list, tuple)) else x
+    y = open_array_like(x)
     return y if type(y) is Tracer else x
 
 
@@ -98,7 +89,7 @@ def converter(convert: Callable) -> Callable:
     def converted(a: Any, *args: Any, **kwargs: Any) -> Any:
         if not RUNS.buffers or type(a) is np.ndarray:
             return convert(a, *args, **kwargs)
-        a = _open_array_like(a)
+        a = _open_traced(a)
         if has_tracer((a,)) and _is_numeric(args, kwargs):
             y = FUNCTIONS[convert](a, *args, **kwargs)
             return wrap_made(snapshot(y)) if type(y) is Tracer and not is_array(y) else y
@@ -113,11 +104,11 @@ def of_lists(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if RUNS.buffers:
+            args = tuple(map(_open_traced, args))
         for x in args:
             if type(x) in (list, tuple) and RUNS.depth and has_tracer(x):
                 return FUNCTIONS[function](*args, **kwargs)
-        if RUNS.buffers:
-            args = tuple(map(_open_array_like, args))
         return function(*args, **kwargs)
 
     return call

@@ -10,7 +10,7 @@ import numpy as np
 
 from fad.core.conversions import is_wider, same_size, written_into
 from fad.core.tracer import Tracer
-from fad.core.views import RUNS, is_array, layout
+from fad.core.views import RUNS, is_array, layout, refuse
 from fad.errors import MissingRuleError, TracerConversionError
 
 _NUMBERS = (int, float, complex)
@@ -23,7 +23,7 @@ def refuse_out(out: Any) -> None:
     if out is None:
         return
     what = "a traced array" if type(out) is Tracer else "a plain array, which cannot carry a derivative"
-    raise written_into(what)
+    raise refuse(written_into(what))
 
 
 # What writes its result into an array of any dtype.

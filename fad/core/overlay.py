@@ -132,7 +132,8 @@ def _find_table(needs: _Needs) -> dict[int, Any]:
 BUILTINS: dict[str, type] = {}
 NUMBERS: dict[int, type] = {}
 NAMES_OF_NUMBERS: set[str] = set()  # under which programs know these classes
-_converting: dict[int, dict] = {}  # by id, the dictionaries of these modules
+# By id, the dictionaries of these modules, and which of Python's classes are not exchanged there.
+_converting: dict[int, tuple[dict, frozenset[str]]] = {}
 _ABSENT = object()  # a name that a module itself does not have
 _lock = threading.Lock()
 # The id of a module's dictionary -> [dictionary, names and what they stood for, uses, what it needs, how many names of
@@ -174,9 +175,12 @@ def swapped_in() -> tuple[tuple, bool, tuple]:
     return tuple([entry[0] for entry in entries]), any(entry[3].wide for entry in entries), constructing
 
 
-def convert_in(space: dict) -> None:
-    """Let the names of classes of numbers be exchanged in a module, whenever NumPy's functions are."""
-    _converting[id(space)] = space
+def convert_in(space: dict, kept: frozenset[str]) -> None:
+    """Let the names of classes of numbers be exchanged in a module, whenever NumPy's functions are.
+
+    Some of Python's are kept, of which a function there may ask whether something is that class.
+    """
+    _converting[id(space)] = space, kept
     NUMPYS.update(NUMBERS)
 
 
@@ -199,7 +203,7 @@ def is_exchanged(space: dict) -> bool:
 def _swap_in_builtins(entry: list) -> None:
     space, names = entry[:2]
     for name, kind in BUILTINS.items():
-        if name not in space:
+        if name not in space and name not in _converting[id(space)][1]:
             names.append((name, _ABSENT, kind))
             space[name] = kind
 

@@ -33,6 +33,7 @@ from fad.core.callees import (
 from fad.core.conversions import find_caller_of_number, is_offered
 from fad.core.like_users import modules_with, sees_overlay
 from fad.core.overlay import (
+    BUILTINS,
     NAMES_OF_NUMBERS,
     REPLACED,
     build,
@@ -93,6 +94,21 @@ def find_frames(error: BaseException) -> list[types.FrameType]:
             found.append(at.tb_frame)
         at = at.tb_next
     return found
+
+
+def find_catching(error: BaseException | None) -> types.FrameType | None:
+    """Return the frame of the function that caught an error, None where none did.
+
+    The traceback begins there. It begins with the traced value where C code caught the error, which had asked it for
+    numbers: the function that called the C code met another error, or none.
+    """
+    if error is None or error.__traceback__ is None:
+        return None
+    frame = error.__traceback__.tb_frame
+    return frame.f_back if frame.f_code in _ASKED else frame
+
+
+_ASKED = {method.__code__ for method in (Tracer.__array__, Tracer.__float__, Tracer.__complex__)}
 
 
 def find_constructing(functions: Iterable[tuple[types.CodeType, dict]]) -> tuple:
@@ -193,13 +209,16 @@ def learn(error: BaseException, overlaid: Sequence[dict], around: Sequence = ())
 def learn_to_convert(error: BaseException) -> tuple:
     """Return the dictionary of the module that called ``float(x)`` or ``np.float64(x)``, where an error arose by that.
 
-    The names are exchanged there from now on, unless a function of the module may ask ``type(x) is float``: what stands
-    for a class is not the class.
+    The names are exchanged there from now on, but for a class of which a function of the module may ask whether
+    something is that class, ``type(x) is float``: what stands for a class is not the class.
     """
     frames = find_frames(error)
-    if not frames or is_converting(frames[-1].f_globals) or not may_convert(getattr(error, "caller", None), frames):
+    if not frames or is_converting(frames[-1].f_globals):
         return ()
-    convert_in(frames[-1].f_globals)
+    kept = _find_kept(getattr(error, "caller", None), frames)
+    if kept is None:
+        return ()
+    convert_in(frames[-1].f_globals, kept)
     return (frames[-1].f_globals,)
 
 
@@ -209,13 +228,20 @@ def may_convert(caller: str | None, frames: Sequence[types.FrameType]) -> bool:
     It is `caller`, or a function that was given the class, as in ``map(float, xs)``. The module is that of the last
     of the frames.
     """
+    return _find_kept(caller, frames) is not None
+
+
+def _find_kept(caller: str | None, frames: Sequence[types.FrameType]) -> frozenset[str] | None:
+    """Return which of Python's classes of numbers must not be exchanged with the others; None where none may be."""
     if caller is None or not frames:
-        return False
+        return None
     code, space = frames[-1].f_code, frames[-1].f_globals
-    if not is_number_class(caller) and NAMES_OF_NUMBERS.isdisjoint(names_in(code)):
-        return False
+    wanted = {caller} if is_number_class(caller) else NAMES_OF_NUMBERS & names_in(code)
     codes = [*_codes_in(space), *[frame.f_code for frame in frames if frame.f_globals is space]]
-    return not any(may_identify(c, name) for c in codes for name in NAMES_OF_NUMBERS & names_in(c))
+    asked = {name for c in codes for name in NAMES_OF_NUMBERS & names_in(c) if may_identify(c, name)}
+    if not wanted or not asked <= BUILTINS.keys() - space.keys() - wanted:
+        return None
+    return frozenset(asked)
 
 
 def is_to_exchange() -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.core.array_likes import open_array_like
 from fad.core.makers import of_lists
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.primitive import has_tracer
@@ -84,7 +85,7 @@ def _of_handles(f: Callable, wrap: Callable) -> Callable:
 
 
 def _stack(x: Any) -> Any:
-    return stack_list(x) if has_tracer((x,)) else x
+    return stack_list(x) if has_tracer((x,)) else open_array_like(x)
 
 
 def _stacking(f: Callable) -> Callable:

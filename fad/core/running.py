@@ -15,6 +15,7 @@ from fad.core.like_users import is_like_users, sees_overlay
 from fad.core.outside import MANY, copies, lend, reaches_device, restore, take_back
 from fad.core.overlay import swap_in, swap_out
 from fad.core.overlay_needs import (
+    find_catching,
     find_constructing,
     find_frames,
     find_reach,
@@ -104,20 +105,24 @@ class Running:
         return self.again(call, own_error)
 
     def passed_over(self, error: Exception | None = None) -> bool:
-        """Return whether the function should run again, for it caught the error of a function that fad has.
+        """Return whether the function should run again, for it caught the error of a function that fad has, or a write.
 
         So does a program that tries one function, and goes on with another where that raises. A polynomial's operator
         says that it knows no such operand, and Python raises `error`.
         """
         refused, self.runs["refused"] = self.runs["refused"], None
-        caught = None if refused is None else refused.__traceback__  # begins where it was caught
-        if caught is None or not sees_overlay(caught.tb_frame.f_code.co_filename):
+        caught = find_catching(refused)
+        if caught is None or not sees_overlay(caught.f_code.co_filename):
             return False  # solvers of fad's catch it for reasons of their own
         frames = find_frames(refused)
-        if is_like_users(caught.tb_frame.f_code.co_filename):
+        if is_like_users(caught.f_code.co_filename):
             known = all(any(frame.f_globals is s for s in self.spaces) for frame in frames)
             return not known and self.retry(refused, refused, [] if error is None else find_frames(error))
-        return is_offered(getattr(refused, "caller", "")) and not is_learned(frames) and self.retry(refused, refused)
+        around = [] if frames else [caught]
+        frames = [*around, *frames]
+        helps = is_offered(getattr(refused, "caller", "")) or writes_arrays(frames[-1].f_code)
+        known = is_learned(frames) and all(any(frame.f_globals is s for s in self.spaces) for frame in frames)
+        return helps and not known and self.retry(refused, refused, around)
 
     def retry(self, error: Exception, own: BaseException, around: Sequence = ()) -> bool:
         """Return whether a function that failed should run again, with what had not been in place.
@@ -183,10 +188,13 @@ class Running:
         for _ in range(_MOST_RUNS):
             self.runs["refused"] = None
             try:
-                return run()
+                result = run()
             except Exception as error:
-                if not self.retry(error, own_error(error)):
+                if not self.retry(error, own_error(error)) and not self.passed_over(error):
                     raise
+            else:
+                if self.runs["refused"] is None or not self.passed_over():
+                    return result
         return run()
 
     def _widen(self, error: Exception) -> bool:

@@ -23,11 +23,12 @@ import numpy as np
 from fad import tree
 from fad.backends import DEVICE_ARRAYS, host
 from fad.backends.counterparts import explain
+from fad.core.array_likes import open_array_like, open_operand
 from fad.core.conversions import of_compiled_code, own_error, same_size, to_array, to_number, written_into
 from fad.core.lengths import Iteration, Length, Seen
 from fad.core.like_users import find_written
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
-from fad.core.views import RUNS, is_array, link, refresh, replace_root, snapshot, unwrap
+from fad.core.views import RUNS, is_array, link, refresh, refuse, replace_root, snapshot, unwrap
 from fad.core.weak import ENTRIES, WEAK, is_weak, number
 from fad.errors import FadError, LeakedTracerError
 from fad.introspect.reachable import TRACED
@@ -189,7 +190,7 @@ class Tracer(metaclass=Seen):
             raise
         values = values if ufunc.nout > 1 else (values,)
         if any(x is not None and type(x) is not Tracer for x in outs):
-            raise written_into("a plain array, which cannot carry a derivative")
+            raise refuse(written_into("a plain array, which cannot carry a derivative"))
         if method != "__call__":
             same_size(outs[0], values[0], ufunc.__name__)
         casting = kwargs.get("casting", "same_kind" if method in ("__call__", "outer") else "unsafe")
@@ -237,8 +238,8 @@ def _as_computed(ufunc: np.ufunc, x: Any, out: np.dtype) -> Any:
 
 
 def stack_list(x: Any) -> Any:
-    """Return a list or tuple, which may hold traced values, as an array, and anything else as it is."""
-    return FUNCTIONS[np.array](x) if type(x) in (list, tuple) else x
+    """Return a list or tuple, which may hold traced values, or what stands for an array, as an array; else `x`."""
+    return FUNCTIONS[np.array](x) if type(x) in (list, tuple) else open_array_like(x)
 
 
 def tracer(value: Any, trace: Trace, info: Any) -> Tracer:
@@ -288,11 +289,11 @@ class Trace:
         return self.process(prim, (x, y), {}) if plain else bind(prim, x, y)
 
     def left(self, prim: Any, x: Tracer, y: Any) -> Any:
-        operands = x, stack_list(y)
+        operands = x, open_operand(y, x)
         return youngest(operands).process(prim, operands, {})
 
     def right(self, prim: Any, x: Any, y: Tracer) -> Any:
-        operands = stack_list(x), y
+        operands = open_operand(x, y), y
         return youngest(operands).process(prim, operands, {})
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:

@@ -34,10 +34,16 @@ class _Runs(threading.local):
         self.asked = False  # whether something is a view or a copy, as arrays lie in memory
         self.aliases: Any = None  # while a program is recorded: arrays that may have another name, and their versions
         self.laid_out = False  # whether the program itself read how an array lies in memory
-        self.refused: Any = None  # the last error of a traced value that another library wanted as a plain array
+        self.refused: Any = None  # the last error of a traced value that was to become or to fill a plain array
 
 
 RUNS = _Runs()
+
+
+def refuse(error: Exception) -> Exception:
+    """Keep an error that is raised now: a program may catch it, and go on with what would be wrong."""
+    RUNS.refused = error
+    return error
 
 
 class running_rules:

@@ -297,7 +297,9 @@ class Walk:
         for (names, x, read, held), name in named:
             value = names[name]
             kind = type(value)
-            if kind is not types.MemberDescriptorType and kind is not types.GetSetDescriptorType:
+            if read is look_up and look_up(held, name) is not value:
+                self._add(value)  # another class hides it: what is found there is noted with that class
+            elif kind is not types.MemberDescriptorType and kind is not types.GetSetDescriptorType:
                 self._add(value, read, held, name)
             elif x is not None and (now := _read(value, x)) is not ABSENT:
                 self._add(now, kind.__get__, value, x)

@@ -16,8 +16,8 @@ from fad.core.tracer import Tracer, add_methods, bind, outcome, strong
 from fad.core.views import as_one_array, is_array, layout, snapshot
 from fad.ops.asking import result_type
 from fad.ops.functional_updates import At
-from fad.ops.memory_order import duplicate, lay_out, lay_out_as, lay_out_like
-from fad.ops.structural import as_array, as_shape, beside, normalize_axis, requests_copy
+from fad.ops.memory_order import duplicate, lay_out, lay_out_as, lay_out_like, requests_copy
+from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
 # --- like another array ------------------------------------------------------------------------------------------
 

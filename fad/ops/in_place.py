@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from fad.core.array_likes import STAND_FOR_ARRAYS
 from fad.core.conversions import written_into
-from fad.core.makers import STAND_FOR_ARRAYS
 from fad.core.numpy_dispatch import UFUNC_METHODS
 from fad.core.primitive import answer
 from fad.core.tracer import Tracer, add_methods, outcome, strong
-from fad.core.views import RUNS, is_array, layout, point, root_of, snapshot
+from fad.core.views import RUNS, is_array, layout, point, refuse, root_of, snapshot
 from fad.errors import MissingRuleError
 from fad.ops.functional_updates import At
 from fad.ops.structural import as_array, normalize_axis, reshape
@@ -24,7 +24,7 @@ def _target(x: Any, name: str) -> Tracer:
     if type(x) is Tracer and is_array(x):
         return x
     if type(x) is np.ndarray:
-        raise written_into("a plain array, which cannot carry a derivative")
+        raise refuse(written_into("a plain array, which cannot carry a derivative"))
     raise TypeError(f"{name} changes an array in place, but was given a {type(x).__name__} to change")
 
 

@@ -15,6 +15,11 @@ from fad.core.tracer import Tracer, bind
 from fad.core.views import RUNS, layout, snapshot
 
 
+def requests_copy(copy: Any) -> bool:
+    """Return whether an argument ``copy=`` requests one; NumPy's enumeration cannot be asked that for "if needed"."""
+    return copy is not np._CopyMode.IF_NEEDED and bool(copy)
+
+
 def _copy_in_order(x, *, order):
     if type(order) is tuple:
         return np.copy(x.transpose(order), order="C").transpose(_invert(order))

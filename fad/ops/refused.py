@@ -16,7 +16,8 @@ import numpy as np
 
 from fad.core.numpy_dispatch import FUNCTIONS, REFUSED, UFUNC_METHODS, UFUNCS, _suggest
 from fad.core.own_attributes import OwnAttribute
-from fad.core.tracer import Tracer, add_methods
+from fad.core.tracer import Trace, Tracer, add_methods, up_to_date
+from fad.core.views import Memory, root_of
 from fad.errors import MissingRuleError, TracerConversionError
 
 _FILE = "it writes numbers to a file; write those of fad.stop_gradient(x), or return x and save it then"
@@ -49,10 +50,12 @@ METHOD_REASONS = {
     "newbyteorder": _MEMORY + "; change the byte order of the array that you differentiate by",
     "setflags": _MEMORY + "; take a copy, x.copy(), of what is not to be changed",
     "byteswap": _MEMORY + "; swap the bytes of the array that you differentiate by",
-    **dict.fromkeys(("tobytes", "tostring", "tofile", "dump", "dumps"), _BYTES),
+    "tostring": _BYTES,
     "__dlpack__": "another library would get the numbers without their derivative; hand it fad.stop_gradient(x)",
     "__dlpack_device__": "another library would get the numbers without their derivative; hand it fad.stop_gradient(x)",
 }
+# methods that give or write the bytes of an array, which lose no derivative where it holds plain or whole numbers
+_OF_BYTES = ("tobytes", "tofile", "dump", "dumps")
 # attribute -> why what it gives cannot be used
 ATTRIBUTE_REASONS = {
     "data": _MEMORY + "; for the numbers write fad.stop_gradient(x)",
@@ -93,6 +96,16 @@ def _refuse_method(name: str, reason: str) -> Callable:
     return method
 
 
+def _take_bytes(name: str) -> Callable:
+    def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        if self.owner is Trace.of_plain or self.dtype.kind in "biu":
+            return getattr(np.asarray(self, self.dtype), name)(*args, **kwargs)
+        raise MissingRuleError(f"x.{name}() cannot be called on a traced array: {_BYTES}")
+
+    method.__name__, method.__doc__ = name, f"Refused of what is differentiated: {_BYTES}."
+    return method
+
+
 class _Memory:
     """What ``x.data`` and ``x.ctypes`` give for a traced array, which has them as any array has: any use is refused."""
 
@@ -116,6 +129,8 @@ def _refuse_attribute(name: str, reason: str) -> OwnAttribute:
 def _refuse_methods() -> None:
     for name, reason in METHOD_REASONS.items():
         setattr(Tracer, name, _refuse_method(name, reason))
+    for name in _OF_BYTES:
+        setattr(Tracer, name, _take_bytes(name))
     for name, reason in ATTRIBUTE_REASONS.items():
         setattr(Tracer, name, _refuse_attribute(name, reason))
     for name, instead in REMOVED_METHODS.items():
@@ -124,10 +139,27 @@ def _refuse_methods() -> None:
         setattr(Tracer, name, OwnAttribute(name, bound, f"NumPy has given it up; {instead}"))
 
 
+def _share_memory(x: Tracer) -> np.ndarray | None:
+    """Return the plain array behind a handle, of which others know the memory from now on; None if there is none.
+
+    Traced values cannot be written there any more: an array of another class, or dtype, would not show them.
+    """
+    x, root = up_to_date(x), root_of(x)
+    if x.owner is not Trace.of_plain or root.owner is not Trace.of_plain or type(x.wrapped) is not np.ndarray:
+        return None
+    root.memory = root.memory or Memory()
+    if root.memory.borrowed:
+        return None
+    root.memory.outside = True
+    return x.wrapped
+
+
 def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Tracer:
-    """Return the array itself; reading its memory as another dtype is refused."""
+    """Return the array itself; reading its memory as another dtype is refused where it holds traced values."""
     if dtype in (None, np.ndarray, self.dtype) and type in (None, np.ndarray):
         return self
+    if (plain := _share_memory(self)) is not None:
+        return plain.view(*[kind for kind in (dtype, type) if kind is not None])
     for kind in (dtype, type):
         if isinstance(kind, builtins.type) and issubclass(kind, np.ndarray):
             raise MissingRuleError(

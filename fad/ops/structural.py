@@ -12,6 +12,7 @@ import numpy as np
 
 from fad.backends import ARRAYS, is_numpy_scalar, like
 from fad.core.archetypes import cast, fit, linear
+from fad.core.array_likes import open_array_like
 from fad.core.cotangent import Masked
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
@@ -22,7 +23,7 @@ from fad.errors import MissingRuleError
 from fad.ops.asking import example
 from fad.ops.elements import join_elements
 from fad.ops.index_layout import can_broadcast
-from fad.ops.memory_order import lay_out
+from fad.ops.memory_order import lay_out, requests_copy
 
 
 def _reshapes_memory(x: Any, y: Any, params: dict) -> bool:
@@ -72,14 +73,12 @@ def _shape(x: Any, shape: tuple) -> tuple:
     return shape
 
 
-def requests_copy(copy: Any) -> bool:
-    """Return whether an argument ``copy=`` requests one; NumPy's enumeration cannot be asked that for "if needed"."""
-    return copy is not np._CopyMode.IF_NEEDED and bool(copy)
-
-
 def as_array(x: Any) -> Any:
     """Return an array or tracer; nested lists that hold tracers are stacked."""
-    if type(x) is Tracer or hasattr(x, "dtype"):
+    if type(x) is Tracer:
+        return x
+    x = open_array_like(x)
+    if hasattr(x, "dtype"):
         return x
     if type(x) in (list, tuple) and has_tracer(x):
         y = stack(x)
@@ -418,7 +417,7 @@ concatenate_p: Any = register(
 
 def _together(xs: Any) -> list:
     """Return a list of arrays; lists and numbers among them become arrays where the others live."""
-    xs = [as_array(x) if type(x) in (list, tuple) and has_tracer(x) else x for x in xs]
+    xs = [as_array(x) if type(x) in (list, tuple) and has_tracer(x) else open_array_like(x) for x in xs]
     near = next((x for x in xs if hasattr(x, "shape") and not is_numpy_scalar(x)), None)
     return [as_array(x) if near is None else beside(near, x) for x in xs]
 

@@ -15,11 +15,12 @@ import numpy as np
 from numpy._core._exceptions import _UFuncOutputCastingError
 
 from fad.backends import is_on_device, like
+from fad.core.array_likes import open_array_like
 from fad.core.conversions import error_of_written_outside
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer, add_methods, bind, up_to_date, youngest
 from fad.core.values import depth
-from fad.core.views import RUNS, is_array, is_outside, layout, path_of, refresh, replace_root, root_of, snapshot
+from fad.core.views import RUNS, is_array, is_outside, layout, path_of, refresh, refuse, replace_root, root_of, snapshot
 from fad.errors import ItemAssignmentError
 from fad.ops.asking import example
 from fad.ops.index_layout import ARRAY, shape_text, with_elements
@@ -32,6 +33,7 @@ def write(x: Tracer, index: Any, v: Any) -> None:
     """Write a value at an index of an array, as ``x[index] = v`` does in NumPy."""
     if type(x.memory) is tuple:
         refresh(x)
+    v = open_array_like(v)
     template = as_basic(index)
     if template is not None:
         if type(v) is Tracer and _is_that_place(x, template, v) and is_array(x):
@@ -64,7 +66,7 @@ def write(x: Tracer, index: Any, v: Any) -> None:
     root, path = root_of(x), path_of(x)
     trace = youngest((root, v, *arrays))
     if trace is not root.owner and is_outside(root):
-        raise error_of_written_outside()
+        raise refuse(error_of_written_outside())
     if not trace.overwrite(root, path, template, v, tuple(arrays)):
         if type(v) is not Tracer and not is_on_device(v):
             v = like(x, np.array(v, x.dtype))  # the user may refill an array of his own

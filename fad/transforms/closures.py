@@ -107,7 +107,7 @@ def with_own_scratch(function: Callable) -> Callable:
             except (TracerConversionError, TypeError, ValueError):
                 if not traced:
                     raise
-                failed = True
+                failed, RUNS.refused = True, None
         lent = lend(function, own=True)
         try:
             return tree.map(_snapshot, function(*args))

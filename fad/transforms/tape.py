@@ -14,11 +14,12 @@ import numpy as np
 from numpy import float64, ndarray, ufunc
 
 from fad.backends import ARRAYS
+from fad.core.array_likes import open_operand
 from fad.core.buffers import flat_result
 from fad.core.cotangent import share_at_ties
 from fad.core.journal import effect_place
 from fad.core.spec import spec_of
-from fad.core.tracer import Trace, Tracer, bind, leaked_error, stack_list, tracer
+from fad.core.tracer import Trace, Tracer, bind, leaked_error, tracer
 from fad.core.views import is_array, link, may_be_view
 from fad.core.weak import WeakFloat, on_numbers
 from fad.errors import UnsupportedInputError
@@ -151,8 +152,9 @@ class Recorder(Trace):
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
         kind = type(b)
         if kind is not float and kind is not int and kind is not ndarray and kind is not float64:
-            if kind is list or kind is tuple:
-                return prim(x, stack_list(b))
+            opened = open_operand(b, x)
+            if opened is not b:
+                return prim(x, opened)
             b = as_operand(b, (x,))
             if b is NotImplemented:
                 return b
@@ -192,8 +194,9 @@ class Recorder(Trace):
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
         kind = type(a)
         if kind is not float and kind is not int and kind is not ndarray and kind is not float64:
-            if kind is list or kind is tuple:
-                return prim(stack_list(a), y)
+            opened = open_operand(a, y)
+            if opened is not a:
+                return prim(opened, y)
             a = as_operand(a, (y,))
             if a is NotImplemented:
                 return a

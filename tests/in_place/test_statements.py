@@ -420,7 +420,7 @@ def under(transform, statement):
     def f(x):
         y, b = x * 1.0, x[:3] * 1.0
         if transform == "a buffer":
-            y, b = buffer(X.copy()), buffer(X[:3].copy())
+            y, b = buffer(unwrap(X.copy())), buffer(unwrap(X[:3].copy()))
         found[:] = [run(statement, y, b), left(y), left(b)]
         return np.sum(x)
 

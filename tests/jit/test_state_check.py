@@ -165,6 +165,41 @@ def test_a_table_without_what_native_code_does_not_read_says_by_itself_that_noth
     assert not check.is_stale()
 
 
+class Base:
+    __match_args__ = ("a", "b"[:1])
+    of_class = [1.0]
+
+
+class Hiding(Base):
+    __match_args__ = (*Base.__match_args__,)  # equal, and another object
+    of_class = [1.0]
+
+
+def test_an_attribute_that_an_equal_one_hides_does_not_differ_in_every_call():
+    x = Hiding()
+    _, check = check_of(lambda y: (x.of_class, x.__match_args__))
+    assert check.differs(check.address) == 0
+    Hiding.of_class.append(2.0)
+    assert check.is_stale()
+
+
+class Listing(dict):
+    def keys(self):
+        return [*super().keys()]
+
+    def __len__(self):
+        return 1
+
+
+def test_a_dictionary_whose_class_has_keys_of_its_own_is_compared():
+    held = Listing(a=1.0, b=2.0)
+    outer, check = check_of(lambda x: (held["a"], held["b"], [*held.items()]))
+    assert not check.is_stale()
+    held["c"] = 3.0
+    assert check.is_stale()
+    assert outer.is_stale()
+
+
 SAME = {
     "an equal number": lambda s: setattr(s.holder, "a", s.holder.a + 0.0),
     "an equal text": lambda s: setattr(s.holder, "b", "".join(["te", "xt"])),

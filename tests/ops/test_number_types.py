@@ -274,6 +274,11 @@ def test_a_module_that_asks_for_something_else_converts(question):
     assert fad.grad(space["f"])(1.0) == 2.0
 
 
+def test_a_class_that_a_module_asks_for_is_kept_and_others_convert():
+    space = module_of(f"{CONVERTS}def g(x):\n    return f(x), type(1j) is complex\n", "/asking for one.py")
+    assert fad.grad(space["g"], has_aux=True)(1.0) == (2.0, True)
+
+
 def test_a_module_has_its_names_back_afterwards():
     space = module_of(f"{CONVERTS}def g(x):\n    return type(x) == float, type(x) in (int, float)\n", "/alone.py")
     for _ in range(2):

@@ -92,3 +92,61 @@ def test_a_plain_number_written_into_the_array_is_written_once():
     assert count[0] == 1
     np.testing.assert_allclose(fad.grad(f)(X), np.sum(table, axis=0))
     assert count[0] == 2
+
+
+def is_known_by_bytes(x):
+    seen = {}
+    table, order = np.arange(3.0), np.argsort(x)
+    table[0] = 5.0
+    seen[table.tobytes(), order.tobytes(), (x > 1.0).tobytes()] = 2.0
+    assert (np.array([5.0, 1.0, 2.0]).tobytes(), np.argsort([3.0, 1.0, 2.0]).tobytes(), b"\1\0\1") in seen
+    table[1] = x[0]
+    return np.sum(table * x)
+
+
+def test_bytes_are_given_of_plain_and_whole_numbers_and_refused_of_what_is_differentiated():
+    x = np.array([3.0, 1.0, 2.0])
+    for derivative in (
+        fad.grad(is_known_by_bytes),
+        fad.jit(fad.grad(is_known_by_bytes)),
+        fad.jacfwd(is_known_by_bytes),
+    ):
+        np.testing.assert_allclose(derivative(x), [6.0, 3.0, 2.0])
+    assert fad.vmap(is_known_by_bytes)(np.stack([x, x])).tolist() == [is_known_by_bytes(x)] * 2
+    with pytest.raises(fad.errors.MissingRuleError, match=r"x.tobytes\(\) .*stop_gradient"):
+        fad.grad(lambda x: len(x.tobytes()) * np.sum(x))(x)
+
+
+class Quantity(np.ndarray):
+    pass
+
+
+def is_viewed_as_another_class(x):
+    y, c = np.zeros(3), np.array([1.0, 2.0, 3.0])
+    y[:2] = x
+    before = c * y
+    q = c.view(Quantity)
+    between = c * y
+    c[1], np.asarray(q)[0] = 7.0, 2.0
+    assert type(q) is Quantity
+    assert np.asarray(q).tolist() == [2.0, 7.0, 3.0]
+    assert c.view(np.int64).dtype == np.int64
+    return np.sum(before + between + np.exp(c * y))
+
+
+def is_written_behind_it(x):
+    c = np.zeros(2)
+    q = c.view(Quantity)
+    c[0] = x[0]
+    return np.sum(np.asarray(q))
+
+
+def test_plain_arrays_are_viewed_as_another_class_and_take_no_traced_values_then():
+    x = np.array([0.3, 0.4])
+    wanted = np.array([2.0, 4.0]) + np.array([2.0, 7.0]) * np.exp([0.6, 2.8])
+    for transform in (fad.grad, fad.jacfwd, lambda f: fad.jit(fad.grad(f))):
+        np.testing.assert_allclose(transform(is_viewed_as_another_class)(x), wanted)
+        with pytest.raises(fad.errors.TracerConversionError, match="to be written"):
+            transform(is_written_behind_it)(x)
+    with pytest.raises(fad.errors.MissingRuleError, match="another class"):
+        fad.grad(lambda x: np.sum(x.view(Quantity)))(x)

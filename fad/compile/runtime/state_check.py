@@ -33,7 +33,7 @@ class StateCheck:
 
     def __init__(self, outer: OuterState):
         self.table = _Table(outer)
-        self.address: int = self.table.words.ctypes.data
+        self.address: int = self.table.words.ctypes.data + (0 if self.table.asked else _ROW)
         self.differs: Callable[[int], int] = builtin("differing")
 
     def is_stale(self) -> bool:
@@ -42,7 +42,7 @@ class StateCheck:
         if not at or config.check_mutation.get() == "off":
             return False
         while at:
-            n = (at - self.address) // _ROW
+            n = (at - self.table.words.ctypes.data) // _ROW
             if any(map(_has_changed, self.table.meanings[n])):
                 return True
             self.table.renew(n)
@@ -79,9 +79,9 @@ class _Dictionary:
     def is_quicker_in_turn(self) -> bool:
         """Whether to compare all keys, those of no interest as well, rather than look up some and count them."""
         lookups = len(self.values) + len(self.lacking) + bool(self.sized)
-        if lookups == len(self.values) or len(self.held) > _PER_LOOKUP * lookups:
+        if lookups == len(self.values) or dict.__len__(self.held) > _PER_LOOKUP * lookups:
             return False
-        there = self.held.keys()
+        there = dict.keys(self.held)  # a class of the user's may have keys of its own
         return self.values.keys() <= there and self.lacking.isdisjoint(there) and self.size in (None, len(there))
 
 
@@ -97,13 +97,12 @@ class _Table:
         self.dictionaries: dict[int, _Dictionary] = {}
         self.kept: list = []  # what rows point to besides
         self.renewed: dict[int, Any] = {}  # numbers that rows point to instead of equal ones
-        self.asked: list = []  # what native code does not read
+        self.asked: list = []  # what native code does not read; the first row, for Python looks behind it
+        self._add(rows.ASK, None, 0, 0, self.asked)
         self.asked += [place for place in outer.places if not self._add_place(place)]
         self.asked += [array for array in outer.arrays if not self._add_array(array)]
         for dictionary in self.dictionaries.values():
             self._add_dictionary(dictionary)
-        if self.asked:
-            self._add(rows.ASK, None, 0, 0, self.asked)
         self.words = self._in_memory()
 
     def _add(self, kind: int, held: Any, key: int, value: int, meaning: list) -> None:
@@ -170,7 +169,7 @@ class _Table:
     def _add_dictionary(self, known: _Dictionary) -> None:
         held, values = known.held, known.values
         if known.is_quicker_in_turn():
-            keys = list(held)
+            keys = list(dict.keys(held))
             words = [word for k in keys for word in (id(k), id(values[k]) if k in values else 0)]
             noted = [*known.places.values(), known.gaps, known.sized]
             places = {id(place): place for some in noted for place in some}
