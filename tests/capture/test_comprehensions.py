@@ -118,7 +118,7 @@ def an_integer_before_it_is_a_sum(x):
             best = v
     tally = {"count": 0, "total": 0}
     for v in x:
-        if v < 0.8:
+        if v < 0.75:
             tally["total"] += v
             tally["count"] += 1
     return total / count + best + tally["total"] / tally["count"]
