@@ -173,9 +173,14 @@ class Iterables(ast.NodeTransformer):
 
 
 def name_called(node: ast.AST) -> str:
-    """Return how what an expression calls is called, of itself or in a module; empty if it is no such call."""
+    """Return how what an expression calls is called, of itself or in a module; empty if it is no such call.
+
+    What finds the function can be evaluated twice.
+    """
     f = node.func if isinstance(node, ast.Call) else None
-    return f.id if isinstance(f, ast.Name) else f.attr if isinstance(f, ast.Attribute) else ""
+    if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name):
+        return f.attr
+    return f.id if isinstance(f, ast.Name) else ""
 
 
 def binds(node: ast.AST) -> bool:

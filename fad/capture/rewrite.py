@@ -386,8 +386,8 @@ class Rewriter:
         if form == "list":
             keywords: list = [within.visit(k) for k in call.keywords]
             done = ast.Call(helper("call", call.func), [done, *more], keywords)
-        elif form == "sum":
-            done.args += more or [ast.Constant(0)]
+        elif form in ("sum", "max", "min"):
+            done.args += [copy.deepcopy(call.func), *(more or ([ast.Constant(0)] if form == "sum" else []))]
         builtin = helper("is_builtin", ast.Constant(name_called(call)), copy.deepcopy(call.func))
         return ast.IfExp(builtin, done, ast.Constant(None))
 

@@ -176,12 +176,45 @@ def test_a_name_that_is_not_pythons_own_is_asked_as_it_is():
 
 @pytest.mark.parametrize("f", [
     lambda x: max(v for v in x if v > 9.0), lambda x: sum(x[k + 1] for k in range(len(x))), lambda x: sum(["a", x[0]]),
+    lambda x: max(max for max in x if max > 9.0), lambda x: sum((s for s in "ab"), ""),
+    lambda x: min(v for v in [None, 1]),
 ])  # fmt: skip
 def test_what_python_raises_a_comprehension_raises(f):
     with pytest.raises((ValueError, IndexError, TypeError)) as expected:
         f(X)
     with fad.config.use(loops="capture"), pytest.raises(expected.type):
         fad.jit(f)(X)
+
+
+def test_an_object_whose_method_takes_a_generator_is_made_once():
+    def f(x):
+        given = [x[:3], x[3:]]
+        total = given.pop().sum(initial=sum(v for v in x[:2]))
+
+        class Doubled:
+            def sum(self, vs):
+                return 2.0 * sum(vs)
+
+        made = [Doubled(), Doubled()]
+        return total + made.pop().sum(v for v in x) * len(made)
+
+    assert fad.jit(f)(X) == f(X)
+
+
+SEEN = []
+
+
+def test_a_function_that_map_calls_keeps_its_effects():
+    def seen(v):
+        SEEN.append(1)
+        return v * v
+
+    def f(x):
+        SEEN.clear()
+        return sum(map(seen, x)) * len(SEEN)
+
+    with fad.config.use(loops="capture"):
+        close(fad.jit(f)(X), f(X), "value")
 
 
 def test_an_integer_that_stays_one_is_told_apart():
