@@ -229,6 +229,17 @@ def test_an_integer_that_stays_one_is_told_apart():
         assert fad.jit(f)(X) == f(X)
 
 
+def test_an_integer_that_stays_one_is_an_index():
+    def f(x):
+        total = 0
+        for v in x:
+            if v > 9.0:
+                total = total + v
+        return x[total] * sum(x[k + 1] for k in range(total + 2))
+
+    agree(f, X, order=1)
+
+
 def test_the_gradient_of_a_plain_sum_has_the_shape_of_its_argument():
     def f(x):
         total = 0.0
