@@ -52,7 +52,7 @@ def generator_of(call: ast.Call) -> ast.GeneratorExp | None:
         return given if isinstance(given, ast.GeneratorExp) else None
     over = ast.comprehension(ast.Name(_NEW, ast.Store()), given, [], 0)
     made = ast.GeneratorExp(ast.Name(_NEW, ast.Load()), [over])
-    return ast.fix_missing_locations(ast.copy_location(made, given))
+    return ast.copy_location(made, given)
 
 
 def as_statements(node: ast.ListComp | ast.GeneratorExp, form: str) -> tuple[list[str], list[ast.stmt]] | None:

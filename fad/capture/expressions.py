@@ -20,13 +20,13 @@ def helper(name: str, *args: ast.expr, at: ast.AST | None = None) -> ast.expr:
     """Return the call of a helper."""
     call = ast.Call(ast.Attribute(ast.Name(HELPERS, ast.Load()), name, ast.Load()), list(args), [])
     call.made = True  # type: ignore[attr-defined]  # it is not rewritten again
-    return call if at is None else ast.fix_missing_locations(ast.copy_location(call, at))
+    return call if at is None else ast.copy_location(call, at)
 
 
 def thunk(value: ast.expr) -> ast.Lambda:
     """Return a function that evaluates an expression; an argument that is never given tells it from the user's own."""
     never = ast.arguments([], [], ast.arg(_THUNK), [], [], None, [])
-    return ast.fix_missing_locations(ast.copy_location(ast.Lambda(never, value), value))
+    return ast.copy_location(ast.Lambda(never, value), value)
 
 
 def is_made(code: types.CodeType) -> bool:
