@@ -250,3 +250,29 @@ def test_the_gradient_of_a_plain_sum_has_the_shape_of_its_argument():
     with fad.config.use(loops="capture"):
         assert fad.jit(fad.grad(f))(X).shape == X.shape
         assert fad.jit(fad.hessian(f))(X).shape == (*X.shape, *X.shape)
+
+
+def in_an_if(x):
+    total = 0.0
+    for v in x:
+        y = np.sqrt(v)
+        if y > 0.1:
+            total = total + y
+    return total
+
+
+@pytest.mark.parametrize("f", [
+    in_an_if, lambda x: sum(min(1.0 / v, 10.0) for v in x), lambda x: max(np.sqrt(v) for v in x),
+    lambda x: fad.scan(
+        lambda s, v: (s + fad.cond(v > 0.1, lambda y: y, lambda y: 0.0, np.log(v)), None), 0.0, x
+    )[0],
+])  # fmt: skip
+def test_what_a_choice_does_not_take_meets_no_infinite_derivative(f):
+    x = np.array([0.5, 0.0, 0.7, 0.0, 0.9])
+    with np.errstate(all="ignore"), fad.config.use(loops="capture"):
+        fast = fad.jit(fad.grad(f))
+        for _ in range(2):
+            slope = fast(x)
+            assert np.all(np.isfinite(slope)), slope
+            assert not np.any(slope[[1, 3]]), slope
+            assert slope[4], slope
