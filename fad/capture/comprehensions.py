@@ -10,25 +10,27 @@ from typing import Any
 
 from fad.capture.expressions import MADE, binds, name_called
 
-_ITERABLE, _START, _ELEMENT = f"{MADE}iterable", f"{MADE}start", f"{MADE}element"
+_ITERABLE, _FUNCTION, _START, _ELEMENT = f"{MADE}iterable", f"{MADE}function", f"{MADE}start", f"{MADE}element"
 _FOUND, _NEW = f"{MADE}found", f"{MADE}new"
 
-# What is done before the loop, with each element, and behind the loop.
+# What is done before the loop, with each element, and behind the loop. Python's own function has the errors; it stands
+# for what no element is.
 _FORMS = {
     "list": (f"{_FOUND} = []", f"{_FOUND}.append({_ELEMENT})", f"return {_FOUND}"),
-    "sum": (f"{_FOUND} = {_START}", f"{_FOUND} = {_FOUND} + {_ELEMENT}", f"return {_FOUND}"),
+    "sum": (f"{_FOUND} = {_FUNCTION}((), {_START})", f"{_FOUND} = {_FOUND} + {_ELEMENT}", f"return {_FOUND}"),
     "prod": (f"{_FOUND} = 1", f"{_FOUND} = {_FOUND} * {_ELEMENT}", f"return {_FOUND}"),
     "any": ("", f"if {_ELEMENT}: return True", "return False"),
     "all": ("", f"if not {_ELEMENT}: return False", "return True"),
     **{
         name: (
-            f"{_FOUND} = None",
-            f"{_NEW} = {_ELEMENT}\nif {_FOUND} is None or {_NEW} {sign} {_FOUND}: {_FOUND} = {_NEW}",
-            f"if {_FOUND} is None: return {name}(())\nreturn {_FOUND}",  # which raises
+            f"{_FOUND} = {_FUNCTION}",
+            f"{_NEW} = {_ELEMENT}\nif {_FOUND} is {_FUNCTION} or {_NEW} {sign} {_FOUND}: {_FOUND} = {_NEW}",
+            f"if {_FOUND} is {_FUNCTION}: return {_FUNCTION}(())\nreturn {_FOUND}",  # which raises
         )
         for name, sign in (("max", ">"), ("min", "<"))
     },
 }
+_GIVEN = {"sum": [_FUNCTION, _START], "max": [_FUNCTION], "min": [_FUNCTION]}  # besides what is run over
 _LISTED = frozenset({"list", "tuple", "sorted", "fromiter"})  # functions that take all elements first
 
 
@@ -50,7 +52,7 @@ def generator_of(call: ast.Call) -> ast.GeneratorExp | None:
         return given if isinstance(given, ast.GeneratorExp) else None
     over = ast.comprehension(ast.Name(_NEW, ast.Store()), given, [], 0)
     made = ast.GeneratorExp(ast.Name(_NEW, ast.Load()), [over])
-    return ast.fix_missing_locations(ast.copy_location(made, given))
+    return ast.copy_location(made, given)
 
 
 def as_statements(node: ast.ListComp | ast.GeneratorExp, form: str) -> tuple[list[str], list[ast.stmt]] | None:
@@ -68,7 +70,7 @@ def as_statements(node: ast.ListComp | ast.GeneratorExp, form: str) -> tuple[lis
         step = [_at(ast.For(g.target, g.iter, step, []), node)]
     (loop,) = step
     loop.iter = _at(ast.Name(_ITERABLE, ast.Load()), node)  # type: ignore[attr-defined]
-    return [_ITERABLE, *([_START] if form == "sum" else [])], [*before, loop, *behind]
+    return [_ITERABLE, *_GIVEN.get(form, [])], [*before, loop, *behind]
 
 
 def _parse(text: str, node: ast.AST) -> list[ast.stmt]:

@@ -20,13 +20,13 @@ def helper(name: str, *args: ast.expr, at: ast.AST | None = None) -> ast.expr:
     """Return the call of a helper."""
     call = ast.Call(ast.Attribute(ast.Name(HELPERS, ast.Load()), name, ast.Load()), list(args), [])
     call.made = True  # type: ignore[attr-defined]  # it is not rewritten again
-    return call if at is None else ast.fix_missing_locations(ast.copy_location(call, at))
+    return call if at is None else ast.copy_location(call, at)
 
 
 def thunk(value: ast.expr) -> ast.Lambda:
     """Return a function that evaluates an expression; an argument that is never given tells it from the user's own."""
     never = ast.arguments([], [], ast.arg(_THUNK), [], [], None, [])
-    return ast.fix_missing_locations(ast.copy_location(ast.Lambda(never, value), value))
+    return ast.copy_location(ast.Lambda(never, value), value)
 
 
 def is_made(code: types.CodeType) -> bool:
@@ -173,9 +173,14 @@ class Iterables(ast.NodeTransformer):
 
 
 def name_called(node: ast.AST) -> str:
-    """Return how what an expression calls is called, of itself or in a module; empty if it is no such call."""
+    """Return how what an expression calls is called, of itself or in a module; empty if it is no such call.
+
+    What finds the function can be evaluated twice.
+    """
     f = node.func if isinstance(node, ast.Call) else None
-    return f.id if isinstance(f, ast.Name) else f.attr if isinstance(f, ast.Attribute) else ""
+    if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name):
+        return f.attr
+    return f.id if isinstance(f, ast.Name) else ""
 
 
 def binds(node: ast.AST) -> bool:

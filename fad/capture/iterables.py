@@ -104,14 +104,14 @@ def _pair(x: Any) -> Any:
 
 
 def _map(f: Callable, *xs: Any) -> Any:
-    call, found = prepare_call(f), [sequence_of(x) for x in xs]
+    found = [sequence_of(x) for x in xs]
     if not xs or any(s is None or type(s.length) is not int for s in found):
-        return _make_reiterable(map, call, *xs)
+        return _make_reiterable(map, prepare_call(f), *xs)
 
     def element(k: Any) -> Any:
-        return call(*[s.element(k) for s in found])  # type: ignore[union-attr]
+        return prepare_call(f)(*[s.element(k) for s in found])  # type: ignore[union-attr]  # as the body may call it
 
-    return Sequence(min([s.length for s in found]), element, lambda: map(call, *found))  # type: ignore[union-attr, arg-type]
+    return Sequence(min([s.length for s in found]), element, lambda: map(prepare_call(f), *found))  # type: ignore[union-attr, arg-type]
 
 
 def _product(*xs: Any, repeat: int = 1) -> Any:

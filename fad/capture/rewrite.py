@@ -367,7 +367,8 @@ class Rewriter:
         form = form_of(node) if isinstance(node, ast.Call) else "list"
         if form is None:
             return None
-        node = copy.deepcopy(node)
+        if isinstance(node, ast.Call):
+            node = copy.deepcopy(node)  # the call that stands is rewritten, too
         given: Any = generator_of(node) if isinstance(node, ast.Call) else node
         found = as_statements(given, form)
         if found is None or any(map(self._reason, found[1])):
@@ -378,7 +379,7 @@ class Rewriter:
         call = ast.Call(_load(name), [source], [])
         done = self._in_place_of(node, form, call, within) if isinstance(node, ast.Call) else call
         done.made = True  # type: ignore[attr-defined]
-        return ast.fix_missing_locations(ast.copy_location(done, node))
+        return ast.copy_location(done, node)
 
     def _in_place_of(self, call: ast.Call, form: str, done: ast.Call, within: Expressions) -> ast.expr:
         """Return what stands for a call of a function, if that is Python's own."""
@@ -386,8 +387,8 @@ class Rewriter:
         if form == "list":
             keywords: list = [within.visit(k) for k in call.keywords]
             done = ast.Call(helper("call", call.func), [done, *more], keywords)
-        elif form == "sum":
-            done.args += more or [ast.Constant(0)]
+        elif form in ("sum", "max", "min"):
+            done.args += [copy.deepcopy(call.func), *(more or ([ast.Constant(0)] if form == "sum" else []))]
         builtin = helper("is_builtin", ast.Constant(name_called(call)), copy.deepcopy(call.func))
         return ast.IfExp(builtin, done, ast.Constant(None))
 
@@ -451,7 +452,7 @@ def _at(node: ast.stmt, place: ast.AST) -> ast.stmt:
     node = ast.copy_location(node, place)
     if isinstance(place, (ast.If, ast.For, ast.While)):  # Python says of a long call that it is at its last line
         node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
-    return ast.fix_missing_locations(node)
+    return node
 
 
 __all__ = ["HELPERS", "MADE", "NotConvertible", "Rewriter"]

@@ -15,7 +15,7 @@ from fad.capture.values import as_number, getitem, holds_numbers
 from fad.control_flow.subgraph import example
 from fad.core.tracer import Tracer
 from fad.ops.creation import array
-from fad.ops.elements import join_elements
+from fad.ops.elements import begins_apart, join_elements
 from fad.staging.mixed_types import note_number
 
 _FEW_PARTS = 8  # arrays and numbers that a list of many elements is joined of
@@ -60,8 +60,8 @@ def _column(x: Any) -> Callable | None:
     """Return what gives the number at a place of a list, if an array can stand for that."""
     if holds_numbers(x):
         return lambda k: getitem(x, k)
-    if type(x) not in (list, tuple) or not all(_is_single(y) for y in x):
-        return None
+    if type(x) not in (list, tuple) or begins_apart(x, _FEW_PARTS + 1) or not all(map(_is_single, x)):
+        return None  # mostly at once: a loop may run over a long list, and look at its first element alone
     kinds, joined = {example(y).__class__ for y in x}, join_elements(list(x))
     if joined is None or len(joined) > _FEW_PARTS or len(kinds) > 1:
         return None

@@ -6,6 +6,7 @@ equal inputs and outputs. Only the chosen one is run; under a batched index all 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,12 +31,13 @@ from fad.control_flow.subgraph import (
     record_body,
     record_flat,
 )
-from fad.core.cotangent import densify
+from fad.core.cotangent import Masked, densify
 from fad.core.graph import Equation, Graph, has_effects, type_of
 from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
 from fad.core.tracer import Tracer, bind, tracer, youngest
 from fad.core.values import traces_of
+from fad.ops.creation import zeros_p
 from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_value, kind_of, split_as_kept, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
@@ -176,16 +178,41 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
         branches, [record_flat(pull(g), [*shown, *shown_cts]) for g in branches], n
     )
     graphs, read = _drop_unread(pullbacks, n)
+    used = _find_used(graphs)
     ys = list(bind(cond_p, index, *values, branches=branches))
     values = select_marked(trace.keep(values, parents), read)
     ys, pieces = ys[: len(marks)], ys[len(marks) :]
 
     def pullback(cts: list) -> list:
         full = [zeros_like(y) if ct is None else ct for ct, y, m in zip(cts, ys, marks, strict=True) if m]
-        return place_marked(bind(cond_p, index, *values, *pieces, *full, branches=graphs), active)
+        found = bind(cond_p, index, *values, *pieces, *full, branches=graphs)
+        return place_marked([_mask_unused(c, index, u) for c, u in zip(found, used, strict=True)], active)
 
     outs = trace.call(parents, ys, pullback)
     return [t if m else y for t, y, m in zip(outs, ys, marks, strict=True)]
+
+
+def _find_used(pullbacks: Sequence[Graph]) -> list[list[bool]]:
+    """Return for each operand which of the branches use it: the others' cotangents of it are zeros."""
+    zeros = []
+    for g in pullbacks:
+        none = {i for i, x in g.constants.items() if not np.any(x)}
+        for eq in g.equations:
+            moved = [i for i in eq.ins if g.types[i].dtype.kind in "fc"] if eq.prim.moves else ()
+            if eq.prim is zeros_p or (moved and none.issuperset(moved)):
+                none.update(eq.outs)
+        zeros.append(none)
+    outputs = zip(*[g.outputs for g in pullbacks], strict=True)
+    return [[o not in none for o, none in zip(outs, zeros, strict=True)] for outs in outputs]
+
+
+def _mask_unused(ct: Any, index: Any, used: list[bool]) -> Any:
+    """Return a cotangent that meets no infinite partial where the branch that was taken does not use the operand."""
+    if all(used) or not any(used):
+        return ct
+    last = len(used) - 1
+    at = index if index.dtype == bool else np.clip(index, 0, last)
+    return Masked(ct, lambda: functools.reduce(np.logical_or, [np.equal(at, k) for k, u in enumerate(used) if u]), True)
 
 
 def _drop_unread(graphs: list[Graph], n: int) -> tuple[tuple[Graph, ...], list[bool]]:

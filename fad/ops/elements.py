@@ -37,6 +37,11 @@ def join_elements(xs: list) -> list | None:
     return found if len(found) < len(xs) else None
 
 
+def begins_apart(xs: Any, n: int) -> bool:
+    """Return whether a list begins with n values that are none of a run, so that its arrays are not fewer."""
+    return len(xs) < _FEW or not any(map(_find_whole, xs[:n]))
+
+
 def _find_whole(x: Any) -> int:
     """Return the identity of the array that a value was taken of; 0 if of none, or if it has been written since."""
     if type(x) is not Tracer or not hasattr(x, "element_of") or version_of(x) != x.element_of[2]:

@@ -392,6 +392,8 @@ def _record(
             outs = [_as_plain(y) for y in outs]
             outputs = [_output(trace, y) for y in outs]
     except Exception as error:
+        if notes.mixed and config.loops.get() != "record":  # an integer may be an index, which no other number is
+            raise MixedTypes from error
         trace.clarify(error)
         raise
     finally:

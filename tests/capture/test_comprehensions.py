@@ -214,12 +214,45 @@ def test_a_name_that_is_not_pythons_own_is_asked_as_it_is():
 
 @pytest.mark.parametrize("f", [
     lambda x: max(v for v in x if v > 9.0), lambda x: sum(x[k + 1] for k in range(len(x))), lambda x: sum(["a", x[0]]),
+    lambda x: max(max for max in x if max > 9.0), lambda x: sum((s for s in "ab"), ""),
+    lambda x: min(v for v in [None, 1]),
 ])  # fmt: skip
 def test_what_python_raises_a_comprehension_raises(f):
     with pytest.raises((ValueError, IndexError, TypeError)) as expected:
         f(X)
     with fad.config.use(loops="capture"), pytest.raises(expected.type):
         fad.jit(f)(X)
+
+
+def test_an_object_whose_method_takes_a_generator_is_made_once():
+    def f(x):
+        given = [x[:3], x[3:]]
+        total = given.pop().sum(initial=sum(v for v in x[:2]))
+
+        class Doubled:
+            def sum(self, vs):
+                return 2.0 * sum(vs)
+
+        made = [Doubled(), Doubled()]
+        return total + made.pop().sum(v for v in x) * len(made)
+
+    assert fad.jit(f)(X) == f(X)
+
+
+SEEN = []
+
+
+def test_a_function_that_map_calls_keeps_its_effects():
+    def seen(v):
+        SEEN.append(1)
+        return v * v
+
+    def f(x):
+        SEEN.clear()
+        return sum(map(seen, x)) * len(SEEN)
+
+    with fad.config.use(loops="capture"):
+        close(fad.jit(f)(X), f(X), "value")
 
 
 def test_an_integer_that_stays_one_is_told_apart():
@@ -234,6 +267,17 @@ def test_an_integer_that_stays_one_is_told_apart():
         assert fad.jit(f)(X) == f(X)
 
 
+def test_an_integer_that_stays_one_is_an_index():
+    def f(x):
+        total = 0
+        for v in x:
+            if v > 9.0:
+                total = total + v
+        return x[total] * sum(x[k + 1] for k in range(total + 2))
+
+    agree(f, X, order=1)
+
+
 def test_the_gradient_of_a_plain_sum_has_the_shape_of_its_argument():
     def f(x):
         total = 0.0
@@ -244,3 +288,29 @@ def test_the_gradient_of_a_plain_sum_has_the_shape_of_its_argument():
     with fad.config.use(loops="capture"):
         assert fad.jit(fad.grad(f))(X).shape == X.shape
         assert fad.jit(fad.hessian(f))(X).shape == (*X.shape, *X.shape)
+
+
+def in_an_if(x):
+    total = 0.0
+    for v in x:
+        y = np.sqrt(v)
+        if y > 0.1:
+            total = total + y
+    return total
+
+
+@pytest.mark.parametrize("f", [
+    in_an_if, lambda x: sum(min(1.0 / v, 10.0) for v in x), lambda x: max(np.sqrt(v) for v in x),
+    lambda x: fad.scan(
+        lambda s, v: (s + fad.cond(v > 0.1, lambda y: y, lambda y: 0.0, np.log(v)), None), 0.0, x
+    )[0],
+])  # fmt: skip
+def test_what_a_choice_does_not_take_meets_no_infinite_derivative(f):
+    x = np.array([0.5, 0.0, 0.7, 0.0, 0.9])
+    with np.errstate(all="ignore"), fad.config.use(loops="capture"):
+        fast = fad.jit(fad.grad(f))
+        for _ in range(2):
+            slope = fast(x)
+            assert np.all(np.isfinite(slope)), slope
+            assert not np.any(slope[[1, 3]]), slope
+            assert slope[4], slope

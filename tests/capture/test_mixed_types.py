@@ -225,3 +225,13 @@ def test_a_type_that_is_asked_for_of_what_comes_of_a_mixed_number_ends_the_captu
     fast = fad.jit(f)
     for x in (np.array([1000.0, 2.0]), np.array([1.0, 2.0])):
         assert fast(x) == f(x)
+
+
+def test_a_type_of_what_a_loop_of_many_steps_gives_may_be_asked_for():
+    def f(x, n):
+        s = fad.fori_loop(0, n, lambda i, s: s + x[0], 0)
+        return x[0] if isinstance(s, int) else x[1]
+
+    fast = fad.jit(f)
+    for n in (np.int64(3), np.int64(0)):
+        assert fast(np.arange(1.0, 4.0), n) == f(np.arange(1.0, 4.0), n)
