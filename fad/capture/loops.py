@@ -131,8 +131,8 @@ def _is_short(site: Loop, n: int) -> bool:
     """Return whether a loop of n steps need not even be looked at."""
     if n < 2:
         return True
-    if config.loops.get() != "auto" or site.nested:
-        return False
+    if config.loops.get() != "auto" or (site.nested and not site.comprehends):
+        return False  # of a comprehension the loops in it may be captured, each by itself
     return n <= 2 or (current() is None and n * site.operations < LONG // 4)
 
 
