@@ -16,7 +16,6 @@ from fad import tree
 from fad.backends import is_on_device
 from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
 from fad.capture.context import (
-    LeavesInteger,
     bind_result,
     body_trace,
     current,
@@ -500,8 +499,7 @@ def _convert_leaf(x: Any, t: Any) -> Any:
     if type(mine) is type(t) and np.asarray(mine).dtype == np.asarray(t).dtype:
         return x
     if not fits(x, np.asarray(t).dtype):
-        why = "an if leaves an integer, which may be too large for a floating-point number, or such a number"
-        refuse(why, LeavesInteger)
+        refuse("an if leaves an integer, which may be too large for a floating-point number, or such a number")
     if type(t) in (float, complex):
         return x * type(t)(1)
     dtype = np.asarray(t).dtype

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fad import tree
-from fad.capture.context import LeavesInteger, bind_result, current, recording_body, refuse, report
+from fad.capture.context import bind_result, current, recording_body, refuse, report
 from fad.capture.draws import states_reached
 from fad.capture.integer_range import FIT, GROW, judge_integers, state_interval
 from fad.capture.number_lists import Unsuitable
@@ -267,9 +267,10 @@ class Capture:
     def _find_other_start(self) -> dict[Any, float]:
         """Return integers of the state as floating-point numbers that they may become: ``s = 0``, in an if ``s += y``.
 
-        A program can tell their types apart, in steps before the if is taken, as it can those of two ways of an if.
+        So where an inner loop adds to it that may have no step. A program can tell the types apart, before anything is
+        added, as it can those of two ways of an if.
         """
-        if not isinstance(self.why, LeavesInteger):
+        if not isinstance(self.why, Unrecordable):
             return {}
         before = {name: self.step.content(name) for name in self.becomes if type(name) in (str, Attribute, Item)}
         return {name: float(x) for name, x in before.items() if type(x) is int and fits(x, np.dtype(np.float64))}

@@ -133,16 +133,12 @@ def bind_result(place: Cell, value: Any) -> None:
     bind_name(place, value)
 
 
-class LeavesInteger(Unrecordable):
-    """An ``if`` leaves an integer of any size, or a floating-point number."""
-
-
-def refuse(why: str, kind: type[Unrecordable] = Unrecordable) -> NoReturn:
+def refuse(why: str) -> NoReturn:
     """Give the recording of the current body up: it does what a program cannot repeat, or what cannot be seen."""
     body = _current.get()
     if body is None:
         raise AssertionError("nothing is being captured")
-    raise kind(body.trace, why)
+    raise Unrecordable(body.trace, why)
 
 
 def body_trace(x: Any) -> Any:

@@ -33,6 +33,10 @@ def the_greatest_and_the_least(x):
     return max(np.sin(3.0 * v) * v for v in x) * min((v - 0.5) ** 2 for v in x if v > 0.0)
 
 
+def a_triangle(x):
+    return sum(x[i] * x[j] ** 2 for i in range(len(x)) for j in range(i))
+
+
 def questions(x):
     return np.sum(x**2) if any(v > 1.5 for v in x) and not all(v > -1.0 for v in x) else np.prod(x)
 
@@ -126,7 +130,7 @@ def an_integer_before_it_is_a_sum(x):
 
 CAPTURED = [
     a_list, one_in_another, two_loops_and_conditions, a_sum_from_a_start, the_greatest_and_the_least, questions,
-    in_a_loop, places_of_several_axes, functions_over_many, names_of_their_own, in_a_dictionary,
+    a_triangle, in_a_loop, places_of_several_axes, functions_over_many, names_of_their_own, in_a_dictionary,
     tuples_of_a_list, an_integer_before_it_is_a_sum,
 ]  # fmt: skip
 
