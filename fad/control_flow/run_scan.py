@@ -17,7 +17,7 @@ from fad import tree
 from fad.control_flow.checkpoints import KEPT, SHORT
 from fad.control_flow.subgraph import is_weak
 from fad.core.buffers import borrow
-from fad.core.overlay_needs import spaces_of
+from fad.core.overlay_needs import needs_of
 from fad.core.tracer import Tracer
 from fad.core.values import same_structure
 from fad.core.views import copy_layout, snapshot
@@ -128,7 +128,7 @@ def check_state(new: Any, old: Any, what: str) -> Any:
 
 def may_write(body: Callable) -> bool:
     """Return whether the code of a loop's body writes into arrays: what it is given and gives is copied then."""
-    return bool(spaces_of(body)[0])
+    return bool(needs_of(body).spaces)
 
 
 def own_state(state: Any) -> Any:

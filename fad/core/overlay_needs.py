@@ -14,6 +14,7 @@ import itertools
 import sys
 import types
 from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -50,9 +51,10 @@ from fad.introspect.frames import is_machinery, is_own
 from fad.introspect.reachable import is_library, names_in
 
 _MOST_KNOWN = 4096
-_known: dict[Any, tuple] = {}  # by the ids of a function's parts: what it needs, and the parts
+_known: dict[Any, tuple[Needs, list]] = {}  # by the ids of a function's parts: what it needs, and the parts
 _met: dict[Any, tuple] = {}  # by the same: what its runs were seen to need besides
-_LATEST = "latest"  # the key of a function that was asked for last, and what it needs
+_NOBODY: Any = None, None, None
+_latest: list[tuple] = [_NOBODY]  # code and module of the function without closure that was asked for last; its needs
 # Functions that were seen to need the overlay: where, whether a write failed in spite of it, where np.ndarray is made.
 _learned: dict[types.CodeType, tuple] = {}
 _need_all: set[types.CodeType] = set()  # functions that were seen to need handles from all of NumPy's functions
@@ -151,11 +153,11 @@ def find_reach(error: BaseException) -> list:
     return [*[dict(frame.f_locals) for frame in frames], *map(_function_of, frames)]  # from 3.13 on they are no dict
 
 
-def _function_of(frame: types.FrameType) -> types.FunctionType:
+def _function_of(frame: types.FrameType) -> FunctionType:
     """Return a function that finds by name what the function that runs in a frame finds."""
     code, held = frame.f_code, frame.f_locals
     cells = [types.CellType(held[name]) if name in held else types.CellType() for name in code.co_freevars]
-    return types.FunctionType(code, frame.f_globals, None, None, tuple(cells))
+    return FunctionType(code, frame.f_globals, None, None, tuple(cells))
 
 
 def _find_holders(frames: list[types.FrameType]) -> list[dict]:
@@ -166,7 +168,7 @@ def _find_holders(frames: list[types.FrameType]) -> list[dict]:
     """
     found = {}
     for x in itertools.chain.from_iterable([*frame.f_locals.values(), *frame.f_globals.values()] for frame in frames):
-        if not isinstance(x, (types.ModuleType, types.FunctionType, type)):
+        if not isinstance(x, (types.ModuleType, FunctionType, type)):
             try:
                 held = object.__getattribute__(x, "__dict__")
             except AttributeError:
@@ -199,7 +201,7 @@ def learn(error: BaseException, overlaid: Sequence[dict], around: Sequence = ())
     found += tuple([s for s in converts if all(s is not t for t in found)])
     writes = bool(codes) and writes_arrays(codes[-1])
     if found or writes:
-        _known.clear()
+        _forget()
         failed = writes and {id(space) for space in found} <= {id(space) for space in overlaid}
         constructs = find_constructing((frame.f_code, frame.f_globals) for frame in frames)
         _learned.update((code, (found, failed, constructs)) for code in codes)
@@ -267,12 +269,12 @@ def _codes_in(space: dict) -> list[types.CodeType]:
     """Return the code of the functions and methods that a module holds."""
     found = list(space.values())
     found += [x for kind in found if isinstance(kind, type) for x in list(vars(kind).values())]
-    return [x.__code__ for x in found if isinstance(x, types.FunctionType) and x.__globals__ is space]
+    return [x.__code__ for x in found if isinstance(x, FunctionType) and x.__globals__ is space]
 
 
 def learn_to_widen(frames: Sequence[types.FrameType]) -> None:
     """Remember that the functions that run in frames need handles from all of NumPy's functions."""
-    _known.clear()
+    _forget()
     _need_all.update([frame.f_code for frame in frames])
 
 
@@ -281,35 +283,58 @@ def is_learned(frames: Sequence[types.FrameType]) -> bool:
     return all(frame.f_code in _learned for frame in frames)
 
 
-def spaces_of(function: Callable) -> list:
-    """Return the module dictionaries in which a function needs the overlay: none if it writes into no new array.
+class Needs:
+    """What a function needs to run on traced values, and whether it is still to run for the first time."""
 
-    And whether a write failed in it, whether it is still to run for the first time, whether all of NumPy's functions
-    are to return handles, and in which of the dictionaries the class of arrays is to make them.
-    """
-    alone = type(function) is types.FunctionType and not (
+    __slots__ = ("spaces", "failed", "wide", "constructs", "first", "nothing")
+
+    def __init__(self, spaces: tuple, failed: bool, wide: bool, constructs: tuple):
+        self.spaces = spaces  # the module dictionaries in which it needs the overlay: none if it writes no new array
+        self.failed = failed  # whether a write failed in it: it needs handles on the arrays from outside
+        self.wide = wide  # whether all of NumPy's functions are to return handles
+        self.constructs = constructs  # the dictionaries in which the class of arrays is to make them
+        self.first = True
+        self.nothing = False  # whether it has run before, and runs as it is
+
+    def note_run(self) -> None:
+        """Note that the function runs for the first time."""
+        self.first = False
+        self.nothing = not (self.spaces or self.failed or self.wide or self.constructs)
+
+
+def needs_of(function: Callable) -> Needs:
+    """Return what a function needs, as its code and that of the functions which it calls tell, or earlier runs did."""
+    on_host = is_numpy_default()
+    alone = type(function) is FunctionType and not (
         function.__closure__ or function.__defaults__ or function.__kwdefaults__
     )
+    if alone and on_host:
+        code, space, needs = _latest[0]
+        if function.__code__ is code and function.__globals__ is space:
+            return needs  # called again
     parts: Any = [function.__code__, function.__globals__] if alone else _parts(function)
-    on_host = is_numpy_default()
-    latest = _known.get(_LATEST)
-    if alone and on_host and latest is not None and latest[1][0] is parts[0] and latest[1][1] is parts[1]:
-        return latest[0]  # called again
     key = (on_host, *map(id, parts))  # code compares by contents, which takes time
     known = _known.get(key)
     if known is None:
         if len(_known) > _MOST_KNOWN:
-            _known.clear()
+            _forget()
             _met.clear()
-        found, failed, wide, constructs = _look(function, not on_host)
+        needs = _look(function, not on_host)
         if key in _met:
-            spaces, *more, further, _ = _met[key]
-            found = tuple({id(space): space for space in (*found, *spaces)}.values())
-            failed, wide, constructs = failed or more[0], wide or more[1], (*constructs, *further)
-        known = _known[key] = [found, failed, True, wide, constructs], parts
+            spaces, failed, wide, constructs, _ = _met[key]
+            needs.spaces = tuple({id(space): space for space in (*needs.spaces, *spaces)}.values())
+            needs.failed, needs.wide = needs.failed or failed, needs.wide or wide
+            needs.constructs = (*needs.constructs, *constructs)
+        known = _known[key] = needs, parts
     if alone and on_host:
-        _known[_LATEST] = known
+        _latest[0] = *parts, known[0]
     return known[0]
+
+
+def _forget() -> None:
+    """Let what functions need be looked up again."""
+    _known.clear()
+    _latest[0] = _NOBODY
 
 
 def remember(function: Callable, spaces: tuple, failed: bool, wide: bool, constructs: tuple) -> None:
@@ -319,7 +344,7 @@ def remember(function: Callable, spaces: tuple, failed: bool, wide: bool, constr
     distinct = tuple({id(space): space for space in spaces}.values())
     _met[key] = distinct, failed, wide, constructs, parts
     _known.pop(key, None)
-    _known.pop(_LATEST, None)
+    _latest[0] = _NOBODY
 
 
 def _parts(function: Any) -> list:
@@ -331,7 +356,7 @@ def _parts(function: Any) -> list:
     waiting = [function]
     for f in waiting:
         kind = type(f)
-        if kind is types.FunctionType:
+        if kind is FunctionType:
             parts += (f.__code__, f.__globals__)  # one text may be run in several modules
             for held in held_by(f):
                 if type(held) not in DATA and (len(waiting) < 9 or all(held is not x for x in waiting)):
@@ -357,8 +382,8 @@ def _others(found: list, known: list) -> list:
     return [x for x in found if all(x is not y for y in known)]
 
 
-def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool, tuple]:
-    """Return what `spaces_of` does; where new arrays are those of a device, all that a function makes has a handle."""
+def _look(function: Callable, on_device: bool) -> Needs:
+    """Return what a function needs as its code tells; where new arrays are those of a device, all have handles."""
     spaces: dict[int, dict] = {}
     imports = failed = wide = at_once = False
     writes = on_device
@@ -385,4 +410,4 @@ def _look(function: Callable, on_device: bool) -> tuple[tuple, bool, bool, tuple
     if imports:
         spaces[id(vars(builtins))] = vars(builtins)  # for its __import__
     found = tuple(spaces.values()) if writes or at_once else ()
-    return found, failed, wide, constructs + find_constructing(functions)
+    return Needs(found, failed, wide, constructs + find_constructing(functions))

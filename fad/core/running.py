@@ -15,6 +15,7 @@ from fad.core.like_users import is_like_users, sees_overlay
 from fad.core.outside import MANY, copies, lend, reaches_device, restore, take_back
 from fad.core.overlay import swap_in, swap_out
 from fad.core.overlay_needs import (
+    Needs,
     find_catching,
     find_constructing,
     find_frames,
@@ -26,8 +27,8 @@ from fad.core.overlay_needs import (
     is_refused_by_c,
     learn,
     learn_to_widen,
+    needs_of,
     remember,
-    spaces_of,
 )
 from fad.core.views import RUNS
 from fad.errors import BatchedValueError, ItemAssignmentError, TracerConversionError
@@ -43,15 +44,12 @@ class Running:
     there are any. `as_before` is what was exchanged when the function ran for the first time (`swapped_in`).
     """
 
-    __slots__ = (
-        "spaces", "function", "user", "lent", "before", "unknown", "effects", "wide", "constructs", "runs", "around",
-        "refused",
-    )  # fmt: skip
-    spaces: tuple
-    lent: Sequence[tuple]
-    before: Sequence[tuple]
-    unknown: Sequence[tuple]
-    constructs: tuple
+    spaces: tuple = ()
+    lent: Sequence[tuple] = ()
+    before: Sequence[tuple] = ()
+    unknown: Sequence[tuple] = ()
+    constructs: tuple = ()
+    wide = False
 
     def __init__(
         self,
@@ -60,17 +58,11 @@ class Running:
         before: Sequence[tuple] = (),
         as_before: tuple | None = None,
     ):
-        self.function, self.user = function, user or function
-        self.spaces = self.lent = self.unknown = ()
-        self.before = before
-        needs = spaces_of(self.user)
-        found, failed, first, self.wide, self.constructs = needs
-        if as_before is not None:
-            found = (*found, *[s for s in as_before[0] if all(s is not t for t in found)])
-            self.wide, self.constructs = self.wide or as_before[1], self.constructs + as_before[2]
-        if first:
-            needs[2] = False
-            self.before = before or copies([function])
+        self.function = function
+        self.user = user = user or function
+        needs = needs_of(user)
+        plain = needs.nothing and not before and as_before is None
+        found, lends = ((), False) if plain else self._find_needed(needs, before, as_before)
         self.effects = JOURNAL.next
         self.runs = runs = RUNS.__dict__  # what is known in this thread, found once
         self.refused, runs["refused"] = runs["refused"], None  # before this run, in the function around it
@@ -78,8 +70,20 @@ class Running:
         runs["depth"] = self.around + 1
         if found:
             self._overlay(found)
-        if failed or self.wide:
+        if lends:
             self.lent = lend(function)
+
+    def _find_needed(self, needs: Needs, before: Sequence[tuple], as_before: tuple | None) -> tuple[tuple, bool]:
+        """Return where the overlay is to be, and whether arrays from outside are to have handles."""
+        found, self.wide, self.constructs = needs.spaces, needs.wide, needs.constructs
+        if as_before is not None:
+            found = (*found, *[s for s in as_before[0] if all(s is not t for t in found)])
+            self.wide, self.constructs = self.wide or as_before[1], self.constructs + as_before[2]
+        self.before = before
+        if needs.first:
+            needs.note_run()
+            self.before = before or copies([self.function])
+        return found, needs.failed or self.wide
 
     def __enter__(self) -> Running:
         return self
@@ -139,7 +143,7 @@ class Running:
         if reaches_device(self.function):
             return False  # what the run wrote into arrays of a device is not undone
         found, writes = learn(error, self.spaces, around)
-        found += tuple(s for s in spaces_of(self.function)[0] if all(s is not t for t in (*found, *self.spaces)))
+        found += tuple(s for s in needs_of(self.function).spaces if all(s is not t for t in (*found, *self.spaces)))
         frames = find_frames(error)
         constructs = find_constructing((frame.f_code, frame.f_globals) for frame in frames)
         more = tuple(s for s in constructs if all(s is not t for t in self.constructs))
@@ -218,10 +222,14 @@ class Running:
         return True
 
     def __exit__(self, *_: Any) -> None:
-        self.runs["depth"] = self.around
-        self.runs["refused"] = (self.runs["refused"] or self.refused) if self.around else None
-        if not self.around and self.runs["effects"]:
-            forget()
+        runs = self.runs
+        runs["depth"] = self.around
+        if self.around:
+            runs["refused"] = runs["refused"] or self.refused
+        else:
+            runs["refused"] = None
+            if runs["effects"]:
+                forget()
         if self.lent:
             take_back(self.lent)
         if self.spaces:

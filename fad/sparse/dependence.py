@@ -23,6 +23,7 @@ from fad.backends import host, like
 from fad.core.cotangent import densify
 from fad.core.spec import spec_of
 from fad.core.tracer import Trace, Tracer, bind, outcome, tracer, up_to_date
+from fad.core.transformed import as_run
 from fad.core.views import snapshot
 from fad.errors import NotSparseError
 from fad.ops.pooling import window_parts
@@ -429,7 +430,7 @@ def dependences(fun: Callable, args: tuple, gathered: int = 0) -> Any:
     """
     xs, in_tree = tree.flatten(args)
     trace, tracers = _number(xs, lambda x: x, gathered)
-    ys, _, _ = run(fun, trace, lambda: tree.unflatten(in_tree, list(map(snapshot, tracers))), False)
+    ys, _, _ = run(fun, trace, lambda: as_run(fun)(*tree.unflatten(in_tree, list(map(snapshot, tracers)))), False)
     parts = [_sets_of(y, trace) for y in ys]
     parts = [of.nothing(y.size, trace.inputs) if s is None else of.plain(s) for y, s in zip(ys, parts, strict=True)]
     if not parts:

@@ -26,7 +26,7 @@ from fad.sparse.passes import VectorMap
 from fad.sparse.runs import Runs
 from fad.staging.record import recorder
 from fad.transforms.batch_trace import BatchTrace
-from fad.transforms.check import as_primals
+from fad.transforms.check import flatten_primals
 from fad.transforms.grad import grad, split_arguments
 from fad.transforms.jacobian import check_kinds
 from fad.transforms.mutation import recording
@@ -45,8 +45,7 @@ class Point:
         if scalar is not None:
             scalar = runs.wrap(split_arguments(scalar, args, kwargs, argnums, None, name)[0])
         self.scalar = scalar
-        leaves, self.in_tree = tree.flatten(chosen)
-        self.xs = as_primals(leaves, self.in_tree, f"the argument of {name}")
+        self.xs, self.in_tree = flatten_primals(chosen, f"the argument of {name}")
         check_kinds(self.xs, False, name, "input")
         every, structure = tree.flatten((args, kwargs))
         self.key = (structure, tuple([np.shape(x) for x in every]))

@@ -19,6 +19,7 @@ import numpy as np
 
 from fad import tree
 from fad.core.tracer import Trace, Tracer, bind, tracer
+from fad.core.transformed import as_run
 from fad.core.views import snapshot
 from fad.ops.indexing import getitem_p, index_add_p
 from fad.sparse.dependence import constant
@@ -141,10 +142,11 @@ def _run(
 ) -> Any:
     trace = _GatherTrace(computed, gathers, scatters)
 
-    def arguments() -> Any:
-        return tree.unflatten(in_tree, [snapshot(tracer(x, trace, m)) for x, m in zip(xs, moved, strict=True)])
+    def call() -> Any:
+        tracers = [snapshot(tracer(x, trace, m)) for x, m in zip(xs, moved, strict=True)]
+        return as_run(fun)(*tree.unflatten(in_tree, tracers))
 
-    leaves, structure, _ = run(fun, trace, arguments, False)
+    leaves, structure, _ = run(fun, trace, call, False)
     return tree.unflatten(structure, [trace.lower(y) for y in leaves])
 
 

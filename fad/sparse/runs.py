@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from fad.core.overlay_needs import spaces_of
+from fad.core.overlay_needs import needs_of
 from fad.core.tracer import Trace
 from fad.core.views import finding_writes
 from fad.transforms.undo_writes import outside
@@ -22,7 +22,7 @@ class Runs:
     __slots__ = ("writes", "earlier", "written", "kept")
 
     def __init__(self, fun: Callable):
-        self.writes = bool(spaces_of(fun)[0])
+        self.writes = bool(needs_of(fun).spaces)
         self.earlier = outside(fun)
         self.written = finding_writes()
         self.kept: list = []  # the arrays that the last run wrote; its own ones die with it

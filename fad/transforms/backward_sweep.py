@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy import float64, ndarray
 
 from fad.core.archetypes import cast, fit, one
 from fad.core.cotangent import Indexed, Masked, densify
@@ -41,7 +42,6 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
     `own` holds 1 where ``cts[i]`` is an array made here, that may be added to in place.
     With `keep` false each record is dropped as soon as it has been used.
     """
-    ndarray, float64 = np.ndarray, np.float64
     masked = False  # whether the cotangent at hand is masked, and so NumPy's warnings are off
     errors: Any = None
     try:

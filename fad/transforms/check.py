@@ -19,7 +19,6 @@ from fad.core.cotangent import densify
 from fad.core.limits import take_derivative, take_limit
 from fad.core.running import Running
 from fad.core.tracer import Trace, Tracer, up_to_date
-from fad.core.transformed import as_run
 from fad.core.values import same_structure
 from fad.core.views import is_array, is_writeable, unwrap
 from fad.core.weak import WeakFloat, weaken
@@ -30,7 +29,7 @@ from fad.errors import (
     ShapeMismatchError,
     UnsupportedInputError,
 )
-from fad.tree.nodes import LEAF
+from fad.tree.nodes import LEAF, SINGLE
 
 _NUMBERS = (bool, int, float, complex)
 
@@ -135,16 +134,24 @@ def as_primal(x: Any, what: str = "the argument to differentiate") -> Any:
     return x
 
 
-def as_primals(leaves: list, structure: Any, what: str = "the argument to differentiate") -> list:
-    """Return the leaves of differentiable inputs, a tuple of trees, by `as_primal`.
+def flatten_primals(given: tuple, what: str = "the argument to differentiate") -> tuple[list, Any]:
+    """Return the leaves of differentiable inputs, a tuple of trees, by `as_primal`, and their structure.
 
     The error of one that has no derivative says where in its tree it stands: ``at ['layers'][0]['name']``.
     """
+    if len(given) == 1:
+        (x,) = given
+        kind = type(x)
+        if kind is float:
+            return [WeakFloat(x)], SINGLE
+        if kind is float64 or (kind is ndarray and x.dtype.kind in "fc"):
+            return [x], SINGLE
+    leaves, structure = tree.flatten(given)
     try:
-        return [as_primal(x, what) for x in leaves]
+        return [as_primal(x, what) for x in leaves], structure
     except (IntegerInputError, UnsupportedInputError):
-        placed, _ = tree.flatten_with_path(tree.unflatten(structure, leaves))
-    return [as_primal(x, what + _place(path[1:])) for path, x in placed]
+        placed, _ = tree.flatten_with_path(given)
+    return [as_primal(x, what + _place(path[1:])) for path, x in placed], structure
 
 
 def _place(path: tuple) -> str:
@@ -247,18 +254,18 @@ def _pair(out: Any) -> tuple:
 
 
 def run(
-    fun: Callable, trace: Trace, arguments: Callable, has_aux: bool, user: Callable | None = None
+    fun: Callable, trace: Trace, call: Callable, has_aux: bool, user: Callable | None = None
 ) -> tuple[list, Any, Any]:
-    """Run a transformed function on tracers of `trace`, which ends with it; ``arguments()`` makes them.
+    """Run a transformed function on tracers of `trace`, which ends with it: ``call()`` makes them and calls it.
 
-    `user` is the function of the user's, if `fun` only calls it with further arguments.
+    A second run makes them again, for the first may have written into them. `user` is the function of the user's, if
+    `fun` only calls it with further arguments.
     Return the leaves of its output, their structure, and what else it returned, as plain values.
     """
     aux = None
     running = Running(fun, user)
     try:
-        # A second run makes the arguments again: the first may have written into them.
-        out = running.run(lambda: as_run(fun)(*arguments()), trace.own_error)
+        out = running.run(call, trace.own_error)
         if has_aux:
             out, aux = _pair(out)
             aux = tree.map(functools.partial(_hand_out, trace), aux)
@@ -337,7 +344,8 @@ def settle(cts: list, primals: list, given: list) -> list:
     for k, x in enumerate(primals):
         ct = cts[k]
         if type(ct) is float64:
-            out.append(np.asarray(ct) if stands_for_array(x) else ct)
+            kind = type(x)
+            out.append(np.asarray(ct) if kind is ndarray or (kind is Tracer and is_array(x)) else ct)
             continue
         if taken is None:
             taken = {id(root(g)) for g in given if type(g) is ndarray}

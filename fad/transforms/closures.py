@@ -12,7 +12,7 @@ import numpy as np
 from fad import tree
 from fad.core.buffers import PLAIN, borrow, lose, plain
 from fad.core.outside import lend, take_back
-from fad.core.overlay_needs import spaces_of
+from fad.core.overlay_needs import needs_of
 from fad.core.tracer import Tracer
 from fad.core.views import RUNS, contents_of, copy_layout, finding_writes, is_outside, replace_root, root_of, snapshot
 from fad.errors import ItemAssignmentError, TracerConversionError
@@ -32,7 +32,7 @@ class Kept:
         found = list(Walk(functions))
         handles = [x for x in found if type(x) is Tracer]
         lent = [x for x in map(root_of, handles) if is_outside(x)]
-        self.writes = any(spaces_of(f)[0] for f in functions if f is not None)
+        self.writes = any(needs_of(f).spaces for f in functions if f is not None)
         held = [*found, *(x.wrapped for x in lent)]
         self.earlier = Earlier((x for x in held if type(x) is np.ndarray), copy_all=True)
         self.handles = Handles(x for x in handles if not is_outside(root_of(x)))
@@ -94,7 +94,7 @@ def with_own_scratch(function: Callable) -> Callable:
     A solver that takes derivatives itself runs a function of plain numbers on traced ones, which its scratch arrays do
     not take. Nothing is traced in the user's program, so nobody else is to see what such a run writes.
     """
-    if not spaces_of(function)[0]:
+    if not needs_of(function).spaces:
         return function
     failed = False
 

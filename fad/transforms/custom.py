@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.overlay_needs import spaces_of
+from fad.core.overlay_needs import needs_of
 from fad.core.tracer import Tracer, youngest
 from fad.core.transformed import Wrapping, as_run, name_of
 from fad.core.values import depth
@@ -160,7 +160,7 @@ class _Adapter:
 
     def _run(self, function: Callable, xs: Any, given: Callable) -> Any:
         """Call a function of the user's on ``given(xs)``, as values that it does not write into."""
-        if not self.guarded or not spaces_of(function)[0]:
+        if not self.guarded or not needs_of(function).spaces:
             return as_run(function)(*given(xs))
         own = [copy_layout(x) if type(x) is np.ndarray else snapshot(x) if type(x) is Tracer else x for x in xs]
         out = as_run(function)(*given(own))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy import float64
 
 from fad import tree
 from fad.backends import is_numpy
@@ -15,9 +16,9 @@ from fad.core.buffers import borrow
 from fad.core.transformed import Transformed, as_run
 from fad.core.views import RUNS
 from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
-from fad.transforms.check import as_primal, as_primals, as_value, check_function, zeros_like
+from fad.transforms.check import as_primal, as_value, check_function, flatten_primals, zeros_like
 from fad.transforms.vjp import Tape
-from fad.tree.nodes import LEAF
+from fad.tree.nodes import LEAF, SINGLE
 
 
 def split_arguments(
@@ -148,6 +149,7 @@ def grad(
     Examples
     --------
     >>> import numpy as np
+from numpy import float64
     >>> grad(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([ 3., 12.])
     """
@@ -213,14 +215,17 @@ def _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames, with_val
             )
         else:
             f, chosen, single = split_arguments(fun, args, kwargs, argnums, argnames, "grad")
-        leaves, in_tree = tree.flatten(chosen)
         if allow_int:
+            leaves, in_tree = tree.flatten(chosen)
             tape, values, grads = _with_integers(f, in_tree, leaves, has_aux, holomorphic)
         else:
-            leaves = as_primals(leaves, in_tree)
+            leaves, in_tree = flatten_primals(chosen)
             tape, values, grads = _evaluate(f, in_tree, leaves, has_aux, holomorphic, fun)
-        g = tree.unflatten(in_tree, grads)
-        g = g[0] if single else g
+        if in_tree is SINGLE:
+            g = grads[0] if single else (grads[0],)
+        else:
+            g = tree.unflatten(in_tree, grads)
+            g = g[0] if single else g
         if not with_value:
             return (g, tape.aux) if has_aux else g
         value = tree.unflatten(tape.out_tree, values)
@@ -235,7 +240,7 @@ def _evaluate(f, in_tree, leaves, has_aux, holomorphic, user=None):
         _check_complex(leaves, "input")
     tape = Tape(f, in_tree, leaves, has_aux, False, user)
     values = tape.values()
-    if tape.out_tree is LEAF and type(values[0]) is np.float64 and not holomorphic:  # as it mostly is
+    if tape.out_tree is LEAF and type(values[0]) is float64 and not holomorphic:  # as it mostly is
         seed = _ONE
     else:
         _check_scalar(values, tape.out_tree, holomorphic)
@@ -243,7 +248,7 @@ def _evaluate(f, in_tree, leaves, has_aux, holomorphic, user=None):
     return tape, values, tape.pull([seed], keep=False)
 
 
-_ONE = np.float64(1.0)
+_ONE = float64(1.0)
 
 
 def _ones_like(x: Any) -> Any:

@@ -12,7 +12,7 @@ from fad.backends import is_on_device, made_like
 from fad.core.transformed import Transformed, as_run, transformed
 from fad.core.views import unwrap
 from fad.errors import ComplexGradientError
-from fad.transforms.check import as_primals, as_value, check_function
+from fad.transforms.check import as_value, check_function, flatten_primals
 from fad.transforms.grad import grad, refuse_integers, split_arguments
 from fad.transforms.jvp import jvp
 from fad.transforms.linearize import linearize
@@ -74,8 +74,8 @@ def check_kinds(xs: list, holomorphic: bool, name: str, what: str) -> None:
 
 def _prepare(fun, args, kwargs, argnums, argnames, name):
     f, chosen, single = split_arguments(fun, args, kwargs, argnums, argnames, name)
-    leaves, in_tree = tree.flatten(chosen)
-    return f, as_primals(leaves, in_tree, f"the argument of {name}"), in_tree, single
+    leaves, in_tree = flatten_primals(chosen, f"the argument of {name}")
+    return f, leaves, in_tree, single
 
 
 def _finish(blocks: list, out_tree: Any, in_tree: Any, single: bool) -> Any:

@@ -26,10 +26,11 @@ from fad.backends import is_numpy_scalar
 from fad.core.cotangent import densify
 from fad.core.limits import take_derivative, take_limit
 from fad.core.tracer import Trace, Tracer, bind, tracer
+from fad.core.transformed import as_run
 from fad.core.views import is_writeable
 from fad.errors import TreeMismatchError
 from fad.ops.elementwise import divide, multiply
-from fad.transforms.check import as_primals, check_like, root, run, split_operands, zeros_like
+from fad.transforms.check import check_like, flatten_primals, root, run, split_operands, zeros_like
 from fad.transforms.custom_rules import RULES, Call, check_closed, push_call
 from fad.transforms.jvp import _like, transposed_vjp
 from fad.transforms.tape import is_inexact
@@ -441,12 +442,11 @@ def expand(fun: Callable, xs: Any, terms: Any, in_tree: Any, has_aux: bool = Fal
     order = len(terms[0])
     trace = JetTrace(order)
 
-    def arguments() -> Any:
-        return tree.unflatten(
-            in_tree, [tracer(x, trace, Series([x, *cs], None)) for x, cs in zip(xs, terms, strict=True)]
-        )
+    def call() -> Any:
+        tracers = [tracer(x, trace, Series([x, *cs], None)) for x, cs in zip(xs, terms, strict=True)]
+        return as_run(fun)(*tree.unflatten(in_tree, tracers))
 
-    ys, out_tree, aux = run(fun, trace, arguments, has_aux)
+    ys, out_tree, aux = run(fun, trace, call, has_aux)
     values = [trace.hand_out(take_limit(trace.lower(y), derivative=False)) for y in ys]
     known = [y.info.known[1:] if type(y) is Tracer and y.owner is trace else [None] * order for y in ys]
     return values, [[None if c is None else take_derivative(c) for c in cs] for cs in known], out_tree, aux
@@ -456,7 +456,7 @@ def _curve(primals: Any, series: Any) -> tuple[list, list, Any]:
     """Check what the user gave; return the leaves, the derivatives of each, and the structure."""
     if not isinstance(primals, (tuple, list)) or not isinstance(series, (tuple, list)):
         raise TypeError("jet takes primals and series as tuples: jet(f, (x,), ([x1, x2],))")
-    xs, in_tree = tree.flatten(tuple(primals))
+    xs, in_tree = flatten_primals(tuple(primals), "a primal of jet")
     try:
         terms = in_tree.flatten_up_to(tuple(series))
     except (ValueError, TypeError) as error:
@@ -478,7 +478,6 @@ def _curve(primals: Any, series: Any) -> tuple[list, list, Any]:
             f"the series of jet must have as many derivatives for each primal, but they have {lengths}; "
             "append zeros to the shorter ones"
         )
-    xs = as_primals(xs, in_tree, "a primal of jet")
     what = "a derivative in the series of jet"
     terms = [check_like(cs, [x] * len(cs), what) for x, cs in zip(xs, terms, strict=True)]
     return xs, terms, in_tree

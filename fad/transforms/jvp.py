@@ -18,6 +18,7 @@ from fad.core.buffers import flat_result
 from fad.core.cotangent import Masked, densify, is_basic
 from fad.core.limits import keep_perturbed, take_derivative, take_limit
 from fad.core.tracer import Trace, Tracer, bind, tracer
+from fad.core.transformed import as_run
 from fad.core.values import same_structure
 from fad.core.views import (
     RUNS,
@@ -35,8 +36,8 @@ from fad.core.views import (
 from fad.ops.indexing import join_index
 from fad.transforms.check import (
     as_operand,
-    as_primals,
     check_like,
+    flatten_primals,
     kind_of_traced,
     run,
     stands_for_array,
@@ -291,17 +292,16 @@ def jvp(fun: Callable, primals: PyTree, tangents: PyTree, has_aux: bool = False)
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError("jvp takes primals and tangents as tuples: jvp(f, (x,), (dx,))")
-    xs, in_tree = tree.flatten(tuple(primals))
+    xs, in_tree = flatten_primals(tuple(primals), "a primal of jvp")
     ts, t_tree = tree.flatten(tuple(tangents))
     same_structure(in_tree, t_tree, "the tangents of jvp")
-    xs = as_primals(xs, in_tree, "a primal of jvp")
     ts = check_like(ts, xs, "a tangent of jvp")
     trace = JVPTrace()
 
-    def arguments() -> Any:
-        return tree.unflatten(in_tree, [tracer(x, trace, t) for x, t in zip(xs, ts, strict=True)])
+    def call() -> Any:
+        return as_run(fun)(*tree.unflatten(in_tree, [tracer(x, trace, t) for x, t in zip(xs, ts, strict=True)]))
 
-    ys, out_tree, aux = run(fun, trace, arguments, has_aux)
+    ys, out_tree, aux = run(fun, trace, call, has_aux)
     values, found = [], []
     for y in ys:
         if type(y) is Tracer and y.owner is trace:

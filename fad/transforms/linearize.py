@@ -14,11 +14,11 @@ from fad.core.cotangent import densify
 from fad.core.journal import effect_place
 from fad.core.limits import take_derivative
 from fad.core.tracer import Trace, Tracer, bind, tracer, youngest
-from fad.core.transformed import LinearMap
+from fad.core.transformed import LinearMap, as_run
 from fad.core.values import same_structure
 from fad.core.views import running_rules
 from fad.errors import NotLinearError
-from fad.transforms.check import as_primals, as_value, check_like, plain_values, run, split_operands, zeros_like
+from fad.transforms.check import as_value, check_like, flatten_primals, plain_values, run, split_operands, zeros_like
 from fad.transforms.jvp import jvp, push_tangents
 from fad.transforms.mutation import check_own, copy_result, own, snapshots
 from fad.transforms.vjp import vjp
@@ -154,16 +154,15 @@ def linearize(fun: Callable, *primals: PyTree, has_aux: bool = False) -> tuple:
     >>> push(1.0), push(2.0)
     (np.float64(6.0), np.float64(12.0))
     """
-    xs, in_tree = tree.flatten(primals)
-    given = as_primals(xs, in_tree, "a primal of linearize")
+    given, in_tree = flatten_primals(primals, "a primal of linearize")
     xs = own(given)
     trace = LinearTrace()
     trace.records += [None] * len(xs)
 
-    def arguments() -> Any:
-        return tree.unflatten(in_tree, [tracer(x, trace, i) for i, x in enumerate(xs)])
+    def call() -> Any:
+        return as_run(fun)(*tree.unflatten(in_tree, [tracer(x, trace, i) for i, x in enumerate(xs)]))
 
-    ys, out_tree, aux = run(fun, trace, arguments, has_aux)
+    ys, out_tree, aux = run(fun, trace, call, has_aux)
     check_own(xs, given)
     del trace.snapshots
     values = plain_values(ys, trace)

@@ -59,14 +59,15 @@ class _Dead:
         raise leaked_error(self._kind)
 
 
-_DEAD: dict[type, _Dead] = {}
-
-
 class Recorder(Trace):
     """A trace that writes a tape; reverse mode adds the sweep (`fad.transforms.vjp.VJPTrace`)."""
 
     __slots__ = ("tape", "watch", "rules")
     kind = "a reverse-mode transform (grad, vjp)"
+    closed: _Dead  # what stands for its tape when it has finished
+
+    def __init_subclass__(cls) -> None:
+        cls.closed = _Dead(cls)
 
     def __init__(self) -> None:
         Trace.__init__(self)
@@ -78,9 +79,7 @@ class Recorder(Trace):
         if self.adopted:
             super().finish()
         self.dead = True
-        kind = type(self)
-        closed = _DEAD.get(kind)
-        self.tape = _DEAD.setdefault(kind, _Dead(kind)) if closed is None else closed
+        self.tape = self.closed
 
     # --- the hot path: elementwise operations of one and two operands -------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.overlay_needs import spaces_of
+from fad.core.overlay_needs import needs_of
 from fad.introspect.reachable import reach
 from fad.transforms.mutation import Earlier
 
@@ -21,6 +21,6 @@ _NOTHING = Earlier(())
 
 def outside(fun: Callable, found: Iterable[Any] | None = None) -> Earlier:
     """Return the arrays that a function reaches by name as they are now: none if its code writes nowhere."""
-    if not spaces_of(fun)[0]:
+    if not needs_of(fun).spaces:
         return _NOTHING
     return Earlier(x for x in (reach(fun) if found is None else found) if type(x) is np.ndarray)

@@ -18,7 +18,7 @@ from fad import tree
 from fad.backends import ARRAYS
 from fad.backends.counterparts import explain
 from fad.core.tracer import Tracer, strong, tracer
-from fad.core.transformed import LinearMap
+from fad.core.transformed import LinearMap, as_run
 from fad.core.views import (
     RUNS,
     follow,
@@ -33,7 +33,7 @@ from fad.core.views import (
 )
 from fad.errors import PullbackConsumedError
 from fad.transforms.backward_sweep import sweep
-from fad.transforms.check import as_primals, check_cotangent, plain_values, run, settle
+from fad.transforms.check import check_cotangent, flatten_primals, plain_values, run, settle
 from fad.transforms.mutation import check_fingerprints, check_own, copy_result, own, take_fingerprints
 from fad.transforms.operand_cotangents import PULL_BACK
 from fad.transforms.overwrites import detach, may_view, overwrite, record_view, redo, store
@@ -154,22 +154,22 @@ class Tape:
     ):
         make = make_trace.get()
         trace: Any = VJPTrace() if make is None else make()
-        self.trace = trace
+        self.trace: Any = trace
         self.inputs = take_fingerprints(leaves) if not own else []
         self.records: Any = [None] * len(leaves)
         trace.tape = self.records
         self.in_tree = in_tree
         self.leaves = leaves
-        self.outputs, self.out_tree, self.aux = run(fun, trace, self._arguments, has_aux, user)
+
+        def call() -> Any:
+            xs: list = []
+            for x in leaves:
+                xs.append(tracer(x, trace, len(xs)))
+            return as_run(fun)(*tree.unflatten(in_tree, xs))
+
+        self.outputs, self.out_tree, self.aux = run(fun, trace, call, has_aux, user)
         if trace.watch is not None:
             trace.watch.finish()
-
-    def _arguments(self) -> Any:
-        trace = self.trace
-        xs: list = []
-        for x in self.leaves:
-            xs.append(tracer(x, trace, len(xs)))
-        return tree.unflatten(self.in_tree, xs)
 
     def values(self) -> list:
         return plain_values(self.outputs, self.trace)
@@ -264,8 +264,7 @@ def vjp(fun: Callable, *primals: PyTree, has_aux: bool = False) -> tuple:
     >>> pullback(1.0)
     (np.float64(6.0),)
     """
-    leaves, in_tree = tree.flatten(primals)
-    leaves = as_primals(leaves, in_tree, "a primal of vjp")
+    leaves, in_tree = flatten_primals(primals, "a primal of vjp")
     owned = own(leaves)
     tape = Tape(fun, in_tree, owned, has_aux, own=True)
     check_own(owned, leaves)

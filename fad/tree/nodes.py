@@ -19,7 +19,7 @@ from fad.typing import PyTree
 
 _NAMESPACE = "fad"
 LEAF = optree.tree_structure(cast(Any, 0))
-_ONE = optree.tree_structure(cast(Any, (0,)))  # of the arguments of a function of one array
+SINGLE = optree.tree_structure(cast(Any, (0,)))  # of the arguments of a function of one array
 # Types that are a leaf beyond doubt: no need to ask optree. The tracer adds itself.
 _BARE: set[type] = {np.ndarray, float, np.float64, np.float32}
 # True while `map` builds its result: a node with state of its own then makes a new one, and no view of the old.
@@ -52,7 +52,7 @@ def flatten(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, Any]:
         if kind in _BARE:
             return [tree], LEAF
         if kind is tuple and len(tree) == 1 and type(tree[0]) in _BARE:
-            return [*tree], _ONE
+            return [*tree], SINGLE
     leaves, treedef = optree.tree_flatten(tree, is_leaf, namespace=_NAMESPACE)
     return leaves, treedef
 
@@ -83,7 +83,7 @@ def unflatten(treedef: Any, leaves: Iterable) -> PyTree:
     """
     if treedef is LEAF:
         return leaves[0] if type(leaves) is list else next(iter(leaves))
-    if treedef is _ONE:
+    if treedef is SINGLE:
         (leaf,) = leaves
         return (leaf,)
     return optree.tree_unflatten(treedef, leaves)

@@ -63,6 +63,7 @@ def unknown(monkeypatch):
     """Return a function that makes losses; that they write is forgotten, and so their first write fails."""
     monkeypatch.setattr(overlay_needs, "_learned", {})
     monkeypatch.setattr(overlay_needs, "_known", {})
+    monkeypatch.setattr(overlay_needs, "_latest", [overlay_needs._NOBODY])
 
     def make(array, write):
         module = types.ModuleType("unknown")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.core.overlay_needs import spaces_of
+from fad.core.overlay_needs import needs_of
 from fad.errors import ItemAssignmentError, TracerConversionError
 
 _number = itertools.count(1)
@@ -104,7 +104,7 @@ def test_one_text_in_two_modules_writes_into_arrays_of_both():
     for k in (2.0, 3.0):
         names = {"np": np, "K": k}
         exec(code, names)
-        assert spaces_of(names["f"])[0] == (names,)
+        assert needs_of(names["f"]).spaces == (names,)
         assert fad.grad(names["f"])(1.5) == k
 
 
