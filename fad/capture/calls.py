@@ -207,7 +207,7 @@ def _class(f: type) -> Any:
         return refuse(f"it makes a {f.__name__}, which does something when it goes")
     if f in _MAKERS or f is types.SimpleNamespace:
         return functools.partial(_make, f)
-    if f in _PURE or issubclass(f, (BaseException, np.generic)) or f is np.dtype:
+    if f in _PURE or issubclass(f, (BaseException, np.generic)) or f in (np.dtype, np.errstate):
         return f
     if issubclass(f, tuple) and hasattr(f, "_fields"):
         return f
@@ -220,6 +220,11 @@ def _class(f: type) -> Any:
     if (f.__module__ or "").partition(".")[0] == "fad":
         return f
     return refuse(f"it makes a {f.__name__}, of which it is not known what it does")
+
+
+def check_context(x: Any) -> Any:
+    """Return what a block of a body runs under, if that says how NumPy warns, and refuse anything else."""
+    return x if current() is None or type(x) is np.errstate else refuse("it has with")
 
 
 def _make(f: Callable, *args: Any, **kwargs: Any) -> Any:

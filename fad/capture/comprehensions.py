@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from fad.capture.expressions import MADE, binds, name_called
+from fad.capture.expressions import MADE, binds
+from fad.capture.names import name_called
 
 _ITERABLE, _FUNCTION, _START, _ELEMENT = f"{MADE}iterable", f"{MADE}function", f"{MADE}start", f"{MADE}element"
 _FOUND, _NEW = f"{MADE}found", f"{MADE}new"

@@ -34,7 +34,8 @@ _FUTURES = functools.reduce(operator.or_, (getattr(__future__, x).compiler_flag 
 _GENERATES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _INSTALLED = ("site-packages", "dist-packages")  # folders of libraries, which are not converted
 _MOST = 4096
-FOLDED = frozenset({sum, max, min, any, all, map, math.prod})  # functions of Python's that run over what they are given
+# Functions of Python's that run over what they are given.
+FOLDED = frozenset({sum, max, min, any, all, map, math.prod, functools.reduce})
 _converted: dict[tuple[int, bool], tuple] = {}  # (id of code, everywhere) -> (code, converted code or None, sites, why)
 _looping: dict[int, tuple] = {}  # id of code -> (code, whether it may come to a loop)
 

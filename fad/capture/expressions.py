@@ -7,6 +7,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from fad.capture.names import name_called
+
 HELPERS = "__fad__"  # the name under which converted code finds the helpers
 MADE = "_fad_"  # begins the names that conversion makes, of functions and variables
 _THUNK = f"{MADE}thunk"
@@ -170,17 +172,6 @@ class Iterables(ast.NodeTransformer):
                 node.args = [self.visit(x) if isinstance(x, ast.Call) else x for x in node.args]
             node.func = helper("sequence", node.func, at=node.func)
         return node
-
-
-def name_called(node: ast.AST) -> str:
-    """Return how what an expression calls is called, of itself or in a module; empty if it is no such call.
-
-    What finds the function can be evaluated twice.
-    """
-    f = node.func if isinstance(node, ast.Call) else None
-    if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name):
-        return f.attr
-    return f.id if isinstance(f, ast.Name) else ""
 
 
 def binds(node: ast.AST) -> bool:

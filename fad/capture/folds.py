@@ -5,11 +5,12 @@ Each is written here as Python has it, and converted like a function of the user
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fad.capture.calls import make_helpers
+from fad.capture.calls import make_helpers, prepare_call
 from fad.capture.context import current
 from fad.capture.convert import convert_function
 from fad.capture.sequences import sequence_of
@@ -47,6 +48,12 @@ def _find_least(xs: Iterable) -> Any:
     return found
 
 
+def _reduce(f: Callable, xs: Iterable, found: Any = functools.reduce) -> Any:
+    for x in xs:
+        found = x if found is functools.reduce else f(found, x)
+    return found
+
+
 def _has_any(xs: Iterable) -> bool:
     for x in xs:  # noqa: SIM110  a loop is what it is for
         if x:
@@ -67,7 +74,10 @@ def _fold_by(own: Callable, builtin: Callable) -> Callable:
     def fold(*args: Any, **kwargs: Any) -> Any:
         if kwargs or not args or not is_recording():
             return builtin(*args, **kwargs)
-        if builtin in (max, min) and len(args) > 1:
+        if builtin is functools.reduce:
+            if len(args) not in (2, 3) or not _is_of_traced(args[1]):
+                return builtin(prepare_call(args[0]), *args[1:])
+        elif builtin in (max, min) and len(args) > 1:
             if current() is None or not any(type(x) is Tracer and not x.shape for x in args):
                 return builtin(*args)
             args = (args,)
@@ -88,5 +98,6 @@ def _is_of_traced(xs: Any) -> bool:
 
 _OWN: dict[Callable, Callable] = {
     sum: _add, math.prod: _multiply, max: _find_greatest, min: _find_least, any: _has_any, all: _has_all,
+    functools.reduce: _reduce,
 }  # fmt: skip
 FOLDS = {builtin: _fold_by(own, builtin) for builtin, own in _OWN.items()}

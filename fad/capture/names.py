@@ -150,6 +150,8 @@ class Liveness:
             used = Names(s)
             bound = set() if isinstance(s, ast.AugAssign) else used.stores - _walruses(s)
             return (live - bound) | used.loads
+        if is_quiet(s):
+            return self._block(s.body, live, leaving, going_on) | Names(*s.items).loads  # type: ignore[attr-defined]
         return self._any_order(s, live, leaving, going_on)
 
     def _loop(self, s: ast.For | ast.While, live: set, leaving: set, going_on: set) -> set:
@@ -230,6 +232,26 @@ def name_private(node: ast.AST, owner: str) -> None:
     for part in ast.iter_child_nodes(node):
         if not isinstance(part, ast.ClassDef):  # which has private names of its own
             name_private(part, owner)
+
+
+def name_called(node: ast.AST) -> str:
+    """Return how what an expression calls is called, of itself or in a module; empty if it is no such call.
+
+    What finds the function can be evaluated twice.
+    """
+    f = node.func if isinstance(node, ast.Call) else None
+    if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name):
+        return f.attr
+    return f.id if isinstance(f, ast.Name) else ""
+
+
+def is_quiet(s: ast.AST) -> bool:
+    """Return whether a block is one of ``with np.errstate(...)``, which changes no value; it may jump at its end."""
+    if not isinstance(s, ast.With):
+        return False
+    named = all(item.optional_vars is None and name_called(item.context_expr) == "errstate" for item in s.items)
+    jumps = own_jumps(s.body)
+    return named and jumps in ([], [s.body[-1]])
 
 
 def own_jumps(body: list[ast.stmt], loops: bool = True) -> list[ast.stmt]:

@@ -15,13 +15,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from fad.capture.comprehensions import as_statements, form_of, generator_of
-from fad.capture.expressions import HELPERS, MADE, Expressions, Iterables, as_index, helper, name_called
-from fad.capture.names import Liveness, Names, bound_by, find_appended, own_jumps, walk_scope
+from fad.capture.expressions import HELPERS, MADE, Expressions, Iterables, as_index, helper
+from fad.capture.names import Liveness, Names, bound_by, find_appended, is_quiet, name_called, own_jumps, walk_scope
 from fad.capture.sites import Branch, Loop
 
 _WAITING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 _REASONS: tuple = (
-    (_WAITING, "it yields or waits"), ((ast.Try, ast.TryStar), "it has try"), (ast.With, "it has with"),
+    (_WAITING, "it yields or waits"), ((ast.Try, ast.TryStar), "it has try"),
     ((ast.Import, ast.ImportFrom), "it imports"), (ast.ClassDef, "it defines a class"), (ast.Match, "it has match"),
     ((ast.Global, ast.Nonlocal), "it declares global or nonlocal names"),
 )  # fmt: skip
@@ -166,6 +166,11 @@ class Rewriter:
                 after = self._after_loop(s, result)
                 if after:
                     return [*out, *self._staged_block([*after, *rest], end)]
+            elif isinstance(s, ast.With):
+                for item in s.items:
+                    item.context_expr = helper("context", self._expression(item.context_expr, True))
+                s.body = self._staged_block(s.body, end)
+                out.append(s)
             elif isinstance(s, Raising):
                 outcome = ast.If(helper("captures"), [ast.Return(helper("raising"))], [])
                 return [*out, _at(outcome, s), *self._statement(s.plain)]  # type: ignore[attr-defined]
@@ -345,6 +350,8 @@ class Rewriter:
             for kinds, why in _REASONS:
                 if isinstance(node, kinds):
                     return why
+            if isinstance(node, ast.With) and not is_quiet(node):
+                return "it has with"
             if isinstance(node, ast.Name) and node.id in _FRAME and not hasattr(node, "made"):
                 return f"it uses {node.id}"
             if isinstance(node, ast.While) and any(isinstance(x, ast.NamedExpr) for x in ast.walk(node.test)):

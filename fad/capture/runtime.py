@@ -48,6 +48,7 @@ class Helpers:
     items = staticmethod(iterables.items)
     is_builtin = staticmethod(iterables.is_builtin)
     iterate_over = staticmethod(iterables.iterate_over)
+    context = staticmethod(calls.check_context)
     append_to = staticmethod(calls.append_to)
     made = staticmethod(values.note_made)
     getitem = staticmethod(values.getitem)

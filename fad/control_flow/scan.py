@@ -200,7 +200,8 @@ def _cut(values: list, inputs: list[bool], outputs: list[bool], params: dict) ->
     shown = [as_value(x) if a else x for x, a in zip(shown, inputs, strict=True)]
     types = [body.types[o] for o in body.outputs]
     cts = [t.zeros() for t in select_marked(types, outputs)]
-    joint = record_pullback(body, inputs, outputs, [*shown, *cts])
+    ys = len(Outputs.split(body.outputs, params).ys)
+    joint = record_pullback(body, inputs, outputs, [*shown, *cts], ys)
     own = Inputs.split(joint.inputs[: len(body.inputs)], params)
     steps = params["length"] if memory_limit.get() is None else None
     known = params["index"] and params["length"] is not None and not has_condition(params)

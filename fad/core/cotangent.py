@@ -64,10 +64,9 @@ class Masked:
         if kind is Selection:
             return slope * self
         if self.by_value:
-            if np.ndim(slope) or kind is Tracer or not np.isfinite(slope):
-                slope = slope if hasattr(slope, "dtype") else np.asarray(slope, np.result_type(self.value.dtype, slope))
-                slope = np.where(np.logical_or(self.live, np.isfinite(slope)), slope, slope.dtype.type(0))
-            return Masked(self.value * slope, self._live, True, True)
+            infinite = np.ndim(slope) or kind is Tracer or not np.isfinite(slope)  # perhaps
+            product = MULTIPLY_LIVE[0](self.value, slope) if infinite else self.value * slope
+            return Masked(product, self._live, True, True)
         clean = self.clean and (kind is float or kind is np.float64) and slope - slope == 0.0
         return Masked(self.value * slope, self._live, clean)
 
@@ -135,6 +134,11 @@ def _select(live: Any, value: Any) -> Any:
             mask = live.astype(bits)
             return (value.view(bits) & np.negative(mask, out=mask)).view(value.dtype)
     return np.where(live, value, 0.0)
+
+
+MULTIPLY_LIVE: list[Any] = []
+"""The operation that multiplies a cotangent by a partial, which counts where the cotangent is not zero; a rule is run
+by operations, which stand above."""
 
 
 def zero_absorbing(g: Any) -> Masked:

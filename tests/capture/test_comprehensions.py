@@ -1,8 +1,10 @@
 """Comprehensions, and Python's functions over many numbers, are loops: captured, and in all else what Python has."""
 
 import builtins
+import functools
 import itertools
 import math
+import operator
 
 import numpy as np
 import pytest
@@ -93,6 +95,29 @@ def functions_over_many(x):
     return products * sum(map(abs, x - 0.5)) + sum((b - a) ** 2 for a, b in itertools.pairwise(x)) + both[3] * some[4]
 
 
+def reductions(x):
+    decayed = functools.reduce(lambda a, b: 0.9 * a + np.sin(b), x)
+    product = functools.reduce(operator.mul, [0.1 * v + 1.0 for v in x], 0.5)
+    shear = functools.reduce(lambda m, v: m @ np.array([[1.0, v], [0.0, 1.0]]), x, np.eye(2))
+    return decayed * product + functools.reduce(max, x) * shear[0, 1]
+
+
+def log_or_nothing(v):
+    with np.errstate(divide="ignore"):
+        return np.log(v)
+
+
+def without_warnings(x):
+    total = 0.0
+    for v in x:
+        with np.errstate(all="ignore"):
+            w = np.sqrt(v)
+            if v > 0.25:
+                total = 0.5 * total + v * w
+        total = total + (log_or_nothing(v) if v > 0.0 else v)
+    return total
+
+
 def places_of_several_axes(x):
     table, total = np.zeros((6, 3)), 0.0
     for i, j in itertools.product(range(6), range(3)):
@@ -131,7 +156,7 @@ def an_integer_before_it_is_a_sum(x):
 CAPTURED = [
     a_list, one_in_another, two_loops_and_conditions, a_sum_from_a_start, the_greatest_and_the_least, questions,
     a_triangle, in_a_loop, places_of_several_axes, functions_over_many, names_of_their_own, in_a_dictionary,
-    tuples_of_a_list, an_integer_before_it_is_a_sum,
+    tuples_of_a_list, an_integer_before_it_is_a_sum, reductions, without_warnings,
 ]  # fmt: skip
 
 
@@ -305,6 +330,7 @@ def in_an_if(x):
 
 @pytest.mark.parametrize("f", [
     in_an_if, lambda x: sum(min(1.0 / v, 10.0) for v in x), lambda x: max(np.sqrt(v) for v in x),
+    lambda x: max([np.sqrt(v) for v in x]),
     lambda x: fad.scan(
         lambda s, v: (s + fad.cond(v > 0.1, lambda y: y, lambda y: 0.0, np.log(v)), None), 0.0, x
     )[0],
@@ -318,3 +344,6 @@ def test_what_a_choice_does_not_take_meets_no_infinite_derivative(f):
             assert np.all(np.isfinite(slope)), slope
             assert not np.any(slope[[1, 3]]), slope
             assert slope[4], slope
+        curve = fad.jit(fad.grad(lambda y: np.sum(fad.grad(f)(y))))
+        for _ in range(2):
+            assert np.all(np.isfinite(curve(x))), curve(x)
