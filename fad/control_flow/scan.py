@@ -42,7 +42,7 @@ from fad.control_flow.loop_layout import (
 from fad.control_flow.pullback import active_operands, pullback_p
 from fad.control_flow.split_pullback import accumulate_outputs, halves, record_pullback, without
 from fad.control_flow.subgraph import Unrecordable, example, record_flat
-from fad.core.cotangent import densify
+from fad.core.cotangent import densify, zero_absorbing
 from fad.core.graph import type_of
 from fad.core.limits import Crowded
 from fad.core.primitive import Primitive
@@ -247,8 +247,13 @@ class _Pullback:
         count = self.results.steps or operands.steps
         given = Operands([*operands.consts, *self.finals], count, [*zeros, *seeds], xs)
         found = bind(scan_p, *given.join(), **new)
-        grads = Inputs.split(place_marked(found, self.inputs), params)
+        grads = Inputs.split(place_marked(list(map(_absorb_zeros, found)), self.inputs), params)
         return grads.at_operands([None for _ in operands.steps]).join()
+
+
+def _absorb_zeros(ct: Any) -> Any:
+    """Return a cotangent of an array of which the steps need not have read all: where it is zero, it absorbs."""
+    return zero_absorbing(ct) if np.ndim(ct) else ct
 
 
 def _count_elements(values: list) -> int:

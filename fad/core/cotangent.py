@@ -234,15 +234,16 @@ class Indexed:
         return self.add(self.shape, self.dtype, [(index, np.ones_like(values)) for index, values in self.entries])
 
     def gather(self) -> Any:
-        """Return the sum of the entries; if index arrays and masks chose the places, it is zero elsewhere by selection.
+        """Return the sum of the entries: where nothing was read, it is zero by selection.
 
-        After slices and integers alone no mask is kept: loops over ``x[t]`` are to cost nothing more.
+        Slices and integers may not have read all places if they have fewer; those with zeros are taken for these.
         """
         if self.beside is not None:
             return self.added_to(self.beside)
         for index, _ in self.entries:
             if is_basic(index):
-                return self.dense()
+                value = self.dense()
+                return value if self.size >= value.size else zero_absorbing(value)
         if not self.is_plain():
             return Masked(self.dense(), lambda: self._ones() != 0, clean=True)
         value = self.dense()

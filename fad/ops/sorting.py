@@ -77,6 +77,7 @@ def _fill(prim: Primitive, other: Primitive) -> None:
         call(s.real(4), np.array([2, 0, 3, 1]), axis=0),
     ]
     prim.archetype = "linear"
+    prim.moves = True
     register(prim)
 
 
@@ -100,6 +101,7 @@ def _make_sorted(name: str, rearrange: Any, find_order: Any, samples: Any, doc: 
         name,
         forward,
         dependence="permuted",
+        moves=True,
         jvp=lambda tangents, y, xs, params: bind(permute_p, tangents[0], xs[1], axis=params["axis"]),
         vjp=(lambda ct, y, x, order, axis, **how: bind(permute_back_p, ct, order, axis=axis), None),
         batch=lambda size, batched, xs, params: bind(prim, *_broadcast(size, batched, xs), **shift_axes(params)),
