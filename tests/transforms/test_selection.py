@@ -19,6 +19,8 @@ NOT_CHOSEN = {
     "mask after the root": lambda x: np.sum(np.exp(np.sqrt(x)[x > 0])),
     "mask after a product": lambda x: np.sum(((x * np.log(np.maximum(x, 0.0))) ** 2)[[False, True, True]]),
     "index array after the root": lambda x: np.sum(np.exp(np.sqrt(x)[[1, 2, 2]])),
+    "slice after the root": lambda x: np.sum(np.exp(np.sqrt(x)[1:])),
+    "elements after the root": lambda x: (lambda r: r[1] * np.exp(r[2]))(np.log(x) * np.sqrt(x)),
     "overwritten after the root": lambda x: np.sum(np.exp(fad.numpy.at(np.sqrt(x))[x <= 0].set(1.0))),
     "largest of the roots": lambda x: np.exp(np.max(np.sqrt(x + 2.0))),
     "triangle of the roots": lambda x: np.sum(np.exp(np.triu(np.sqrt(np.abs(x[:, None] - x)), 1))),
