@@ -330,6 +330,8 @@ class GrowingLists:
         around = current()
         self._inside = around is not None  # then nobody can be asked how many elements there are
         for name in site.appended:
+            if name in site.rebound and name not in site.carried:
+                continue  # it is a list of each step's own
             x = content(cells[name]) if name in cells else None
             if type(x) is GrowingList:
                 self.known[name] = (cells[name], x, GrowingList([], name, nested=True))
