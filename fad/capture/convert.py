@@ -36,6 +36,7 @@ _INSTALLED = ("site-packages", "dist-packages")  # folders of libraries, which a
 _MOST = 4096
 # Functions of Python's that run over what they are given.
 FOLDED = frozenset({sum, max, min, any, all, map, math.prod, functools.reduce})
+CAPTURED: set[str] = set()  # modules of fad that are written as users write theirs, and captured like these
 _converted: dict[tuple[int, bool], tuple] = {}  # (id of code, everywhere) -> (code, converted code or None, sites, why)
 _looping: dict[int, tuple] = {}  # id of code -> (code, whether it may come to a loop)
 
@@ -193,6 +194,8 @@ def _positions(code: types.CodeType) -> set:
 def is_users(fun: types.FunctionType) -> bool:
     """Return whether a function is the user's own, and no library's."""
     file = fun.__code__.co_filename
+    if fun.__module__ in CAPTURED:
+        return True
     return not (is_machinery(file) or is_of_library(fun) or any(folder in file for folder in _INSTALLED))
 
 

@@ -14,12 +14,13 @@ import scipy.integrate as si
 
 from fad import tree
 from fad.core.tracer import Tracer
+from fad.core.transformed import as_run
 from fad.core.values import stop_gradient
 from fad.errors import DerivativeError, MissingRuleError
 from fad.scipy.collocation import store_solution
 from fad.scipy.events import DenseSolution, solve_with_events
 from fad.scipy.host import host_function, needs_host_call, plain
-from fad.scipy.runge_kutta import EXPLICIT, Stepper, fractions_of
+from fad.scipy.runge_kutta import EXPLICIT, find_fractions, integrate, integrate_at, pose
 from fad.scipy.special.build import number
 from fad.transforms.check import as_value
 from fad.transforms.closures import Closure
@@ -81,7 +82,8 @@ def solve_ivp(
     magnitude. Nothing is integrated backwards in time, so stiff and contracting equations are as stable as they are
     forwards.
 
-    The explicit methods keep every operation of every step. The others keep the states at three points of every step
+    The explicit methods keep every operation of every step; under jit they are a native loop, which is compiled again for
+    another number of steps if `t_eval` is not given. The others keep the states at three points of every step
     (four with "LSODA"), what `fun` computes there (evaluated for all points at once, by vmap), and for every step a
     matrix of three (four) times as many rows as the state has, if all take less than 64 MB together; larger ones are
     computed again in every pass. Under jit and vmap the solution is computed again for its derivative.
@@ -231,7 +233,7 @@ def _field(fun: Callable, args: Any) -> Callable:
     args = tuple(args or ())
 
     def field(t, y):
-        return _vector(fun(t, y, *args), y)
+        return _vector(as_run(fun)(t, y, *args), y)
 
     return field
 
@@ -286,9 +288,13 @@ class _Problem:
         y0, t0, t1, method = self.y0, self.t0, self.t1, self.method
         if self.adjoint == "discrete" and method in EXPLICIT and np.all(number(t0 != t1)):
             o = self.options
-            stepper = Stepper(self.field, t0, t1, y0, method, o["rtol"], o["atol"], o["max_step"], o["first_step"])
-            times, rows = stepper.solve(times, end is not None)
-            return times, rows.T, stepper.nfev
+            problem = pose(self.field, t0, t1, method, o["rtol"], o["atol"], o["max_step"])
+            if times is None:
+                ends, states, nfev = as_run(integrate)(problem, y0, o["first_step"])
+                return t0 + (t1 - t0) * np.stack(ends), np.stack(states).T, nfev
+            fractions = find_fractions(times, t0, t1 - t0)
+            rows, nfev = as_run(integrate_at)(problem, y0, o["first_step"], fractions, end is not None)
+            return times, rows.T, nfev
         if end is not None:
             t1 = np.float64(end)
         closure = Closure(self.field)
@@ -371,7 +377,7 @@ class _Solver:
         if times.shape[0] == 0:
             return times, y0[None][:0]
         if number(t0) != number(t1):
-            fractions_of(times, t0, t1 - t0)
+            find_fractions(times, t0, t1 - t0)
         rows = found.sol(number(times)).T
         if not self.traced and not any(type(x) is Tracer for x in (y0, t0, t1, times, *held)):
             return times, rows

@@ -34,7 +34,6 @@ from fad.transforms.tape import (
     WRITE,
 )
 
-
 SLICED = 3  # in `own`: an array that began as zeros, to which cotangents of slices were added
 
 

@@ -495,3 +495,21 @@ def test_an_array_of_what_was_appended_joins_no_elements_one_by_one():
     joins = [eq for eq in fad.make_graph(fad.grad(f))(1.0).equations if eq.prim.name == "join"]
     assert [len(eq.ins) for eq in joins] == [2]
     np.testing.assert_allclose(fad.jit(fad.grad(f))(1.1), fad.grad(f)(1.1), rtol=1e-12)
+
+
+def test_a_list_that_each_step_makes_anew_says_nothing_of_how_many_steps_there_are():
+    def f(x):
+        y, s = x[0], 0.0
+        while s < 1.0:
+            slopes = [y]
+            slopes.append(y * (1.0 - s))
+            s = s + 0.01 * x[1]
+            y = y + 0.01 * (slopes[0] - slopes[1])
+        return y
+
+    with fad.config.use(loops="capture"):
+        fast = fad.jit(f)
+        for pace in (1.0, 2.0, 3.0):
+            x = np.array([1.0, pace])
+            close(fast(x), f(x), "value")
+        assert fast.cache_info().paths == 1

@@ -382,3 +382,39 @@ def test_integrals_over_several_variables_refuse_what_scipy_refuses():
         ours.fixed_quad(np.exp, -np.inf, 0.0)
     with pytest.raises(ValueError, match=r"as many as ranges, 2, but there are 1"):
         ours.nquad(lambda x, y: x, [(0.0, 1.0), (0.0, 1.0)], opts=[{}])
+
+
+def bounded_growth(t, y, rate):
+    dy = np.zeros(2)
+    dy[0] = rate * y[0] if y[0] < 2.0 else rate * y[0] * np.exp(2.0 - y[0])
+    for k in range(1, 2):
+        dy[k] = y[k - 1] - y[k]
+    return dy
+
+
+def test_a_jitted_solution_is_one_loop_for_all_parameters():
+    def end(rate):
+        times = np.linspace(0.0, 3.0, 7)
+        return np.sum(si.solve_ivp(bounded_growth, (0.0, 3.0), [1.0, 0.5], "RK23", times, args=(rate,)).y ** 2)
+
+    solved, slope = fad.jit(end), fad.jit(fad.grad(end))
+    for rate in (0.3, 0.3, 2.7, 0.01):  # which take other numbers of steps, and reject some
+        assert solved(rate) == pytest.approx(end(rate), rel=1e-12)
+        assert slope(rate) == pytest.approx(fad.grad(end)(rate), rel=1e-9)
+    assert solved.cache_info().paths == slope.cache_info().paths == 1
+    several = np.array([0.3, 2.7])
+    found = fad.jit(fad.vmap(fad.value_and_grad(end)))(several)
+    np.testing.assert_allclose(found[0], [end(rate) for rate in several], rtol=2e-3)  # with steps that suit both
+    np.testing.assert_allclose(found[1], [fad.grad(end)(rate) for rate in several], rtol=2e-3)
+
+
+@pytest.mark.parametrize("method", ["RK45", "DOP853"])
+def test_the_steps_that_a_jitted_solver_takes_are_those_of_scipy(method):
+    def steps(rate):
+        found = si.solve_ivp(lambda t, y: -rate * y * np.cos(t), (0.0, 9.0), np.array([1.0, 2.0]), method)
+        return found.t, found.y, found.nfev
+
+    solved = fad.jit(steps)
+    for rate in (1.0, 1.0, 5.0):
+        for found, wanted in zip(solved(rate), steps(rate), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-7)  # an error, a difference, decides of a step

@@ -414,3 +414,14 @@ def test_what_has_come_to_its_end_does_not_move(f, point):
         assert moved[0] == moved[1]
         if (f, k) != (sc.chndtrinc, 1):  # degrees of freedom have no derivative there
             assert fad.grad(f, k)(*point) == 0.0
+
+
+def test_in_a_loop_each_step_takes_as_many_terms_as_it_needs():
+    def of_order(v):
+        total = 0.0
+        for k in range(60):
+            total = 0.5 * total + sc.ive(v, 1.0 + 5.0 * k + 0.0 * total)
+        return total
+
+    with fad.config.use(loops="capture"):
+        assert fad.jit(fad.grad(of_order))(0.7) == pytest.approx(fad.grad(of_order)(0.7), rel=1e-12)

@@ -180,7 +180,8 @@ def _reduction(eq: Equation, types: list, constants: dict, made: dict) -> Any:
     """Name the axes in their order, in which all that comes after expects them."""
     axis = eq.params["axis"]
     if not axis:
-        return eq.ins[0] if eq.prim is sum_p else None
+        alike = types[eq.ins[0]].dtype == types[eq.outs[0]].dtype
+        return eq.ins[0] if eq.prim in _OF_ONE and alike else None
     ordered = tuple(sorted(axis))
     return None if ordered == axis else Equation(eq.prim, eq.ins, {**eq.params, "axis": ordered}, eq.outs, eq.place)
 
@@ -189,6 +190,7 @@ def _identity(eq: Equation, types: list, constants: dict, made: dict) -> Any:
     return eq.ins[0]
 
 
+_OF_ONE = frozenset({sum_p, max_p, min_p, prod_p, fmax_p, fmin_p, any_p, all_p})  # of one number it is that number
 _REDUCTIONS = (
     sum_p, max_p, min_p, prod_p, norm_p, variance_p, logsumexp_p, any_p, all_p, count_p, fmax_p, fmin_p,
 )  # fmt: skip

@@ -239,9 +239,9 @@ def draw_samples(s: Any, *domains: tuple) -> list:
 def number(x: Any) -> Any:
     """Return the numbers behind a value, all batch elements of a vmap, for a decision: how many terms a sum needs.
 
-    What ``jit`` records stays recorded, so that the decision is guarded.
+    What ``jit`` records stays recorded, so that the decision is guarded, or refused in a loop's body.
     """
-    while type(x) is Tracer and type(x.owner) is not RecordTrace:
+    while type(x) is Tracer and not isinstance(x.owner, RecordTrace):
         x = x.wrapped
     return x if type(x) is Tracer else np.asarray(host(x))
 
