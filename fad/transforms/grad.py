@@ -149,7 +149,6 @@ def grad(
     Examples
     --------
     >>> import numpy as np
-from numpy import float64
     >>> grad(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([ 3., 12.])
     """
