@@ -144,6 +144,7 @@ def solve_ivp(
     return problem.solve_with_events(times, happenings, dense_output)
 
 
+_NUMBERS = frozenset({float, int, np.float64})
 # What SciPy's odeint takes besides: how to find the slope of the right-hand side, limits and messages.
 _OF_ODEPACK = {
     "Dfun", "col_deriv", "ml", "mu", "tcrit", "hmin", "ixpr", "mxstep", "mxhnil", "mxordn", "mxords", "printmessg",
@@ -212,8 +213,11 @@ def odeint(
 
     def field(s, y, *rest):
         state = unravel(y)
-        out = func(s, state, *rest) if tfirst else func(state, s, *rest)
-        return out if hasattr(out, "ndim") and out.ndim == 1 else tree.ravel(out)[0]
+        out = as_run(func)(s, state, *rest) if tfirst else as_run(func)(state, s, *rest)
+        if hasattr(out, "ndim") and out.ndim == 1:
+            return out
+        plain_numbers = type(out) in (list, tuple) and _NUMBERS.issuperset(map(type, out))
+        return np.array(out, dtype=float) if plain_numbers else tree.ravel(out)[0]
 
     t = np.stack(t) if isinstance(t, (list, tuple)) else as_value(t, "the times of odeint")
     method = "LSODA" if adjoint == "continuous" else "RK45"
@@ -242,6 +246,8 @@ def _vector(dy: Any, y: Any) -> Any:
     """Return the right-hand side as one vector; a list of numbers, traced or not, is stacked."""
     if hasattr(dy, "ndim"):
         return dy if dy.ndim else dy.reshape(1)
+    if _NUMBERS.issuperset(map(type, dy)):
+        return np.array(dy, dtype=float)
     return np.stack([x if hasattr(x, "dtype") else np.asarray(x, dtype=float) for x in dy])
 
 
