@@ -18,7 +18,7 @@ import numpy as np
 import fad
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "benchmarks.md"
-NEXT = "## GradBench"
+NEXT = "## Differential equations beside JAX"
 
 ALGEBRA = {
     "solve": lambda xp, a: xp.linalg.solve(a, a[:, :1]).sum(),
