@@ -82,8 +82,8 @@ def solve_ivp(
     magnitude. Nothing is integrated backwards in time, so stiff and contracting equations are as stable as they are
     forwards.
 
-    The explicit methods keep every operation of every step; under jit they are a native loop, which is compiled again for
-    another number of steps if `t_eval` is not given. The others keep the states at three points of every step
+    The explicit methods keep every operation of every step; under jit they are a native loop, which is for one
+    number of steps if `t_eval` is not given. The others keep the states at three points of every step
     (four with "LSODA"), what `fun` computes there (evaluated for all points at once, by vmap), and for every step a
     matrix of three (four) times as many rows as the state has, if all take less than 64 MB together; larger ones are
     computed again in every pass. Under jit and vmap the solution is computed again for its derivative.

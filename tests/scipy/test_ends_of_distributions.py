@@ -40,3 +40,17 @@ def test_a_parameter_that_is_not_a_number_leaves_none():
     for f in (scipy.stats.norm.logpdf, scipy.stats.norm.cdf, scipy.stats.expon.sf):
         assert np.isnan(fad.jit(f)(0.5, np.nan))
         assert np.isnan(fad.vjp(lambda s, f=f: f(0.5, 0.0, s), np.nan)[0])
+
+
+def test_in_a_loop_each_step_looks_at_its_own_numbers():
+    def weighed(x):
+        total = 0.0
+        for k in range(len(x)):
+            share = scipy.stats.norm.cdf(x[k], 0.0, 1.0 - 0.1 * k + 0.0 * total)  # of no scale from the tenth step on
+            total = 0.5 * total + (share if share == share else 1.0) + scipy.stats.expon.pdf(x[k] + 0.0 * total)
+        return total
+
+    x = np.linspace(2.0, -2.0, 15)
+    with np.errstate(all="ignore"), fad.config.use(loops="capture"):
+        assert fad.jit(weighed)(x) == pytest.approx(weighed(x), rel=1e-13)
+        np.testing.assert_allclose(fad.jit(fad.grad(weighed))(x), fad.grad(weighed)(x), rtol=1e-12)

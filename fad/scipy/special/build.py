@@ -246,6 +246,12 @@ def number(x: Any) -> Any:
     return x if type(x) is Tracer else np.asarray(host(x))
 
 
+def may_hold(condition: Any) -> bool:
+    """Return whether a condition may hold somewhere; in the body of a loop, where values cannot be asked, it may."""
+    found = number(condition)
+    return (type(found) is Tracer and not found.owner.answers) or bool(np.any(found))
+
+
 def real_only(name: str, x: Any) -> None:
     """Raise if the derivative of a function that is not holomorphic was asked at complex numbers."""
     if x.dtype.kind == "c":

@@ -18,7 +18,7 @@ from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.ops.structural import as_array
 from fad.scipy.quadrature import quad
-from fad.scipy.special.build import number
+from fad.scipy.special.build import may_hold, number
 from fad.scipy.stats.estimates import ENTROPIES, Estimates
 from fad.scipy.stats.moments import HEAVY, MOMENTS, Summaries
 from fad.scipy.stats.pages import page
@@ -157,7 +157,7 @@ class Continuous(Distribution):
         value = function(np.where(outside, np.zeros_like(y) + _inner(low, high), y), *shapes)
         if density:
             value = value - np.log(_usable(scale))
-        if ends or (not density and np.any(number(outside))):
+        if ends or (not density and may_hold(outside)):
             value = np.where(outside, np.where(y <= low, below, above), value)
         return self._mask(value, y, shapes, scale)
 
@@ -167,7 +167,7 @@ class Continuous(Distribution):
 
     def _mask(self, value, y, shapes, scale):
         # Each by itself: the numbers of a batch under traced values of several ranks do not broadcast.
-        bad = np.any(number(scale <= 0)) or (shapes and not np.all(number(self._valid(*shapes))))
+        bad = may_hold(scale <= 0) or (shapes and may_hold(np.logical_not(self._valid(*shapes))))
         # NaN times what it depends on, and not NaN alone, whose derivative would be 0
         return np.where((scale > 0) & self._valid(*shapes), value, np.nan * (value + scale)) if bad else value
 
@@ -250,7 +250,7 @@ class Continuous(Distribution):
         q, *shapes, loc, scale = operands((q, *self._parameters(args, named, self.last)))
         inside = (q > 0) & (q < 1)
         value = function(np.where(inside, q, 0.5 + 0.0 * q), *shapes)
-        if not np.all(number(inside)):
+        if may_hold(np.logical_not(inside)):
             low, high = self._ends(shapes)[:: 1 if function is self._ppf else -1]
             value = np.where(inside, value, np.where(q == 0, low, np.where(q == 1, high, np.nan)))
         return self._mask(value * scale + loc, q, shapes, scale)
@@ -277,7 +277,7 @@ def _inner(low, high):
 
 def _usable(scale):
     """Return a scale that can be divided by; where it is none, the result becomes NaN later."""
-    return np.where(scale > 0, scale, np.ones_like(scale)) if np.any(number(scale <= 0)) else scale
+    return np.where(scale > 0, scale, np.ones_like(scale)) if may_hold(scale <= 0) else scale
 
 
 def _log_of(p, rest):
@@ -291,7 +291,7 @@ def _log_of(p, rest):
 def _exp(x):
     # exp(-inf) is a constant 0: its derivative is not 0 * inf.
     gone = x == -np.inf
-    if not np.any(number(gone)):
+    if not may_hold(gone):
         return np.exp(x)
     return np.where(gone, 0.0, np.exp(np.where(gone, np.zeros_like(x), x)))
 

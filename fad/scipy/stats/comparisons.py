@@ -9,7 +9,7 @@ import numpy as np
 from fad.core.samples import call
 from fad.ops.structural import as_array, normalize_axes
 from fad.scipy.registration import registrar
-from fad.scipy.special.build import number
+from fad.scipy.special.build import may_hold
 from fad.scipy.stats.descriptive import _count, _sample, as_rows, keep_nan
 from fad.scipy.stats.relations import student_pvalue
 from fad.scipy.stats.results import make_ttest, number_alternative
@@ -23,7 +23,7 @@ def _test(difference: Any, error: Any, df: Any, estimate: Any, alternative: str)
     pvalue = student_pvalue(t, t.dtype.type(df) if type(df) is int else df, alternative)
     df = np.broadcast_to(df, np.shape(t))[()]
     missing = np.isnan(estimate)
-    if np.any(number(missing)):  # of samples with a NaN SciPy gives no degrees of freedom
+    if may_hold(missing):  # of samples with a NaN SciPy gives no degrees of freedom
         df = np.where(missing, np.nan, df)[()]
     return make_ttest(t, pvalue, df, error, estimate, number_alternative(alternative))
 

@@ -16,7 +16,7 @@ from fad.errors import MissingRuleError
 from fad.ops.structural import as_array, normalize_axes
 from fad.scipy.registration import registrar
 from fad.scipy.special import entr, rel_entr
-from fad.scipy.special.build import number
+from fad.scipy.special.build import may_hold
 from fad.scipy.stats.results import Describe
 
 register_function = registrar("stats")
@@ -45,7 +45,7 @@ def as_rows(a: Any, axis: Any) -> Any:
 def keep_nan(y: Any, rows: Any) -> Any:
     """Return what was found of sorted rows, and NaN of those that hold one, though it was cut off with the largest."""
     missing = np.any(np.isnan(rows), axis=-1)
-    return np.where(missing, np.nan, y)[()] if np.any(number(missing)) else y
+    return np.where(missing, np.nan, y)[()] if may_hold(missing) else y
 
 
 def _keep(y: Any, a: Any, axis: Any, keepdims: bool) -> Any:

@@ -13,7 +13,7 @@ from fad.core.samples import call
 from fad.ops.structural import as_array, normalize_axis
 from fad.ops.taking import searchsorted
 from fad.scipy.registration import registrar
-from fad.scipy.special.build import number
+from fad.scipy.special.build import may_hold, number
 from fad.scipy.stats.descriptive import _sample
 from fad.scipy.stats.results import make_correlation, make_line, make_significance
 
@@ -202,7 +202,7 @@ def rankdata(a, method="average", *, axis=None, nan_policy="propagate"):
     ranks = ranks.astype(float) if method == "average" else ranks
     if a.dtype.kind == "f":
         missing = np.any(np.isnan(rows), axis=-1, keepdims=True)
-        if np.any(number(missing)):
+        if may_hold(missing):
             ranks = np.where(missing, np.nan, ranks)
     return np.moveaxis(ranks.reshape(a.shape), -1, axis)
 
