@@ -30,6 +30,7 @@ from fad.core.overlay_needs import is_to_exchange
 from fad.core.random_sources import GeneratorStates
 from fad.core.refusals import may_refuse, refuses
 from fad.core.running import Running
+from fad.core.stand_ins import stand_for_given
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
 from fad.core.transformed import as_run, transformed
 from fad.core.views import RUNS, Aliased, noticing_layouts, noting_aliases
@@ -385,7 +386,7 @@ def _record(
     token = _found.set(outer.found)
     try:
         with recording_by(trace), noticing_layouts() as layouts, noting_types() as notes, noting_aliases():
-            given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]
+            given = [trace.new(x) if t else stand_for_given(x) for x, t in zip(leaves, traced, strict=True)]
             args, kwargs = tree.unflatten(in_tree, given)
             inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
             outs, out_tree = tree.flatten(as_run(fun)(*args, **kwargs))
