@@ -12,8 +12,8 @@ import numpy as np
 from numpy import float64, ndarray
 
 from fad import tree
-from fad.backends import _of as backend_or_none
 from fad.backends import ARRAYS, backend_of, is_numpy_array, is_on_device
+from fad.backends import _of as backend_or_none
 from fad.core.buffers import borrow, plain
 from fad.core.cotangent import densify
 from fad.core.limits import take_derivative, take_limit
