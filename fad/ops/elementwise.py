@@ -54,8 +54,16 @@ cbrt = elementwise("cbrt", lambda z, _x: 1.0 / (3.0 * z * z), domain=(0.3, 3.0),
 fabs = elementwise("fabs", lambda _z, x: np.sign(x), lower="fabs({0})", domain=(0.1, 2.0))
 
 
-def _power_base(_z, x, y):
+def _promote_negative(x, z):
+    # A power of a negative number of Python's is complex, and so are its partial derivatives.
+    if getattr(z, "dtype", np.dtype(float)).kind != "c" or isinstance(x, complex):
+        return x
+    return _promote(x, z) if hasattr(x, "dtype") else complex(x)
+
+
+def _power_base(z, x, y):
     # y x**(y-1), where y == 0 gives 0 and not 0 * inf, so that x**0 has derivative 0 at x == 0.
+    x = _promote_negative(x, z)
     if type(y) is int or type(y) is float:
         if y == 0:
             return np.zeros_like(x)
@@ -67,6 +75,7 @@ def _power_base(_z, x, y):
 
 def _power_exponent(z, x, y):
     # x**y log x, where x == 0 gives 0 for y > 0 (the limit) instead of 0 * -inf.
+    x = _promote_negative(x, z)
     if type(x) is int or type(x) is float or type(x) is bool:
         return z * _log_of_number(x, z.dtype.kind) if x else np.where(y == 0, -np.inf, np.zeros_like(z))
     x = _promote(x, z)
