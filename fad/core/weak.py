@@ -7,7 +7,6 @@ Python number stands for it, and Python's arithmetic between such numbers gives 
 
 from __future__ import annotations
 
-import math
 import operator
 import sys
 from typing import Any
@@ -51,7 +50,7 @@ def _ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
     numbers = map(number, inputs)
     if not called:
         return getattr(ufunc, method)(*numbers, **options)
-    y = _call(ufunc, *numbers)
+    y = ufunc(*numbers)
     return weaken(y) if type(y) in _WEAK and ufunc in _ARITHMETIC and _alone(inputs) and from_operator() else y
 
 
@@ -62,22 +61,13 @@ def on_numbers(ufunc: np.ufunc, x: Any, y: Any, depth: int = 3) -> Any:
     """
     operation = QUICK.get(ufunc)
     if operation is None or type(x) not in _ARITHMETIC_TYPES or type(y) not in _ARITHMETIC_TYPES:
-        z = _call(ufunc, number(x), number(y))
+        z = ufunc(number(x), number(y))
         return weaken(z) if type(z) in _WEAK and ufunc in _ARITHMETIC and _alone((x, y)) and from_operator(depth) else z
     z = operation(x, y)
     if type(x) is np.float64 or type(y) is np.float64:
         return z
     near = ENTRIES.get(id(sys._getframe(depth).f_code))
     return WeakFloat(z) if (from_operator(depth) if near is None else near) else z
-
-
-def _call(ufunc: np.ufunc, *xs: Any) -> Any:
-    """Return what a ufunc gives, but for a power of a negative number of Python's that is complex to Python."""
-    if ufunc is np.power and type(xs[0]) in (int, float) and type(xs[1]) is float and xs[0] < 0 and xs[1] % 1 != 0:
-        y = operator.pow(*xs) if math.isfinite(xs[1]) else 0.0
-        if type(y) is complex:
-            return np.complex128(y)
-    return ufunc(*xs)
 
 
 def on_number(ufunc: np.ufunc, x: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from fad.core.archetypes import make_elementwise
 from fad.core.primitive import Primitive
 from fad.core.refusals import OF_MATH
-from fad.core.weak import from_operator, is_weak
+from fad.core.weak import from_operator
 
 # A Python number becomes a NumPy scalar, whose dtype counts in promotion.
 to_scalar_p = Primitive(
@@ -68,11 +68,6 @@ def on_numbers(prim: Primitive) -> Primitive:
     if found is None:
         found = _number_prims[prim] = _make(prim, _find_function(prim.symbol))
     return found
-
-
-def turns_complex(values: list, y: Any) -> bool:
-    """Return whether real numbers that a transform differentiates have a complex power: a program says so."""
-    return any(map(is_weak, values)) and np.iscomplexobj(y) and not any(map(np.iscomplexobj, values))
 
 
 def keep_kind(prim: Primitive, kind: type) -> Primitive:

@@ -43,7 +43,7 @@ from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused
 from fad.staging.mixed_types import MixedTypes, is_asked, note_question, noting_types, tells_types_apart
 from fad.staging.outer_state import OuterState
-from fad.staging.python_numbers import gives_number, keep_kind, on_numbers, to_number_p, to_scalar_p, turns_complex
+from fad.staging.python_numbers import gives_number, keep_kind, on_numbers, to_number_p, to_scalar_p
 from fad.transforms.check import as_operand
 from fad.transforms.mutation import Earlier, Snapshots, recording
 from fad.transforms.undo_writes import outside
@@ -185,8 +185,6 @@ class RecordTrace(Trace):
             if not refuses(prim, ins, error):
                 raise
             y = self.give_up(prim, values, params, error)
-        if prim.symbol == "**" and turns_complex(values, y):
-            return self.process(prim, (args[0] + 0j, args[1]), params)
         return self._write(keep_kind(prim, type(y)), ins, params, y)
 
     def _promote(self, args: tuple, values: list) -> tuple | None:

@@ -124,10 +124,9 @@ class Recorder(Trace):
             z = prim.on_scalars(a, b)
         elif kind is WeakFloat and other is WeakFloat and type(prim.forward) is ufunc:
             z = on_numbers(prim.forward, a, b, 2)
-            alike = z.dtype is a.dtype  # a power of a negative number is complex
         else:
             z = prim(a, b)
-            alike = a.dtype is b.dtype is z.dtype and a.shape == b.shape
+            alike = a.dtype is b.dtype and a.shape == b.shape
         px, py = partials
         if px is None or py is None:
             return self._one_side(prim, x, y, a, b, z)
