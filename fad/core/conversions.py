@@ -252,9 +252,32 @@ def _advise_on_call(at: Step) -> str:
         return "Compute with x itself, for a Fraction holds a plain number"
     if name == "dot":
         return f"Write a @ x for {at.text}(x), a method of a plain array"
-    if name == "normal":
-        return f"Write x + {at.text}(size=x.shape), for NumPy draws plain numbers"
+    if _draws(called, name):
+        return _advise_on_draw(at.text, name)
     return f"Use x itself for {at.text}(...), and NumPy's functions"
+
+
+# Standard draws, of which parameters make the others.
+_OF_STANDARD = {
+    "normal": "loc + scale * {0}(size=x.shape)", "laplace": "loc + scale * {0}(size=x.shape)",
+    "logistic": "loc + scale * {0}(size=x.shape)", "gumbel": "loc + scale * {0}(size=x.shape)",
+    "uniform": "low + (high - low) * {0}(size=x.shape)", "exponential": "scale * {0}(size=x.shape)",
+    "rayleigh": "scale * {0}(size=x.shape)", "lognormal": "np.exp(mean + sigma * {1}normal(size=x.shape))",
+    "multivariate_normal": "mean + np.linalg.cholesky(cov) @ {1}normal(size=mean.shape)",
+}  # fmt: skip
+
+
+def _draws(called: Any, name: str) -> bool:
+    """Return whether something draws random numbers of NumPy's, or has the name of what does, if it is not known."""
+    owner = str(getattr(called, "__qualname__", "")).partition(".")[0]
+    return owner in ("Generator", "RandomState") or (called is None and name in _OF_STANDARD)
+
+
+def _advise_on_draw(text: str, name: str) -> str:
+    standard = _OF_STANDARD.get(name)
+    if standard is None:
+        return f"NumPy draws plain numbers, without a derivative: write {text}(fad.stop_gradient(x), ...)"
+    return f"Write {standard.format(text, text.removesuffix(name))}, for NumPy draws plain numbers"
 
 
 def find_caller_of_number() -> str:

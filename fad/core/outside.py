@@ -78,7 +78,7 @@ def lend(function: Any, own: bool = False) -> list[tuple]:
             entry = _lent.get(place)
             if entry is None or value is not entry[3]:
                 stands_in = _as_attribute(container, value, _find_loan(value, own))
-                if stands_in is not None and not (key == KEPT and container is getattr(stands_in, "__dict__", None)):
+                if stands_in is not None:
                     entry = _lent[place] = [container, key, value, stands_in, entry[4] if entry else 0]
                     _put(container, key, stands_in)
             if entry is not None:
@@ -181,6 +181,8 @@ def _places(function: Any) -> dict[tuple, tuple]:
     for _, container, key, value in walk.places:
         if type(container) is types.CellType:
             found.append((container, None, value))
+        elif type(container) is dict and KEPT in container:
+            continue  # the attributes of what stands in itself
         elif type(container) is types.MemberDescriptorType or (
             issubclass(type(container), dict)
             and ("__spec__" not in container or not is_library(container.get("__name__")))

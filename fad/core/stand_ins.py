@@ -125,8 +125,8 @@ def stand_for(x: Any) -> Any:
 
 
 def is_librarys(x: Any) -> bool:
-    """Return whether a function, or the class of an object, is SciPy's own, so that something may stand in for it."""
-    return str(getattr(x, "__module__", "")).startswith("scipy.")
+    """Return whether a function, or the class of an object, is a library's, so that something may stand in for it."""
+    return str(getattr(x, "__module__", "")).partition(".")[0] in ("scipy", "math", "cmath", "statistics")
 
 
 def stand_for_given(function: Any) -> Any:

@@ -21,6 +21,8 @@ from fad.core.options import refuse_options
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods
+from fad.core.views import unwrap
+from fad.core.weak import WeakFloat
 
 # --- arithmetic ----------------------------------------------------------------------------------------------
 
@@ -89,17 +91,29 @@ power = elementwise(
 
 # What NumPy computes in place of a power: for arrays and Python's ``**``, but not for scalars nor in np.power.
 _OF_ARRAYS: dict[type, dict] = {float: {0.5: sqrt}, int: {2: square, -1: reciprocal}}
-_raised = Tracer.__pow__
+_raised, _raise_to = Tracer.__pow__, Tracer.__rpow__
 
 
 def _power_operator(x: Tracer, y: Any) -> Any:
     known = _OF_ARRAYS.get(type(y))
     if known is not None and y in known and x.__class__ is np.ndarray and x.dtype.kind in ("fcb" if y == 2 else "fc"):
         return x.owner.unary(known[y], x)
-    return _raised(x, y)
+    return _raised(x + 0j if type(y) is not int and _is_complex_to_python(x, y) else x, y)
 
 
-add_methods(__pow__=_power_operator)
+def _reflected_power_operator(y: Tracer, x: Any) -> Any:
+    return _raise_to(y, complex(x) if type(x) in (float, int) and _is_complex_to_python(x, y) else x)
+
+
+def _is_complex_to_python(x: Any, y: Any) -> bool:
+    """Return whether a power is one of a negative number of Python's with a fraction, which NumPy's are not."""
+    base, exponent = unwrap(x), unwrap(y)
+    if type(base) not in (WeakFloat, float, int) or type(exponent) not in (WeakFloat, float) or not base < 0:
+        return False
+    return math.isfinite(base) and math.isfinite(exponent) and exponent % 1 != 0
+
+
+add_methods(__pow__=_power_operator, __rpow__=_reflected_power_operator)
 
 
 @public(

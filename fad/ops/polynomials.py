@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -325,7 +326,7 @@ def vander(x, N=None, increasing=False):
     x = x.astype(np.promote_types(x.dtype, int))
     if x.ndim != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
-    count = x.shape[0] if N is None else N
+    count = x.shape[0] if N is None else operator.index(N)
     if count < 1:
         return np.zeros_like(x, shape=(x.shape[0], count))
     if any(trace.compiled for trace in traces_of(x)):  # the columns become one loop with what reads them

@@ -27,7 +27,7 @@ class StandIn:
     """
 
     def __init__(self, original: Callable, call: Callable):
-        self._original, self._call = original, call
+        self.stands_for, self._call = original, call
         for name in ("__module__", "__name__", "__qualname__", "__doc__", "__self__", "__text_signature__"):
             setattr(self, name, getattr(original, name, None))
         with contextlib.suppress(ValueError):  # there is none that Python can read
@@ -37,13 +37,13 @@ class StandIn:
         return self._call(*args, **options)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or self._original is other
+        return self is other or self.stands_for is other
 
     def __hash__(self) -> int:
-        return hash(self._original)
+        return hash(self.stands_for)
 
     def __repr__(self) -> str:
-        return repr(self._original)
+        return repr(self.stands_for)
 
     def __copy__(self) -> StandIn:
         return self
@@ -52,7 +52,7 @@ class StandIn:
         return self
 
     def __reduce__(self) -> tuple:
-        return pkgutil.resolve_name, (f"{self._original.__module__}.{self._original.__name__}",)
+        return pkgutil.resolve_name, (f"{self.stands_for.__module__}.{self.stands_for.__name__}",)
 
 
 def is_traced(args: tuple) -> bool:

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from fad.core.archetypes import make_elementwise, one
-from fad.core.tracer import Tracer, strong
-from fad.core.views import unwrap
-from fad.core.weak import is_weak
+from fad.core.tracer import strong
 from fad.ops.python_functions import (
     enter,
+    leave,
     make_forward,
     of_scalars,
     stand_for_iterables,
@@ -27,37 +26,59 @@ from fad.ops.python_functions import (
 from fad.ops.python_math import fsum, hypot, take_real
 
 
-def _give_back(y: Any, xs: list) -> Any:
-    """Return a result of the type of the data: a Python number, or one of NumPy's, whose dtype counts."""
-    dtypes = [x.dtype for x in xs if isinstance(x, (Tracer, np.generic)) and not is_weak(unwrap(x))]
-    return strong(y).astype(np.result_type(*dtypes)) if dtypes else y
+def _is_python_float(x: Any) -> bool:
+    return isinstance(x, float) and not isinstance(x, np.generic)
+
+
+def _divide(total: Any, count: Any, xs: list) -> Any:
+    """Return a quotient as a number of the type of the data: Python's, which is whole if it can be, or NumPy's."""
+    kinds = [x.dtype for x in xs if isinstance(x, np.generic)]
+    if kinds:
+        more = [1.0] if any(map(_is_python_float, xs)) else []
+        return strong(total / count).astype(np.result_type(*kinds, *more))
+    whole = all(isinstance(x, int) for x in xs) and total % count == 0
+    return total // count if whole else total / count
+
+
+def _add(xs: list) -> Any:
+    """Return an exact sum: a whole number of whole ones."""
+    return sum(xs) if all(isinstance(x, int) for x in xs) else leave(fsum(xs))
 
 
 def _mean(data: Iterable) -> Any:
     xs = list(data)
-    return _give_back(fsum(xs) / len(xs), xs)
+    return _divide(_add(xs), len(xs), xs)
 
 
 def _spread(name: str, root: bool, fewer: int) -> Callable:
     def spread(data: Iterable, xbar: Any = None) -> Any:
         xs = list(data)
-        if len(xs) <= fewer:
+        count = len(xs) - fewer
+        if count <= 0:
             getattr(importlib.import_module("statistics"), name)([0.0] * len(xs))  # which raises
         centre = fsum(xs) / len(xs) if xbar is None else xbar
-        apart = [x - centre for x in xs]
         if root:  # as a length, whose derivative where all are equal is zero
-            return _give_back(hypot(*apart) / math.sqrt(len(xs) - fewer), xs)
-        return _give_back(fsum([d * d for d in apart]) / (len(xs) - fewer), xs)
+            return hypot(*[x - centre for x in xs]) / math.sqrt(count)
+        if xbar is None and all(isinstance(x, int) for x in xs):  # the square sum of what is left, without a fraction
+            return _divide(len(xs) * sum([x * x for x in xs]) - sum(xs) ** 2, count * len(xs), xs)
+        squares = [(x - centre) ** 2 for x in xs]
+        return _divide(_add(squares), count, xs if xbar is None else squares)
 
     return spread
 
 
 def _harmonic_mean(data: Iterable, weights: Iterable | None = None) -> Any:
     xs = list(data)
-    if any(x < 0 for x in xs):
-        importlib.import_module("statistics").harmonic_mean([-1.0])  # which raises
     shares = [1] * len(xs) if weights is None else list(weights)
-    return _give_back(fsum(shares) / fsum([w / x for w, x in zip(shares, xs, strict=True)]), xs)
+    low = [k for k, x in enumerate(xs) if x <= 0]
+    if any(xs[k] < 0 for k in low):
+        importlib.import_module("statistics").harmonic_mean([-1.0])  # which raises
+    if low:  # the limit, which Python gives as well: with the quotients the derivative would be NaN
+        return xs[low[0]] * (_add(shares) / shares[low[0]])
+    if len(xs) == 1 and weights is None:
+        return xs[0]
+    quotients = [w / x for w, x in zip(shares, xs, strict=True)]
+    return _divide(_add(shares), _add(quotients), quotients)
 
 
 def _mean_stdev(data: Iterable) -> tuple:

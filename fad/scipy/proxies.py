@@ -122,6 +122,10 @@ class Frozen(Standing):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"a distribution of SciPy's has no {name}")
+        if type(self) is Frozen and is_traced((self._args, self._kwargs)):
+            kept = self._own.keep(*self._args, **self._kwargs)
+            if name in kept:
+                return kept[name]
         found, own = getattr(self.stands_for, name), getattr(self._own, name, None)
         if not callable(found):
             return found

@@ -52,6 +52,7 @@ _ARITHMETIC: dict[str | None, Callable] = {
     ".conjugate()": operator.methodcaller("conjugate"),
 }  # fmt: skip
 _number_prims: dict[Primitive, Primitive] = {}
+_of_kinds: dict[tuple[Primitive, type], Primitive] = {}
 
 
 def gives_number(symbol: str, values: list, numbers: bool) -> bool:
@@ -65,12 +66,36 @@ def on_numbers(prim: Primitive) -> Primitive:
     """Return the operation as Python does it on its own numbers, with the rules of the array operation."""
     found = prim if prim.array_form is not None else _number_prims.get(prim)
     if found is None:
-        found = _number_prims[prim] = Primitive(
-            f"python_{prim.name}", _find_function(prim.symbol), partials=prim.partials, jvp=prim.jvp, vjp=prim.vjp,
-            batch=prim.batch, flat=prim.flat, keep=prim.keep, lower=prim.lower, lower_for=prim.lower_for,
-            computes_in=prim.computes_in, symbol=prim.symbol, array_form=prim, archetype="elementwise",
-        )  # fmt: skip
+        found = _number_prims[prim] = _make(prim, _find_function(prim.symbol))
     return found
+
+
+def keep_kind(prim: Primitive, kind: type) -> Primitive:
+    """Return an operation on Python's numbers as one that raises where its result is a number of another kind.
+
+    A power of integers may be a fraction, and one of a negative number complex: what follows was recorded for others.
+    """
+    if prim.symbol != "**" or prim.array_form is None:
+        return prim
+    found = _of_kinds.get((prim.array_form, kind))
+    if found is None:
+
+        def forward(x: Any, y: Any) -> Any:
+            z = x**y
+            if type(z) is not kind and not hasattr(z, "dtype"):
+                raise ArithmeticError(f"the power is a number of type {type(z).__name__}, not {kind.__name__}")
+            return z
+
+        found = _of_kinds[prim.array_form, kind] = _make(prim.array_form, forward)
+    return found
+
+
+def _make(prim: Primitive, forward: Callable) -> Primitive:
+    return Primitive(
+        f"python_{prim.name}", forward, partials=prim.partials, jvp=prim.jvp, vjp=prim.vjp,
+        batch=prim.batch, flat=prim.flat, keep=prim.keep, lower=prim.lower, lower_for=prim.lower_for,
+        computes_in=prim.computes_in, symbol=prim.symbol, array_form=prim, archetype="elementwise",
+    )  # fmt: skip
 
 
 def _find_function(symbol: str | None) -> Callable:

@@ -30,6 +30,7 @@ from fad.core.overlay_needs import is_to_exchange
 from fad.core.random_sources import GeneratorStates
 from fad.core.refusals import may_refuse, refuses
 from fad.core.running import Running
+from fad.core.stand_ins import stand_for_given
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
 from fad.core.transformed import as_run, transformed
 from fad.core.views import RUNS, Aliased, noticing_layouts, noting_aliases
@@ -42,7 +43,7 @@ from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused
 from fad.staging.mixed_types import MixedTypes, is_asked, note_question, noting_types, tells_types_apart
 from fad.staging.outer_state import OuterState
-from fad.staging.python_numbers import gives_number, on_numbers, to_number_p, to_scalar_p
+from fad.staging.python_numbers import gives_number, keep_kind, on_numbers, to_number_p, to_scalar_p
 from fad.transforms.check import as_operand
 from fad.transforms.mutation import Earlier, Snapshots, recording
 from fad.transforms.undo_writes import outside
@@ -184,7 +185,7 @@ class RecordTrace(Trace):
             if not refuses(prim, ins, error):
                 raise
             y = self.give_up(prim, values, params, error)
-        return self._write(prim, ins, params, y)
+        return self._write(keep_kind(prim, type(y)), ins, params, y)
 
     def _promote(self, args: tuple, values: list) -> tuple | None:
         """Return operands with Python numbers that a transform differentiates in the dtype that the others give."""
@@ -385,7 +386,7 @@ def _record(
     token = _found.set(outer.found)
     try:
         with recording_by(trace), noticing_layouts() as layouts, noting_types() as notes, noting_aliases():
-            given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]
+            given = [trace.new(x) if t else stand_for_given(x) for x, t in zip(leaves, traced, strict=True)]
             args, kwargs = tree.unflatten(in_tree, given)
             inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
             outs, out_tree = tree.flatten(as_run(fun)(*args, **kwargs))

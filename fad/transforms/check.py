@@ -12,15 +12,16 @@ import numpy as np
 from numpy import float64, ndarray
 
 from fad import tree
+from fad.backends import ARRAYS, backend_of, is_numpy_array, is_on_device
 from fad.backends import _of as backend_or_none
-from fad.backends import backend_of, is_numpy_array, is_on_device
-from fad.core.buffers import plain
+from fad.core.buffers import borrow, plain
 from fad.core.cotangent import densify
 from fad.core.limits import take_derivative, take_limit
 from fad.core.running import Running
+from fad.core.stand_ins import stand_for_given
 from fad.core.tracer import Trace, Tracer, up_to_date
 from fad.core.values import same_structure
-from fad.core.views import is_array, is_writeable, unwrap
+from fad.core.views import RUNS, is_array, is_writeable, unwrap
 from fad.core.weak import WeakFloat, weaken
 from fad.errors import (
     ArgnumsError,
@@ -32,6 +33,14 @@ from fad.errors import (
 from fad.tree.nodes import LEAF, SINGLE
 
 _NUMBERS = (bool, int, float, complex)
+
+
+def lend(x: Any) -> Any:
+    """Return what a function is given besides what is transformed: an array that it may write into, or a function.
+
+    Where traced values are written, what stands for a library's function or object is given in its place.
+    """
+    return borrow(x if not RUNS.buffers or type(x) is Tracer or type(x) in ARRAYS else stand_for_given(x))
 
 
 def as_operand(x: Any, beside: Any = ()) -> Any:

@@ -12,11 +12,10 @@ from numpy import float64
 
 from fad import tree
 from fad.backends import is_numpy
-from fad.core.buffers import borrow
 from fad.core.transformed import Transformed, as_run
 from fad.core.views import RUNS
 from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
-from fad.transforms.check import as_primal, as_value, check_function, flatten_primals, zeros_like
+from fad.transforms.check import as_primal, as_value, check_function, flatten_primals, lend, zeros_like
 from fad.transforms.vjp import Tape
 from fad.tree.nodes import LEAF, SINGLE
 
@@ -61,7 +60,7 @@ def pass_constants(arguments: Any) -> Any:
         return type(arguments)(map(pass_constants, arguments))
     if type(arguments) is dict:
         return {name: pass_constants(x) for name, x in arguments.items()}
-    return borrow(arguments)
+    return lend(arguments)
 
 
 def _positions(argnums: Any, n: int, what: str) -> tuple[int, ...]:

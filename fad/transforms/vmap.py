@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.buffers import borrow
 from fad.core.limits import take_limit
 from fad.core.running import Running
 from fad.core.tracer import Tracer, tracer
@@ -31,7 +30,7 @@ from fad.transforms.batch_axes import (
     place_batch_axes,
 )
 from fad.transforms.batch_trace import BatchTrace, Split, batching
-from fad.transforms.check import as_value, check_function, finish_output
+from fad.transforms.check import as_value, check_function, finish_output, lend
 from fad.transforms.undo_writes import outside
 from fad.typing import PyTree
 
@@ -197,7 +196,7 @@ def _run_once(fun, in_tree, leaves, flags, trace, before) -> tuple:
     try:
 
         def call() -> Any:
-            wrapped = [tracer(x, trace, None) if b else borrow(x) for x, b in zip(leaves, flags, strict=True)]
+            wrapped = [tracer(x, trace, None) if b else lend(x) for x, b in zip(leaves, flags, strict=True)]
             args, kwargs = tree.unflatten(in_tree, wrapped)
             trace.taken = 0
             return as_run(fun)(*args, **kwargs)

@@ -255,6 +255,9 @@ CALLS = [
     (lambda x, np: np.r_[x, 1.0].sum(), ("fad.numpy.r_[", "np.concatenate")),
     (lambda x, np: np.c_[x, x].sum(), ("fad.numpy.c_[", "np.column_stack")),
     (lambda x, np: np.random.default_rng(0).normal(x).sum(), ("normal(size=x.shape)",)),
+    (lambda x, np: np.random.uniform(x[0], x[1]), ("low + (high - low) * np.random.uniform(size=x.shape)",)),
+    (lambda x, np: np.random.multivariate_normal(x, np.eye(3)).sum(), ("cholesky(cov) @ np.random.normal(size",)),
+    (lambda x, np: np.random.poisson(x[0]) * x[1], ("np.random.poisson(fad.stop_gradient(x), ...)",)),
 ]
 
 

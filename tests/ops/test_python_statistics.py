@@ -1,6 +1,8 @@
 """Python's `statistics` in programs that are differentiated as they are written."""
 
 import functools
+import itertools
+import math
 import statistics
 from fractions import Fraction
 from statistics import NormalDist, stdev
@@ -111,3 +113,24 @@ def test_a_recorded_program_asks_for_no_number_within_a_library():
     jitted = fad.jit(f)
     assert [jitted(x) for x in (0.1, 0.2, 0.3, 0.4)] == [f(x) for x in (0.1, 0.2, 0.3, 0.4)]
     assert len(calls) <= 6
+
+
+def test_numbers_of_python_and_of_numpy_give_what_they_give_without_jit():
+    data = [[2, 7, 10, 20], [1, 3], [2.0, 7.5], [1, 2.5], [True, True], [np.float32(1), np.float32(3.5)]]
+    functions = [statistics.mean, statistics.variance, statistics.pvariance, stdev, statistics.harmonic_mean]
+    for xs, f in itertools.product(data, functions):
+        wanted, found = f(xs), fad.jit(lambda xs, f=f: f(xs))(xs)
+        assert type(wanted) is type(found)
+        np.testing.assert_allclose(found, wanted, rtol=1e-15)
+    assert fad.jit(statistics.mean)([np.float32(1), 2]).dtype == np.float32
+
+
+def test_a_harmonic_mean_has_its_derivative_at_zero():
+    f = lambda x: statistics.harmonic_mean(x, [1, 3])
+    np.testing.assert_allclose(fad.grad(f)([0.0, 2.0]), [4.0, 0.0])
+
+
+def test_functions_of_pythons_modules_are_transformed_themselves():
+    assert fad.grad(math.sin)(1.0) == math.cos(1.0)
+    assert fad.jit(statistics.mean)([1.0, 2.0]) == 1.5
+    assert fad.grad(statistics.variance)([1.0, 3.0]) == [-2.0, 2.0]

@@ -1,6 +1,7 @@
 """Functions of SciPy's that are given to a transform themselves, and methods of its objects, are fad's for it."""
 
 import functools
+import math
 
 import numpy as np
 import pytest
@@ -39,3 +40,13 @@ def test_a_stack_of_matrices_is_mapped_and_a_number_differentiated():
     np.testing.assert_allclose(fad.vmap(linalg.expm)(stack), [linalg.expm(x) for x in stack])
     np.testing.assert_allclose(fad.vmap(fad.grad(stats.norm.logpdf))(X), -X)
     np.testing.assert_allclose(fad.grad(CURVE)(2.5), CURVE(2.5, 1))
+
+
+@pytest.mark.parametrize("f", [math.sin, stats.norm.logpdf, stats.norm(0.0, 2.0)], ids=["math", "method", "object"])
+def test_a_function_or_an_object_may_be_an_argument(f):
+    call = lambda f, x: (f.logpdf(x) if hasattr(f, "logpdf") else f(x)) * 2.0
+    slope = (call(f, 0.7 + 1e-6) - call(f, 0.7 - 1e-6)) / 2e-6
+    np.testing.assert_allclose(fad.grad(call, 1)(f, 0.7), slope, rtol=1e-7)
+    np.testing.assert_allclose(fad.jit(fad.grad(call, 1))(f, 0.7), slope, rtol=1e-7)
+    np.testing.assert_allclose(fad.jit(call)(f, 0.7), call(f, 0.7), rtol=1e-12)
+    np.testing.assert_allclose(fad.vmap(call, (None, 0))(f, X), [call(f, x) for x in X], rtol=1e-12)

@@ -5,6 +5,7 @@ import functools
 import pickle
 import types
 from collections import OrderedDict, defaultdict, deque
+from math import cos
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -347,3 +348,15 @@ BOUND = types.MethodType(_double_density, PRIOR)
 def test_a_function_that_a_program_bound_to_an_object_finds_what_stands_for_it():
     np.testing.assert_allclose(fad.grad(lambda x: BOUND(x).sum())(X), (0.5 - X) / 2)
     assert BOUND.__self__ is PRIOR
+
+
+def _read_attributes(x):
+    return vars(x) if hasattr(x, "__dict__") else {}
+
+
+def test_what_stands_in_keeps_its_own_attributes_where_a_program_reads_those_of_objects():
+    def f(x):
+        return cos(x) + PRIOR.logpdf(x) + len(_read_attributes(x))
+
+    for _ in range(2):
+        np.testing.assert_allclose(fad.jit(f)(0.3), f(0.3))

@@ -103,6 +103,11 @@ PROGRAMS = {
     "a density": lambda x: stats.norm.logpdf(x, 0.1, 2.0),
     "a frozen distribution": lambda x: stats.norm(x[0], scale=x[1]).logpdf(0.7) * x,
     "a distribution of vectors": lambda x: stats.multivariate_normal(x, np.eye(4)).logpdf(np.ones(4)) * x,
+    "the parameters of distributions": lambda x: x * (
+        stats.multivariate_normal(x, np.eye(4) * x[0]).cov @ stats.multivariate_t(x, x[0] * np.eye(4), 3).loc
+        + stats.dirichlet(x + 2.0).alpha * stats.norm(x[0], scale=x[1]).kwds["scale"]
+        + np.sum(stats.wishart(4, np.eye(2) * x[2]).scale)
+    ),
     "an object of traced values": lambda x: interpolate.CubicSpline(np.arange(4.0), x)(1.5) * x,
     "an object of plain values": lambda x: CubicSpline(np.arange(4.0), TABLE)(x),
     "an integral": lambda x: integrate.quad(lambda t: np.sin(t * x[0]), 0.0, 1.0)[0] * x,

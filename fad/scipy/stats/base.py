@@ -54,6 +54,10 @@ class Draws:
             )
         return getattr(scipy.stats, self.name).rvs(*args, **named)
 
+    def keep(self, *args, **named):
+        """Return the attributes of the distribution with such parameters, by name."""
+        return {"args": args, "kwds": named, "dist": self}
+
 
 class Distribution(Draws, Summaries, Estimates):
     """What continuous and discrete distributions share: the names of their parameters, and a place in the registry."""

@@ -28,20 +28,26 @@ def _register_methods(distribution: Draws, samples: dict) -> Any:
 
 
 def _as_vectors(x: Any, mean: Any, cov: Any) -> tuple:
-    """Return points less their mean and the matrix of the covariance, as SciPy reads them.
+    """Return points less their mean and the matrix of the covariance, as SciPy reads them."""
+    mean, cov = _as_mean_and_matrix(mean, cov)
+    x = x[..., None] if mean.size == 1 and x.ndim < 2 else x
+    return x - mean, cov
+
+
+def _as_mean_and_matrix(mean: Any, cov: Any) -> tuple:
+    """Return the mean as a vector and the covariance as a matrix.
 
     The mean says how long a vector is, or else the covariance: of numbers there are as many points as `x` has.
     """
     n = np.size(as_array(mean)) if mean is not None else cov.shape[-1] if cov.ndim > 1 else 1
     mean = np.zeros(n) if mean is None else as_array(mean)
-    if n == 1:
-        x, mean = x[..., None] if x.ndim < 2 else x, mean.reshape(1)
+    mean = mean.reshape(1) if n == 1 else mean
     if mean.ndim != 1:
         raise ValueError(f"the mean has shape {mean.shape}, but is to be a vector")
     cov = cov * np.eye(n) if cov.ndim == 0 else np.diag(cov) if cov.ndim == 1 else cov
     if cov.shape[-2:] != (n, n):
         raise ValueError(f"the covariance is one of {cov.shape[-1]} variables, but the mean has {n} numbers")
-    return x - mean, cov
+    return mean, cov
 
 
 def _squeeze(y: Any) -> Any:
@@ -84,6 +90,12 @@ class _MultivariateNormal(Draws):
         z = np.linalg.solve(root, d[..., None])[..., 0]
         half_log_det = np.sum(np.log(np.diagonal(root, axis1=-2, axis2=-1)), axis=-1)
         return _squeeze(-0.5 * np.sum(z * z, axis=-1) - half_log_det - cov.shape[-1] * _HALF_LOG_TAU)
+
+    def keep(self, mean=None, cov=1, allow_singular=False, **_):
+        """Return the attributes of the distribution with such parameters, by name."""
+        (cov,) = operands((1 if cov is None else cov,))
+        mean, cov = _as_mean_and_matrix(mean, cov)
+        return {"mean": mean, "cov": cov, "dim": mean.size, "allow_singular": allow_singular}
 
     def _on_subspace(self, d, cov):
         w, v = np.linalg.eigh(cov)
@@ -151,6 +163,10 @@ class _Dirichlet(Draws):
         weights = (alpha - 1.0).reshape(alpha.shape + (1,) * (x.ndim - 1))
         return np.sum(sc.xlogy(weights, x), axis=0) + sc.gammaln(np.sum(alpha)) - np.sum(sc.gammaln(alpha))
 
+    def keep(self, alpha, **_):
+        """Return the attributes of the distribution with such parameters, by name."""
+        return {"alpha": operands((alpha,))[0]}
+
     def pdf(self, x, alpha):
         """Return the density; see `logpdf`."""
         return np.exp(self.logpdf(x, alpha))
@@ -188,6 +204,12 @@ class _MultivariateT(Draws):
         t = 0.5 * (df + n)
         constant = sc.gammaln(t) - sc.gammaln(0.5 * df) - 0.5 * n * np.log(df * math.pi) - half_log_det
         return _squeeze(constant - t * np.log1p(np.sum(z * z, axis=-1) / df))
+
+    def keep(self, loc=None, shape=1, df=1, **_):
+        """Return the attributes of the distribution with such parameters, by name."""
+        (shape,) = operands((1 if shape is None else shape,))
+        loc, shape = _as_mean_and_matrix(loc, shape)
+        return {"loc": loc, "shape": shape, "df": df, "dim": loc.size}
 
     def pdf(self, x, loc=None, shape=1, df=1):
         """Return the density; see `logpdf`."""
@@ -227,6 +249,12 @@ class _Wishart(Draws):
         inner = np.trace(np.linalg.solve(scale, matrices), axis1=-2, axis2=-1)
         of_x = 0.5 * (df - n - 1.0) * np.linalg.slogdet(matrices)[1] - 0.5 * inner
         return of_x - 0.5 * df * (n * math.log(2.0) + scale_log_det) - multigammaln(0.5 * df, n)
+
+    def keep(self, df, scale, **_):
+        """Return the attributes of the distribution with such parameters, by name."""
+        (scale,) = operands((scale,))
+        scale = np.diag(scale) if scale.ndim == 1 else np.atleast_2d(scale)
+        return {"df": df, "scale": scale, "dim": scale.shape[-1]}
 
     def pdf(self, x, df, scale):
         """Return the density; see `logpdf`."""
