@@ -28,9 +28,8 @@ from fad.errors import NotSparseError
 from fad.ops.pooling import window_parts
 from fad.sparse import sets as of
 from fad.sparse.blocks import Blocks, number_blocks
-from fad.transforms.check import run, split_operands, zeros_like
+from fad.transforms.check import as_value, run, split_operands, zeros_like
 from fad.transforms.custom_rules import RULES, Call
-from fad.transforms.tape import is_inexact
 
 TAPS = 1024  # elements of a kernel up to which a convolution is followed one by one
 DEEP = 8  # operations one behind the other whose sets are left to be found later
@@ -69,12 +68,13 @@ class DependenceTrace(Trace):
         return self.marked(y, find_reached(prim, y, values, sets, params))
 
     def marked(self, y: Any, sets: Any) -> Any:
-        return tracer(y, self, sets) if sets is not None and is_inexact(y) else y
+        return tracer(as_value(y), self, sets) if sets is not None and spec_of(y).dtype.kind in "fc" else y
 
 
 def _only_shapes_matter(prim: Any, y: Any) -> bool:
     """Return whether an operation is a reduction, or makes one number of others, as a function does at its end."""
-    return prim.dependence is None and (prim.archetype == "reduction" or (prim.partials is not None and not y.shape))
+    one_number = prim.partials is not None and not np.shape(y)
+    return prim.dependence is None and (prim.archetype == "reduction" or one_number)
 
 
 class _Later:

@@ -24,9 +24,8 @@ from fad.core.views import snapshot
 from fad.ops.indexing import getitem_p, index_add_p
 from fad.sparse.dependence import constant
 from fad.sparse.sets import kind_of_index
-from fad.transforms.check import as_operand, run
+from fad.transforms.check import as_operand, as_value, run
 from fad.transforms.custom_rules import RULES, Call
-from fad.transforms.tape import is_inexact
 
 MANY = 256  # gathers of one run beyond which nothing is cut: a loop over single observations
 
@@ -114,7 +113,7 @@ class _GatherTrace(Trace):
     def _wrap(self, y: Any, moved: Any) -> Any:
         if moved is None and not self.computed and type(y) is Tracer:
             return y
-        return tracer(y, self, moved) if is_inexact(y) else y
+        return tracer(as_value(y), self, moved) if spec_of(y).dtype.kind in "fc" else y
 
 
 def _by_index_arrays(index: list) -> bool:

@@ -1,5 +1,7 @@
 """Captured loops inside functions that a transform runs again, looks at, or has a rule for."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -62,7 +64,14 @@ def sums_of_tails(x):
     return total * np.ones(2), i
 
 
-@pytest.mark.parametrize("f", [least_sums, lambda x: sums_of_tails(x)[0]], ids=["min", "an integer beside"])
+def lengths(x):
+    h = 0.0
+    for v in x:
+        h = math.hypot(h, v)
+    return h * np.ones(2)
+
+
+@pytest.mark.parametrize("f", [least_sums, lambda x: sums_of_tails(x)[0], lengths], ids=["min", "integer", "float"])
 def test_sparse_derivatives_of_jitted_loops_are_the_dense_ones(f):
     found = fad.jit(lambda x: fad.sparse.jacobian(f)(x).toarray())
     for x in (X, X[::-1].copy()):
