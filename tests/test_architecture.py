@@ -231,6 +231,16 @@ def test_a_module_says_what_it_is(module):
     assert not text.strip() or ast.get_docstring(_tree(module)), f"{module} has no docstring"
 
 
+@each("module", list(MODULES))
+def test_a_constant_is_bound_once(module):
+    # a second list of the same name would be the one that the functions above it read, too
+    bound = [
+        target.id for node in _tree(module).body if isinstance(node, ast.Assign)
+        for target in node.targets if isinstance(target, ast.Name) and target.id.isupper()
+    ]  # fmt: skip
+    assert len(bound) == len(set(bound)), sorted(bound)
+
+
 def test_every_file_of_tests_has_a_name_of_its_own():
     # pytest imports them by it, from folders that are no packages
     files = [f for f in Path(__file__).parent.rglob("test_*.py") if not (f.parent / "__init__.py").exists()]

@@ -138,14 +138,14 @@ def not_(x: Any) -> Any:
     return as_number(np.logical_not(to_boolean(x))) if is_staged(x) else not x
 
 
-_NUMBERS = (Tracer, bool, int, float, complex, np.generic, np.ndarray)
+_VALUES = (Tracer, bool, int, float, complex, np.generic, np.ndarray)
 
 
 def is_(x: Any, y: Any) -> bool:
     """Return ``x is y``, which no operation computes: a flag of Python's that differs from step to step is a tracer."""
     if x is y or x is None or y is None:
         return x is y
-    if all(isinstance(v, _NUMBERS) for v in (x, y)) and (is_staged(x) or is_staged(y)):
+    if all(isinstance(v, _VALUES) for v in (x, y)) and (is_staged(x) or is_staged(y)):
         refuse("`is` asks which object a value is that differs from step to step; `not done` and `==` can be asked")
     if type(x) is Tracer and x.__class__ is bool and type(y) is bool:
         return bool(x) is y  # an argument of a jitted function

@@ -18,7 +18,18 @@ from fad.capture.context import current, refuse
 from fad.control_flow.subgraph import example
 from fad.core.buffers import PLAIN, buffer
 from fad.core.tracer import Tracer, tracer, up_to_date
-from fad.core.views import RUNS, Memory, is_array, is_outside, layout, replace_root, root_of, snapshot
+from fad.core.views import (
+    RUNS,
+    Memory,
+    contents_of,
+    forget_writes,
+    is_array,
+    is_outside,
+    layout,
+    replace_root,
+    root_of,
+    snapshot,
+)
 from fad.introspect.reachable import Walk
 from fad.staging.record import is_traceable
 
@@ -72,15 +83,16 @@ def standing_for(roots: list[Tracer], values: Iterable[Tracer]) -> Iterator[None
     """Let handles stand for other values for the length of a block; what the block writes into them is forgotten."""
     touched = RUNS.touched
     before = set() if touched is None else set(touched.written)
-    kept = [(x, x.wrapped, x.owner, x.info) for x in roots]
+    kept = [(x, contents_of(x), x.wrapped, x.owner, x.info) for x in roots]
     for x, y in zip(roots, values, strict=True):
         y = y if type(y) is Tracer else buffer(np.copy(y))  # the first state of an array that holds plain numbers
         _point(x, y.wrapped, y.owner, y.info)
     try:
         yield
     finally:
-        for x, *state in kept:
+        for x, writes, *state in kept:
             _point(x, *state)
+            forget_writes(x, writes)
             if touched is not None and id(x) not in before:
                 touched.written.pop(id(x), None)
 

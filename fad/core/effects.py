@@ -147,18 +147,18 @@ def slots() -> list | None:
     return _slots.get()
 
 
-def open_flatten(value: Any) -> tuple[list, Any, list]:
+def open_flatten(value: Any, flatten: Callable = tree.flatten) -> tuple:
     """Flatten a tree with the state of its nodes as leaves.
 
     Returns ``(leaves, structure, slots)``; a slot ``(store, home, name)`` says where a piece of state came from.
+    What else `flatten` returns comes before the slots.
     """
     found: list = []
     token = _slots.set(found)
     try:
-        leaves, structure = tree.flatten(value)
+        return *flatten(value), found
     finally:
         _slots.reset(token)
-    return leaves, structure, found
 
 
 class Open:

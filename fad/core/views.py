@@ -61,10 +61,11 @@ class running_rules:
 class Memory:
     """What a written array knows of itself: how often it was written, and whether its trace owns the memory."""
 
-    __slots__ = ("version", "contents", "private", "borrowed", "outside", "first")
+    __slots__ = ("version", "exchanged", "contents", "private", "borrowed", "outside", "first")
 
     def __init__(self) -> None:
         self.version = 0
+        self.exchanged = 0  # how many of these times no write was: it stood for something else for a while
         self.contents = 0  # how often plain memory was written, which its views see by themselves
         self.first: Any = None  # the tape's record of the first write since the memory is private
         self.private = False  # nobody else holds the memory: it may be overwritten
@@ -100,7 +101,13 @@ def version_of(x: Any) -> int:
 def contents_of(x: Any) -> tuple[int, int]:
     """Return how often the memory behind an array has been written, plain memory included."""
     memory = root_of(x).memory
-    return (0, 0) if memory is None else (memory.version, memory.contents)
+    return (0, 0) if memory is None else (memory.version - memory.exchanged, memory.contents)
+
+
+def forget_writes(x: Any, before: tuple[int, int]) -> None:
+    """Count only the writes that there had been `before`: an array stands again for what it stood for then."""
+    if x.memory is not None:
+        x.memory.exchanged, x.memory.contents = x.memory.version - before[0], before[1]
 
 
 def is_outside(root: Any) -> bool:

@@ -48,6 +48,7 @@ from fad.staging.record import LARGEST, is_traceable, make_graph
 from fad.transforms.handles import closes_over_tracer
 from fad.transforms.mutation import overlaps
 from fad.transforms.undo_writes import outside
+from fad.tree.nodes import flatten_with_orders
 
 CacheInfo = namedtuple("CacheInfo", "hits misses signatures paths")
 _ARRAY = np.ndarray
@@ -122,7 +123,7 @@ class Jitted(Wrapping):
     def _call(self, args: tuple, kwargs: dict) -> Any:
         args_given = args
         fun, args, kwargs, static = self._static.split(args, kwargs)
-        leaves, in_tree, state = effects.open_flatten((args, kwargs))
+        leaves, in_tree, orders, state = effects.open_flatten((args, kwargs), flatten_with_orders)
         if DONATED:
             refuse_gone(leaves)
         traced, key = [], []
@@ -131,7 +132,7 @@ class Jitted(Wrapping):
                 traced.append(True)
                 key.append((*describe(x),))
             elif type(x) is Tracer:
-                return self._under(fun, leaves, in_tree, static)
+                return self._under(fun, leaves, in_tree, (orders, static))
             elif hasattr(x, "dtype"):
                 return _on_own(fun, in_tree, leaves)  # an array of Python's objects
             else:
@@ -141,7 +142,7 @@ class Jitted(Wrapping):
         donated, given = self._give(args_given, leaves, xs) if self._donated else ((), [])
         call = JittedCall(self, effects.with_changes(fun) if state else fun, in_tree, leaves, traced, xs, donated)
         try:
-            out = call.run((in_tree, tuple(key), static), self._quick_key(leaves, in_tree, traced))
+            out = call.run((in_tree, (*key, orders), static), self._quick_key(leaves, in_tree, traced))
         except BaseException:
             for x in given if not call.written else ():
                 take_back(x)

@@ -29,7 +29,7 @@ from fad.errors import NotSparseError
 from fad.ops.pooling import window_parts
 from fad.sparse import sets as of
 from fad.sparse.blocks import Blocks, number_blocks
-from fad.transforms.check import run, split_operands, zeros_like
+from fad.transforms.check import as_value, run, split_operands, zeros_like
 from fad.transforms.custom_rules import RULES, Call
 
 TAPS = 1024  # elements of a kernel up to which a convolution is followed one by one
@@ -69,12 +69,13 @@ class DependenceTrace(Trace):
         return self.marked(y, find_reached(prim, y, values, sets, params))
 
     def marked(self, y: Any, sets: Any) -> Any:
-        return y if sets is None or y.dtype.kind not in "fc" else tracer(y, self, sets)
+        return tracer(as_value(y), self, sets) if sets is not None and spec_of(y).dtype.kind in "fc" else y
 
 
 def _only_shapes_matter(prim: Any, y: Any) -> bool:
     """Return whether an operation is a reduction, or makes one number of others, as a function does at its end."""
-    return prim.dependence is None and (prim.archetype == "reduction" or (prim.partials is not None and not y.shape))
+    one_number = prim.partials is not None and not np.shape(y)
+    return prim.dependence is None and (prim.archetype == "reduction" or one_number)
 
 
 class _Later:
@@ -203,7 +204,7 @@ def _scatter(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
 def _linear(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     """Follow each operand through an operation that moves numbers, or through the transpose of one that does."""
     fixed = prim.constants
-    others = [constant(x) if i in fixed or x.dtype.kind not in "fc" else _zeros(x) for i, x in enumerate(xs)]
+    others = [constant(x) if i in fixed or spec_of(x).dtype.kind not in "fc" else _zeros(x) for i, x in enumerate(xs)]
     y, parts = _zeros(y), []
     for k, s in enumerate(sets):
         if s is None or k in fixed:
@@ -233,7 +234,8 @@ def constant(x: Any) -> Any:
 
 def _zeros(x: Any) -> Any:
     """Return zeros like an operand, and of no transform."""
-    return like(x, np.zeros(np.shape(x), x.dtype))
+    spec = spec_of(x)
+    return like(x, np.zeros(spec.shape, spec.dtype))
 
 
 def _alone(forward: Callable, k: int, others: list, params: dict, x: Any) -> Any:

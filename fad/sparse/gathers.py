@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.spec import spec_of
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.core.transformed import as_run
 from fad.core.views import snapshot
 from fad.ops.indexing import getitem_p, index_add_p
 from fad.sparse.dependence import constant
 from fad.sparse.sets import kind_of_index
-from fad.transforms.check import as_operand, run
+from fad.transforms.check import as_operand, as_value, run
 from fad.transforms.custom_rules import RULES, Call
 
 MANY = 256  # gathers of one run beyond which nothing is cut: a loop over single observations
@@ -106,18 +107,18 @@ class _GatherTrace(Trace):
         if prim.dependence != "moved":
             return None
         count = 1 if prim is getitem_p else len(values)
-        if any(m is None for m in moved[:count]) or any(a.dtype.kind == "b" for a in values[count:]):
+        if any(m is None for m in moved[:count]) or any(spec_of(a).dtype.kind == "b" for a in values[count:]):
             return None
         return tuple([bind(prim, *xs, *values[count:], **params) for xs in zip(*moved[:count], strict=True)])
 
     def _wrap(self, y: Any, moved: Any) -> Any:
         if moved is None and not self.computed and type(y) is Tracer:
             return y
-        return tracer(y, self, moved) if y.dtype.kind in "fc" else y
+        return tracer(as_value(y), self, moved) if spec_of(y).dtype.kind in "fc" else y
 
 
 def _by_index_arrays(index: list) -> bool:
-    return any(a.dtype.kind != "b" and a.size > 1 for a in index)
+    return any(np.size(a) > 1 and a.dtype.kind != "b" for a in index)
 
 
 def _run_below(prim: Any, values: list, params: dict) -> Any:

@@ -21,7 +21,7 @@ from fad.core.overlay import swapped_in
 from fad.core.running import Running
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.core.transformed import as_run, transformed
-from fad.core.views import fresh, snapshot, unwrap
+from fad.core.views import contents_of, fresh, snapshot, unwrap
 from fad.errors import ImpureFunctionError, ItemAssignmentError, LeakedTracerError
 from fad.introspect.reachable import reach
 from fad.transforms.batch_trace import BatchTrace
@@ -184,7 +184,7 @@ def _handle(x: Any) -> Any:
 
 
 def _refuse_writes(given: list) -> None:
-    if any(type(x) is Tracer and x.memory is not None for x in given):
+    if any(type(x) is Tracer and contents_of(x) != (0, 0) for x in given):
         raise _has_changed("its argument", "write into a copy, x = x.copy(), and return it")
 
 

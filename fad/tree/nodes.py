@@ -57,6 +57,21 @@ def flatten(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, Any]:
     return leaves, treedef
 
 
+def flatten_with_orders(tree: PyTree) -> tuple[list, Any, tuple]:
+    """Return ``(leaves, structure, orders)``; the orders are those of the keys of dictionaries, which no structure has.
+
+    Structures are equal whatever the order of the keys, and for 1 and True as keys, but a function that loops over
+    them sees it.
+    """
+    nodes: list = []
+    leaves, treedef = flatten(tree, cast(Any, nodes.append))  # called with each node; None says that it is no leaf
+    return leaves, treedef, tuple([_keys_of(x) for x in nodes if isinstance(x, dict) and x])
+
+
+def _keys_of(x: dict) -> tuple:
+    return tuple([key if type(key) is str else (type(key), key) for key in x])
+
+
 def unflatten(treedef: Any, leaves: Iterable) -> PyTree:
     """Rebuild a tree from its structure and leaves; the inverse of :func:`flatten`.
 

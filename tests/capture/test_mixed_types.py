@@ -157,6 +157,31 @@ def test_a_program_that_tells_types_of_numbers_apart_gives_what_python_gives(f):
             np.testing.assert_allclose(slope(x), fad.grad(f)(x), rtol=1e-12)
 
 
+def an_array_of_integers_in_some_steps(x):
+    a = x * 0.5
+    for v in x:
+        if v > 2.5:
+            a = np.ones(3, int)
+    return a
+
+
+def an_array_of_float32_in_some_steps(x):
+    a = x * 0.5
+    for v in x:
+        a = x.astype(np.float32) if v > 2.5 else a
+    return a
+
+
+@pytest.mark.parametrize(
+    "f", [an_array_of_integers_in_some_steps, an_array_of_float32_in_some_steps], ids=lambda f: f.__name__
+)
+def test_arrays_of_two_dtypes_stay_what_they_are(f):
+    with fad.config.use(loops="capture"):
+        fast = fad.jit(f)
+        for x in (np.array([3.5, 2.0, 1.5]), np.array([0.5, 2.0, 1.5]), np.array([3.0, 1.0, 2.0])):
+            np.testing.assert_array_equal(fast(x), f(x), strict=True)
+
+
 def the_larger_of_an_int_and_a_number(x):
     s = 0
     for i in range(STEPS):

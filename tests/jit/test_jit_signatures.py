@@ -192,6 +192,22 @@ def test_static_arguments_that_are_equal_but_not_the_same_have_programs_of_their
     assert len(f._signatures) == 2
 
 
+def test_dictionaries_are_told_apart_by_the_order_and_type_of_their_keys():
+    def f(x, factors, **more):
+        for key, factor in (*factors.items(), *more.items()):
+            x = x * factor + (1.0 if key == "a" else 2.0)
+        return x
+
+    fast, slope = fad.jit(f), fad.grad(fad.jit(f))
+    typed = fad.jit(lambda x, d: x * (2.0 if isinstance(next(iter(d)), bool) else -1.0))
+    assert [typed(2.0, d) for d in ({1: 3.0}, {True: 3.0}, {1: 4.0})] == [-2.0, 4.0, -2.0]
+    for factors in ({"a": 1.0, "b": 3.0}, {"b": 3.0, "a": 1.0}, {"b": 2.0, "a": 2.0}):
+        for more in (factors, dict(reversed(factors.items()))):
+            assert fast(0.5, factors, **more) == f(0.5, factors, **more)
+            assert slope(0.5, factors, **more) == fad.grad(f)(0.5, factors, **more)
+    assert fast.cache_info().misses == 4
+
+
 def test_a_static_nan_is_the_same_next_time():
     f = fad.jit(lambda x, n: x * n[0], static_argnums=1)
     for _ in range(3):

@@ -143,8 +143,8 @@ def _adapt(title: str) -> type:
 
 # All layers of fad.nn but containers, which hold modules of `fad.nn` or of `fad.eager`, and those that `attention` has.
 _NOT_HERE = ("Module", "MultiheadAttention", "Sequential")
-_MADE = [name for name in fad.nn.__all__ if isinstance(getattr(fad.nn, name), type)]
-_MADE = [name for name in _MADE if issubclass(getattr(fad.nn, name), fad.nn.Module)]
+_CLASSES = [name for name in fad.nn.__all__ if isinstance(getattr(fad.nn, name), type)]
+_MADE = [name for name in _CLASSES if issubclass(getattr(fad.nn, name), fad.nn.Module)]
 __all__ = [name for name in _MADE if name not in _NOT_HERE and not name.startswith("Transformer")]
 for _title in __all__:
     globals()[_title] = _adapt(_title)
