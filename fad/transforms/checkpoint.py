@@ -26,6 +26,7 @@ from fad.errors import ImpureFunctionError, ItemAssignmentError, LeakedTracerErr
 from fad.introspect.reachable import reach
 from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.handles import Handles
+from fad.transforms.kept_names import keep_names
 from fad.transforms.mutation import Earlier
 from fad.transforms.tape import CALL
 from fad.transforms.vjp import VJPTrace
@@ -81,14 +82,15 @@ def checkpoint(
     @transformed("checkpoint", fun)
     def wrapper(*args, **kwargs):
         leaves, in_tree = tree.flatten((args, kwargs))
+        own = keep_names(fun)
 
         def flat(xs):
             a, k = tree.unflatten(in_tree, xs)
-            ys, seen[0] = tree.flatten(as_run(fun)(*a, **k))
+            ys, seen[0] = tree.flatten(as_run(own)(*a, **k))
             return ys
 
         seen: list = [None]
-        ys = _run(flat, leaves, fun, _find_captured(fun))
+        ys = _run(flat, leaves, own, _find_captured(own))
         return tree.unflatten(seen[0], ys)
 
     return wrapper

@@ -19,6 +19,7 @@ from fad.errors import ItemAssignmentError, TracerConversionError
 from fad.introspect.reachable import Walk, code_names
 from fad.transforms.closed_over import find_closed_over
 from fad.transforms.handles import Handles
+from fad.transforms.kept_names import keep_names
 from fad.transforms.mutation import Earlier, equal
 
 
@@ -126,7 +127,7 @@ class Closure:
     """
 
     def __init__(self, function: Any):
-        self.__wrapped__ = function
+        self.__wrapped__ = function = keep_names(function)
         self.found, self.build = find_closed_over(function)
         self.held = [snapshot(x) for x in self.found]
         self.kept: Kept | None = None

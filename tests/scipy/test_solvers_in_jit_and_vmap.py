@@ -174,3 +174,48 @@ def test_a_root_under_jit_is_a_scalar(f):
     for got in (jitted(x), jitted(x), fad.vjp(f, x)[0]):
         assert type(got) in (np.float64, type(f(x)))
         np.testing.assert_allclose(got, f(x), rtol=1e-12)
+
+
+def integrals(x):
+    total = 0.3
+    for k in range(4):
+        total = 0.5 * total + integrate.quad(lambda t: np.exp(-t * x * (1 + k)), 0.0, 1.0)[0]  # noqa: B023
+    return total
+
+
+def roots(x):
+    total = 0.3
+    for k in range(4):
+        total = 0.5 * total + optimize.brentq(lambda t: t**3 - x - k - total, 0.0, 10.0)  # noqa: B023
+    return total
+
+
+def equations(x):
+    total, seen = np.array([0.3]), 0
+    for k in range(4):
+
+        def slope(y, t):
+            nonlocal seen
+            seen += 1  # what a function binds itself is the program's variable still
+            return -y * (x + k)  # noqa: B023
+
+        total = 0.5 * integrate.odeint(slope, 1.0 + total, T[:2], rtol=1e-9)[-1]
+    assert seen
+    return total[0]
+
+
+def checkpoints(x):
+    total = 0.3
+    for k in range(4):
+        total = 0.5 * total + fad.checkpoint(lambda y: np.sin(y * (k + total)))(x)  # noqa: B023
+    return total
+
+
+@pytest.mark.parametrize("f", [integrals, roots, equations, checkpoints])
+def test_functions_that_run_again_find_the_variables_of_a_loop_as_they_were(f):
+    slope = (f(0.7 + 1e-5) - f(0.7 - 1e-5)) / 2e-5
+    assert fad.grad(f)(0.7) == pytest.approx(slope, rel=1e-5)
+    fast, steep = fad.jit(f), fad.jit(fad.grad(f))
+    for _ in range(2):
+        assert fast(0.7) == pytest.approx(f(0.7), rel=1e-7)
+        assert steep(0.7) == pytest.approx(slope, rel=1e-5)
