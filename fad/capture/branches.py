@@ -27,9 +27,9 @@ from fad.capture.context import (
     refuse,
 )
 from fad.capture.growing_lists import Ways, truth_of
-from fad.capture.objects import close_objects, is_known_alone, open_objects
+from fad.capture.objects import close_objects, is_known_alone, knows_arrays_alone, open_objects
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
-from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content, is_exclusive
+from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content
 from fad.capture.sites import Branch
 from fad.capture.state import (
     as_leaf,
@@ -251,7 +251,7 @@ class _Choice:
         dead = found.keys() - site.behind if site is not _NO_BRANCH else set()
         self.cells: dict[Any, Any] = {x: cell for x, cell in found.items() if x in site.names or x in dead}
         bound = [name for name, cell in self.cells.items() if content(cell) is not UNBOUND]
-        self.exclusive = {name for name in bound if is_exclusive(self.cells[name])}
+        self.exclusive = {name for name in bound if knows_arrays_alone(self.cells[name])}
         self.alone = {name for name, cell in self.cells.items() if is_known_alone(cell)}
         self.before: dict[Any, Any] = {name: content(cell) for name, cell in self.cells.items()}
         things = reached_things(functions)

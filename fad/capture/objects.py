@@ -11,7 +11,7 @@ from typing import Any
 
 from fad import tree
 from fad.capture.context import current
-from fad.capture.places import Cell, Item, content, is_exclusive
+from fad.capture.places import Cell, Item, content, is_exclusive, is_viewed_by_one
 from fad.core.tracer import Tracer
 from fad.introspect.reachable import is_library
 from fad.staging.record import is_traceable
@@ -111,6 +111,19 @@ def is_known_alone(cell: Cell, held: int = 0) -> bool:
     if not _can_be_changed(content(cell)):
         return True
     return is_exclusive(cell, held + count_held(cell)) and all(map(is_known_alone, _parts_of(content(cell))))
+
+
+def knows_arrays_alone(cell: Cell, held: int = 0) -> bool:
+    """Return whether nobody but a place knows what it is bound to, the arrays in it, and those that they are views of.
+
+    `held` is how many references the caller has himself to what the place is bound to.
+    """
+    x = content(cell)
+    if type(x) is Tracer:
+        return is_viewed_by_one(x) and is_exclusive(cell, held + 1)
+    if Tracer not in map(type, tree.leaves(open_objects(x))):
+        return True
+    return is_exclusive(cell, held + 1) and all(map(knows_arrays_alone, _parts_of(x)))
 
 
 def _can_be_changed(x: Any) -> bool:

@@ -131,7 +131,21 @@ keeping: ContextVar[tuple[dict[int, int], ...]] = ContextVar("keeping", default=
 def is_exclusive(cell: Cell, held: int = 0) -> bool:
     """Return whether nobody but a place knows the object that it is bound to, besides who has `held` references."""
     x = cell.cell_contents
-    return sys.getrefcount(x) <= 3 + held + sum(counts.get(id(x), 0) for counts in keeping.get())
+    return sys.getrefcount(x) <= 3 + held + _count_kept(x)
+
+
+def is_viewed_by_one(x: Any) -> bool:
+    """Return whether nobody but a view knows the array that it was taken from."""
+    while type(x.memory) is tuple:
+        parent = x.memory[0]
+        if sys.getrefcount(parent) > 3 + _count_kept(parent):
+            return False
+        x = parent
+    return True
+
+
+def _count_kept(x: Any) -> int:
+    return sum(counts.get(id(x), 0) for counts in keeping.get())
 
 
 def find_part(holder: Any, key: Any) -> Attribute | Item | None:

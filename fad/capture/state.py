@@ -56,10 +56,12 @@ def as_leaf(x: Any) -> Any:
 
 def fresh(values: Any) -> Any:
     """Return values whose arrays are handles of their own."""
-    return tree.map(lambda x: _own_handle(x) if type(x) is Tracer else x, values)
+    return tree.map(_own_handle, values)
 
 
-def _own_handle(x: Tracer) -> Tracer:
+def _own_handle(x: Any) -> Any:
+    if type(x) is not Tracer:
+        return buffer(x.copy()) if type(x) is np.ndarray else x  # of a loop of plain numbers that takes no step
     y = snapshot(x)
     if y.memory is None and not y.shape and is_array(x):
         y.memory = Memory()
@@ -102,8 +104,6 @@ def _point(x: Tracer, value: Any, trace: Any, info: Any) -> None:
         if x.memory is None:
             x.memory = Memory()
         x.memory.version += 1
-        for noted in RUNS.aliases or ():
-            noted[1] += noted[0] is x
         x.memory.private = False
         RUNS.written = True
     x.wrapped, x.owner, x.info = value, trace, info

@@ -12,9 +12,9 @@ from fad.capture.context import bind_result, current, noting_changes, recording_
 from fad.capture.draws import StepDraws
 from fad.capture.growing_lists import GrowingLists, Last
 from fad.capture.number_lists import NumberLists
-from fad.capture.objects import close_objects, holders_in, is_known_alone, open_objects
+from fad.capture.objects import close_objects, holders_in, is_known_alone, knows_arrays_alone, open_objects
 from fad.capture.outcomes import Outcome, kind_of, value_of
-from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content, is_exclusive
+from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content
 from fad.capture.sites import Loop
 from fad.capture.state import (
     as_leaf,
@@ -54,7 +54,7 @@ class Step:
         self.value: tuple = ()  # (what a return in the loop gives, as a value of its type,)
         self.before: dict[str, Any] = {}  # what names are bound to before the loop
         cells = [(name, self.cells[name]) for name in self.bound if content(self.cells[name]) is not UNBOUND]
-        self.exclusive = {name for name, cell in cells if is_exclusive(cell)}
+        self.exclusive = {name for name, cell in cells if knows_arrays_alone(cell)}
         self.alone = {name for name, cell in cells if is_known_alone(cell)}  # those whose objects nobody else knows
         self.judged: set[Any] = set()  # parts of objects of which it has been looked who else knows their contents
         self.lists = GrowingLists(site, self.cells)
@@ -123,7 +123,7 @@ class Step:
             if type(place) is not str and place not in self.judged:
                 self.judged.add(place)
                 held = sum(self.content(place) is root for root in self.roots)
-                if self.content(place) is not UNBOUND and is_exclusive(place, held):
+                if self.content(place) is not UNBOUND and knows_arrays_alone(place, held):
                     self.exclusive.add(place)
                 if is_known_alone(place):
                     self.alone.add(place)

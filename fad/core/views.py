@@ -32,7 +32,7 @@ class _Runs(threading.local):
         self.touched: Any = None  # while a function runs that may run again: a `finding_writes`
         self.written = False  # whether a traced array was written
         self.asked = False  # whether something is a view or a copy, as arrays lie in memory
-        self.aliases: Any = None  # while a program is recorded: arrays that may have another name, and their versions
+        self.aliases: Any = None  # while a program is recorded: arrays that may have another name, and their writes
         self.laid_out = False  # whether the program itself read how an array lies in memory
         self.refused: Any = None  # the last error of a traced value that was to become or to fill a plain array
 
@@ -216,14 +216,14 @@ class noting_aliases:
 
     def __exit__(self, kind: Any, *_: Any) -> None:
         noted, RUNS.aliases = RUNS.aliases, self.around
-        if kind is None and any(version_of(x) != version for x, version in noted):
+        if kind is None and any(contents_of(x) != writes for x, writes in noted):
             raise Aliased
 
 
 def note_alias(arrays: Iterable[Any]) -> None:
     """Note arrays that may be one and the same from now on, as later values decide."""
     if RUNS.aliases is not None:
-        RUNS.aliases += [[x, version_of(x)] for x in map(root_of, arrays)]
+        RUNS.aliases += [(x, contents_of(x)) for x in map(root_of, arrays)]
 
 
 class finding_writes:

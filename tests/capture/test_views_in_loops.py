@@ -338,3 +338,79 @@ def test_a_view_that_only_the_attempt_to_capture_a_loop_reads_outlives_it():
     for f in (of_no_steps, read_by_an_inner_loop):
         x = np.array([0.5, 0.2, -0.3, 0.4])
         np.testing.assert_allclose(fad.jit(f)(x.copy()), f(x.copy()), rtol=1e-14)
+
+
+def a_view(x, n):
+    b = np.zeros((2, 3)) + x
+    a, k = b[1], 0
+    while k < n:
+        a = a + x
+        k += 1
+    a[-1] += 1.0
+    return a, b
+
+
+def a_view_of_plain_numbers(x, n):
+    b = np.zeros(6)
+    a, k = b.reshape(2, 3), 0
+    while k < n:
+        a = a + x
+        k += 1
+    b[-1] += 1.0
+    return a, b
+
+
+def a_view_where_no_step_is_seen(x, n):
+    b = np.zeros((2, 3))
+    a, k = b[1], 0
+    while k > 2:
+        a = a + n * x
+        k += 1
+    a[-1] += 1.0
+    return a, b
+
+
+def an_array_in_a_tuple(x, n):
+    b = x * 1.0
+    t, k = (b, 0), 0
+    while k < n:
+        t = (t[0] + x, k)
+        k += 1
+    t[0][-1] += 1.0
+    return t[0], b
+
+
+def a_view_in_a_dictionary(x, n):
+    d = {"a": np.zeros((2, 3)) + x, "k": 0}
+    d["v"] = d["a"][1]
+    while d["k"] < n:
+        d["v"] = d["v"] + x
+        d["k"] += 1
+    d["a"] += 1.0
+    return d["v"], d["a"]
+
+
+@pytest.mark.parametrize(
+    "f", [a_view, a_view_of_plain_numbers, a_view_where_no_step_is_seen, an_array_in_a_tuple, a_view_in_a_dictionary],
+    ids=lambda f: f.__name__,
+)  # fmt: skip
+def test_what_no_step_rebinds_is_still_the_array_that_another_name_knows(f):
+    x = np.array([0.7, -0.4, 1.3])
+    with fad.config.use(loops="capture"):
+        fast = fad.jit(f)
+        for n in (0, 0, 2, 0):
+            for found, wanted in zip(fast(x, n), f(x, n), strict=True):
+                np.testing.assert_allclose(found, wanted, rtol=1e-14, strict=True)
+
+
+def test_a_loop_that_rebinds_a_view_of_an_array_without_a_name_is_captured():
+    def f(x):
+        u, k = np.zeros(9).reshape(3, 3), 0
+        while k < x[0]:
+            u = u + x
+            k += 1
+        for i in range(3):
+            u[i, 0] += x[i]
+        return u.sum()
+
+    assert report_of(f, np.array([1.5, 2.0, 0.5]))[0] == ["captured", "captured"]
