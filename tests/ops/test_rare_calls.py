@@ -171,6 +171,7 @@ ERRORS = [
     lambda x: np.ix_(x),
     lambda x: np.bincount(np.array([0, -1]), x[0]),
     lambda x: np.vander(x[0], -1),
+    lambda x: np.vander(x[0], 2.0),
     lambda x: np.delete(x, [True], 0),
     lambda x: np.delete(x, [True, False, True], 0),
     lambda x: np.size(x, 5),
