@@ -19,18 +19,20 @@ from fad.errors import ItemAssignmentError, TracerConversionError
 from fad.introspect.reachable import Walk, code_names
 from fad.transforms.closed_over import find_closed_over
 from fad.transforms.handles import Handles
-from fad.transforms.kept_names import keep_names
+from fad.transforms.kept_names import find_plain, holding, keep_names, read_place
 from fad.transforms.mutation import Earlier, equal
 
 
 class Kept:
     """What functions find by name as it is now, for rules that run them later, or again: what they write is undone."""
 
-    __slots__ = ("earlier", "functions", "handles", "writes")
+    __slots__ = ("earlier", "functions", "handles", "places", "writes")
 
     def __init__(self, *functions: Any):
         self.functions = functions
-        found = list(Walk(functions))
+        walk = Walk(functions)
+        found = list(walk)
+        self.places = find_plain(walk.places)
         handles = [x for x in found if type(x) is Tracer]
         lent = [x for x in map(root_of, handles) if is_outside(x)]
         self.writes = any(needs_of(f).spaces for f in functions if f is not None)
@@ -54,6 +56,20 @@ class Kept:
         outside = contextlib.nullcontext() if changed is None else self.earlier.restore(changed, self.writes)
         with outside, self.handles.restore(), _leaving_plain():
             return tree.map(_snapshot, function(*args, **kwargs))
+
+    def as_then(self, function: Callable) -> Callable:
+        """Return a function that finds numbers in objects, dictionaries and lists as they were when this was made.
+
+        What it makes of them is undone: it has been done by the first run.
+        """
+        if all(place.value is read_place(place) for place in self.places):
+            return function
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with holding(self.places):
+                return function(*args, **kwargs)
+
+        return run
 
 
 @contextlib.contextmanager
@@ -148,14 +164,15 @@ class Closure:
             return self.build(values)
         changed = None if first else kept.earlier.find_changed()
         if not kept.writes:
-            function = self.build(values)
+            function = self.build(values) if first else kept.as_then(self.build(values))
             if not changed and not kept.handles.were_written():
                 return function
             return lambda *args, **kwargs: kept.run(function, args, kwargs, changed)
 
         def run(*args: Any, **kwargs: Any) -> Any:
             own = [borrow(x) if RUNS.buffers else copy_layout(x) if type(x) is np.ndarray else x for x in values]
-            out = kept.run(self.build(own), args, kwargs, changed)
+            function = self.build(own)
+            out = kept.run(function if first else kept.as_then(function), args, kwargs, changed)
             self._note_written(values, own)
             return out
 

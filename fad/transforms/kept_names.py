@@ -1,13 +1,18 @@
-"""Functions that run later, or again, with what their closures hold now: loops bind the names anew meanwhile."""
+"""Functions that run later, or again, with what their closures and objects hold now, whatever loops bind meanwhile."""
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import types
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fad.core.transformed import LinearMap, Transformed
+from fad.introspect.reachable import PLAIN, Place
+
+_MISSING: Any = object()
 
 
 def keep_names(function: Any) -> Any:
@@ -69,3 +74,33 @@ def _find_bound(code: types.CodeType) -> frozenset[str]:
     inner = [_find_bound(c) for c in code.co_consts if isinstance(c, types.CodeType)]
     return frozenset(own.union(*inner))
 
+
+
+# --- numbers in objects, dictionaries and lists ---------------------------------------------------------------------
+
+
+def find_plain(places: Iterable[Place]) -> list[Place]:
+    """Return the places that hold numbers or text, in dictionaries, also those of objects, and in lists."""
+    return [place for place in places if type(place.held) in (dict, list) and type(place.value) in PLAIN]
+
+
+def read_place(place: Place) -> Any:
+    """Return what a place holds now."""
+    try:
+        return place.held[place.key]
+    except LookupError:
+        return _MISSING
+
+
+@contextlib.contextmanager
+def holding(places: list[Place]) -> Iterator[None]:
+    """Let places hold for the length of a block what they held when they were found."""
+    now = [(place, read_place(place)) for place in places]
+    now = [(place, x) for place, x in now if x is not place.value and x is not _MISSING]
+    for place, _ in now:
+        place.held[place.key] = place.value
+    try:
+        yield
+    finally:
+        for place, x in now:
+            place.held[place.key] = x

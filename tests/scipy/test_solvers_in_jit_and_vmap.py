@@ -204,6 +204,25 @@ def equations(x):
     return total[0]
 
 
+class Decay:
+    def __init__(self, x):
+        self.x, self.k, self.seen = x, 0, 0
+
+    def density(self, t):
+        self.seen += 1
+        return np.exp(-t * self.x * (1 + self.k))
+
+
+def objects(x):
+    decay, shift, total = Decay(x), {"by": 0.0}, 0.3
+    for k in range(4):
+        decay.k, shift["by"] = k, 0.1 * k
+        total = 0.5 * total + integrate.quad(decay.density, 0.0, 1.0)[0]
+        total = total + optimize.brentq(lambda t: t**3 - x - shift["by"], 0.0, 10.0)
+    assert decay.seen == 84
+    return total
+
+
 def checkpoints(x):
     total = 0.3
     for k in range(4):
@@ -211,7 +230,7 @@ def checkpoints(x):
     return total
 
 
-@pytest.mark.parametrize("f", [integrals, roots, equations, checkpoints])
+@pytest.mark.parametrize("f", [integrals, roots, equations, objects, checkpoints])
 def test_functions_that_run_again_find_the_variables_of_a_loop_as_they_were(f):
     slope = (f(0.7 + 1e-5) - f(0.7 - 1e-5)) / 2e-5
     assert fad.grad(f)(0.7) == pytest.approx(slope, rel=1e-5)
