@@ -74,7 +74,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
             if g is None:
                 continue
             cts[i] = None
-            if own[i] == SLICED and type(g) is ndarray and np.count_nonzero(g) < g.size:
+            if own[i] == SLICED and kind != INDEX and type(g) is ndarray and np.count_nonzero(g) < g.size:
                 g = zero_absorbing(g)  # an element that was not read, or was of no use
             if masked or type(g) is not ndarray:
                 if type(g) is Indexed:

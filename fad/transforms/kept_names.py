@@ -13,6 +13,7 @@ from fad.core.transformed import LinearMap, Transformed
 from fad.introspect.reachable import PLAIN, Place
 
 _MISSING: Any = object()
+_FEW = 64  # elements up to which a list is looked into for functions
 
 
 def keep_names(function: Any) -> Any:
@@ -35,7 +36,7 @@ def _keep(x: Any, known: dict[int, Any]) -> Any:
     if kind in (Transformed, LinearMap):
         run = _keep(x.run, known)
         return x if run is x.run else x.with_run(run)
-    if kind in (list, tuple) and any(type(y) is types.FunctionType for y in x):
+    if kind in (list, tuple) and len(x) <= _FEW and any(type(y) is types.FunctionType for y in x):
         return kind(_keep(y, known) for y in x)
     return x
 
