@@ -65,6 +65,8 @@ class Masked:
             return slope * self
         if self.by_value:
             infinite = np.ndim(slope) or kind is Tracer or not np.isfinite(slope)  # perhaps
+            if infinite and not hasattr(slope, "dtype"):
+                slope = np.asarray(slope, np.result_type(self.value.dtype, slope))  # a Python number widens nothing
             product = MULTIPLY_LIVE[0](self.value, slope) if infinite else self.value * slope
             return Masked(product, self._live, True, True)
         clean = self.clean and (kind is float or kind is np.float64) and slope - slope == 0.0

@@ -124,9 +124,12 @@ def stand_for(x: Any) -> Any:
     return x if stands_in is None else stands_in
 
 
+STOOD_FOR = frozenset({"scipy", "math", "cmath", "statistics"})  # libraries whose own functions have stand-ins
+
+
 def is_librarys(x: Any) -> bool:
     """Return whether a function, or the class of an object, is a library's, so that something may stand in for it."""
-    return str(getattr(x, "__module__", "")).partition(".")[0] in ("scipy", "math", "cmath", "statistics")
+    return str(getattr(x, "__module__", "")).partition(".")[0] in STOOD_FOR
 
 
 def stand_for_given(function: Any) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from fad.core.stand_ins import stand_for_given
+from fad.core.stand_ins import STOOD_FOR, stand_for_given
 
 _COPIED = tuple(name for name in functools.WRAPPER_ASSIGNMENTS if name != "__doc__")
 
@@ -182,6 +182,6 @@ loops, which stands above."""
 
 def as_run(fun: Callable) -> Callable:
     """Return a function of the user's as a transform is to call it: a library's own as what stands in for it."""
-    if type(fun) is not FunctionType or (fun.__module__ or "").startswith("scipy."):
+    if type(fun) is not FunctionType or (fun.__module__ or "").partition(".")[0] in STOOD_FOR:
         fun = stand_for_given(fun)
     return conversions[0](fun) if conversions else fun

@@ -26,13 +26,14 @@ from fad.transforms.mutation import Earlier, equal
 class Kept:
     """What functions find by name as it is now, for rules that run them later, or again: what they write is undone."""
 
-    __slots__ = ("earlier", "functions", "handles", "places", "writes")
+    __slots__ = ("earlier", "found", "functions", "handles", "places", "writes")
 
     def __init__(self, *functions: Any):
         self.functions = functions
         walk = Walk(functions)
         found = list(walk)
-        self.places = find_plain(walk.places)
+        self.found = [place for place in walk.places if type(place.held) is dict or type(place.key) is int]
+        self.places: list = []  # those that hold numbers, when the solver has returned
         handles = [x for x in found if type(x) is Tracer]
         lent = [x for x in map(root_of, handles) if is_outside(x)]
         self.writes = any(needs_of(f).spaces for f in functions if f is not None)
@@ -41,7 +42,8 @@ class Kept:
         self.handles = Handles(x for x in handles if not is_outside(root_of(x)))
 
     def keep_made(self) -> None:
-        """Keep the arrays, too, that the functions made since and find by name now."""
+        """Keep the arrays, too, that the functions made since and find by name now, and the numbers that they left."""
+        self.places = find_plain(self.found)
         if self.writes:
             found = [x for x in Walk(self.functions) if type(x) is Tracer]
             self.handles.add(x for x in found if not is_outside(root_of(x)))
@@ -58,9 +60,9 @@ class Kept:
             return tree.map(_snapshot, function(*args, **kwargs))
 
     def as_then(self, function: Callable) -> Callable:
-        """Return a function that finds numbers in objects, dictionaries and lists as they were when this was made.
+        """Return a function that finds numbers in objects, dictionaries, lists as they were when the solver returned.
 
-        What it makes of them is undone: it has been done by the first run.
+        What it has made of them itself by then it goes on with.
         """
         if all(place.value is read_place(place) for place in self.places):
             return function

@@ -81,21 +81,22 @@ def _find_bound(code: types.CodeType) -> frozenset[str]:
 
 
 def find_plain(places: Iterable[Place]) -> list[Place]:
-    """Return the places that hold numbers or text, in dictionaries, also those of objects, and in lists."""
-    return [place for place in places if type(place.held) in (dict, list) and type(place.value) in PLAIN]
+    """Return those of some places in dictionaries, of objects too, and lists that hold numbers or text now."""
+    now = [place._replace(value=read_place(place)) for place in places]
+    return [place for place in now if type(place.value) in PLAIN]
 
 
 def read_place(place: Place) -> Any:
     """Return what a place holds now."""
     try:
         return place.held[place.key]
-    except LookupError:
+    except (LookupError, TypeError):  # it is not there any more, or no place of a dictionary or list
         return _MISSING
 
 
 @contextlib.contextmanager
 def holding(places: list[Place]) -> Iterator[None]:
-    """Let places hold for the length of a block what they held when they were found."""
+    """Let places hold for the length of a block what they held when they were found; what is bound there stays."""
     now = [(place, read_place(place)) for place in places]
     now = [(place, x) for place, x in now if x is not place.value and x is not _MISSING]
     for place, _ in now:
@@ -104,4 +105,5 @@ def holding(places: list[Place]) -> Iterator[None]:
         yield
     finally:
         for place, x in now:
-            place.held[place.key] = x
+            if read_place(place) is place.value:
+                place.held[place.key] = x
