@@ -32,7 +32,7 @@ class Kept:
         self.functions = functions
         walk = Walk(functions)
         found = list(walk)
-        self.found = [place for place in walk.places if type(place.held) is dict or type(place.key) is int]
+        self.found = find_plain(walk.places)
         self.places: list = []  # those that hold numbers, when the solver has returned
         handles = [x for x in found if type(x) is Tracer]
         lent = [x for x in map(root_of, handles) if is_outside(x)]

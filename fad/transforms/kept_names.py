@@ -76,13 +76,12 @@ def _find_bound(code: types.CodeType) -> frozenset[str]:
     return frozenset(own.union(*inner))
 
 
-
 # --- numbers in objects, dictionaries and lists ---------------------------------------------------------------------
 
 
 def find_plain(places: Iterable[Place]) -> list[Place]:
     """Return those of some places in dictionaries, of objects too, and lists that hold numbers or text now."""
-    now = [place._replace(value=read_place(place)) for place in places]
+    now = [place._replace(value=read_place(place)) for place in places if type(place.held) in (dict, list)]
     return [place for place in now if type(place.value) in PLAIN]
 
 
