@@ -42,7 +42,7 @@ def _keep(x: Any, known: dict[int, Any]) -> Any:
 
 
 def _keep_function(f: types.FunctionType, known: dict[int, Any]) -> None:
-    """Note what stands for a function: itself if no name of its closure can be bound anew."""
+    """Note what stands for a function: itself if no name of its closure can be bound again."""
     known[id(f)] = f
     bound = _find_bound(f.__code__)
     old = f.__closure__ or ()
