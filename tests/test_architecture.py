@@ -71,7 +71,7 @@ LAYERS = [
         "control_flow.slice_bounds", "control_flow.compose_views", "control_flow.traced_length",
         "control_flow.padded", "control_flow.padded_functions", "control_flow.traced_masks",
         "control_flow.traced_slices", "control_flow.counters", "control_flow.final_reads",
-        "control_flow.unread_rows", "control_flow.split_pullback", "control_flow.kinds_of_numbers",
+        "control_flow.split_pullback", "control_flow.kinds_of_numbers",
         "control_flow.interpreter",
         "control_flow.dependence", "control_flow.branch_pieces",
         "control_flow.stack", "control_flow.checkpoints",

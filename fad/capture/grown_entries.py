@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,6 @@ from fad.capture.places import Attribute, content
 from fad.capture.state import as_leaf, fresh, is_handle, is_state
 from fad.capture.values import as_number
 from fad.control_flow.subgraph import example
-from fad.control_flow.unread_rows import absorb_zeros
 from fad.core.tracer import Tracer, outcome
 from fad.ops.elements import note_element
 from fad.staging.mixed_types import note_number
@@ -68,20 +66,16 @@ def ask_taken(row: Row, entry: Entry, n: int) -> Any:
     return np.ones(shape, bool) if row.taken is None else outcome(row.taken).reshape(shape)
 
 
-def _make_elements(rows: Any, numbers: Any) -> Callable[[tuple[int, ...]], Any]:
-    """Return what makes what one of the steps has appended, all given in stacks; `numbers` says which are Python's."""
-    alone = tree.map(absorb_zeros, rows)  # what is read one by one: other rows than those may stay unread
+def make_element(rows: Any, numbers: Any, place: tuple[int, ...]) -> Any:
+    """Return what one of the steps has appended, all given in stacks; `numbers` says which are Python's."""
 
-    def make(place: tuple[int, ...]) -> Any:
-        def take(y: Any, stack: Any, number: bool) -> Any:
-            x = fresh(as_number(y[place]) if number else y[place])
-            note_element(x, stack, place)
-            note_number(x)
-            return x
+    def take(y: Any, number: bool) -> Any:
+        x = fresh(as_number(y[place]) if number else y[place])
+        note_element(x, y, place)
+        note_number(x)
+        return x
 
-        return close_objects(tree.map(take, alone, rows, numbers))
-
-    return make
+    return close_objects(tree.map(take, rows, numbers))
 
 
 def are_alike(rows: list[Row], entries: list[Entry]) -> bool:
@@ -129,14 +123,12 @@ def take_elements(rows: list[Row], entries: list[Entry], n: int) -> list:
     places = np.argwhere(np.concatenate(taken, axis=1)).tolist()
     if len(entries) > 1 and are_alike(rows, entries):
         whole, each = join_rows(rows, entries, n, n), sum(entry.size for entry in entries)
-        make = _make_elements(whole.value, whole.numbers)
-        return [make((k * each + place,)) for k, place in places]
-    makers = [_make_elements(row.value, entry.numbers) for row, entry in zip(rows, entries, strict=True)]
-    of = [(make, entry, c) for make, entry in zip(makers, entries, strict=True) for c in range(entry.size)]
+        return [make_element(whole.value, whole.numbers, (k * each + place,)) for k, place in places]
+    of = [(row.value, entry, c) for row, entry in zip(rows, entries, strict=True) for c in range(entry.size)]
     found = []
     for k, place in places:
-        make, entry, c = of[place]
-        found.append(make((k,) if entry.count is None else (k, c)))
+        value, entry, c = of[place]
+        found.append(make_element(value, entry.numbers, (k,) if entry.count is None else (k, c)))
     return found
 
 
@@ -144,8 +136,7 @@ def elements_of(entry: Entry) -> list:
     """Return the elements of an entry of a step that is looked at."""
     if entry.count is None:
         return [entry.value]
-    make = _make_elements(entry.value, entry.numbers)
-    return [make((c,)) for c in range(entry.count)]
+    return [make_element(entry.value, entry.numbers, (c,)) for c in range(entry.count)]
 
 
 def repeat_entries(entries: list[Entry], steady: bool, n: int) -> Entry:

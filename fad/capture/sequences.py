@@ -13,7 +13,6 @@ from fad.capture.context import current, refuse
 from fad.capture.number_lists import NumberList, lists_in
 from fad.capture.values import as_number, getitem, holds_numbers
 from fad.control_flow.subgraph import example
-from fad.control_flow.unread_rows import absorb_zeros
 from fad.core.tracer import Tracer
 from fad.ops.creation import array
 from fad.ops.elements import begins_apart, join_elements
@@ -66,7 +65,7 @@ def _column(x: Any) -> Callable | None:
     kinds, joined = {example(y).__class__ for y in x}, join_elements(list(x))
     if joined is None or len(joined) > _FEW_PARTS or len(kinds) > 1:
         return None
-    whole, plain = absorb_zeros(array(list(x))), kinds <= {bool, int, float, complex}
+    whole, plain = array(list(x)), kinds <= {bool, int, float, complex}
 
     def element(k: Any) -> Any:
         found = as_number(whole[k]) if plain else whole[k]

@@ -42,7 +42,7 @@ from fad.control_flow.loop_layout import (
 from fad.control_flow.pullback import active_operands, pullback_p
 from fad.control_flow.split_pullback import accumulate_outputs, halves, record_pullback, without
 from fad.control_flow.subgraph import Unrecordable, example, record_flat
-from fad.core.cotangent import densify, zero_absorbing
+from fad.core.cotangent import densify
 from fad.core.graph import type_of
 from fad.core.limits import Crowded
 from fad.core.primitive import Primitive
@@ -200,8 +200,7 @@ def _cut(values: list, inputs: list[bool], outputs: list[bool], params: dict) ->
     shown = [as_value(x) if a else x for x, a in zip(shown, inputs, strict=True)]
     types = [body.types[o] for o in body.outputs]
     cts = [t.zeros() for t in select_marked(types, outputs)]
-    ys = len(Outputs.split(body.outputs, params).ys)
-    joint = record_pullback(body, inputs, outputs, [*shown, *cts], ys)
+    joint = record_pullback(body, inputs, outputs, [*shown, *cts])
     own = Inputs.split(joint.inputs[: len(body.inputs)], params)
     steps = params["length"] if memory_limit.get() is None else None
     known = params["index"] and params["length"] is not None and not has_condition(params)
@@ -247,13 +246,8 @@ class _Pullback:
         count = self.results.steps or operands.steps
         given = Operands([*operands.consts, *self.finals], count, [*zeros, *seeds], xs)
         found = bind(scan_p, *given.join(), **new)
-        grads = Inputs.split(place_marked(list(map(_absorb_zeros, found)), self.inputs), params)
+        grads = Inputs.split(place_marked(found, self.inputs), params)
         return grads.at_operands([None for _ in operands.steps]).join()
-
-
-def _absorb_zeros(ct: Any) -> Any:
-    """Return a cotangent of an array of which the steps need not have read all: where it is zero, it absorbs."""
-    return zero_absorbing(ct) if np.ndim(ct) else ct
 
 
 def _count_elements(values: list) -> int:

@@ -11,7 +11,6 @@ import numpy as np
 from fad.control_flow.final_reads import FinalReads
 from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Results, has_condition
 from fad.control_flow.subgraph import record_flat, to_number_p
-from fad.control_flow.unread_rows import absorb_zeros_of
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.rewriter import Rewriting
 from fad.core.values import is_zero
@@ -52,13 +51,9 @@ def find_needed(equations: list[Equation], outputs: Any) -> list[Equation]:
     return kept[::-1]
 
 
-def record_pullback(body: Graph, active: list[bool], seeds: list[bool], examples: list, ys: int = 0) -> Graph:
-    """Record a body with its pullback: inputs and cotangents of the outputs marked, to outputs and cotangents.
-
-    The last `ys` outputs lie on stacks, of which not all that there is need be read: where their cotangents are zero,
-    they meet no infinite partial.
-    """
-    n, first = len(body.inputs), len(body.outputs) - ys
+def record_pullback(body: Graph, active: list[bool], seeds: list[bool], examples: list) -> Graph:
+    """Record a body with its pullback: inputs and cotangents of the outputs marked, to outputs and cotangents."""
+    n = len(body.inputs)
 
     def fun(*flat: Any) -> list:
         ins, cts = flat[:n], iter(flat[n:])
@@ -66,8 +61,7 @@ def record_pullback(body: Graph, active: list[bool], seeds: list[bool], examples
 
         def some(*xs: Any) -> list:
             it = iter(xs)
-            found = body(*[next(it) if a else x for a, x in zip(active, ins, strict=True)])
-            raw[:] = [*found[:first], *map(absorb_zeros_of, found[first:])]
+            raw[:] = body(*[next(it) if a else x for a, x in zip(active, ins, strict=True)])
             return list(raw)
 
         ys, pullback = vjp(some, *[x for a, x in zip(active, ins, strict=True) if a])

@@ -64,11 +64,10 @@ class Masked:
         if kind is Selection:
             return slope * self
         if self.by_value:
-            infinite = np.ndim(slope) or kind is Tracer or not np.isfinite(slope)  # perhaps
-            if infinite and not hasattr(slope, "dtype"):
-                slope = np.asarray(slope, np.result_type(self.value.dtype, slope))  # a Python number widens nothing
-            product = MULTIPLY_LIVE[0](self.value, slope) if infinite else self.value * slope
-            return Masked(product, self._live, True, True)
+            if np.ndim(slope) or kind is Tracer or not np.isfinite(slope):
+                slope = slope if hasattr(slope, "dtype") else np.asarray(slope, np.result_type(self.value.dtype, slope))
+                slope = np.where(np.logical_or(self.live, np.isfinite(slope)), slope, slope.dtype.type(0))
+            return Masked(self.value * slope, self._live, True, True)
         clean = self.clean and (kind is float or kind is np.float64) and slope - slope == 0.0
         return Masked(self.value * slope, self._live, clean)
 
@@ -136,11 +135,6 @@ def _select(live: Any, value: Any) -> Any:
             mask = live.astype(bits)
             return (value.view(bits) & np.negative(mask, out=mask)).view(value.dtype)
     return np.where(live, value, 0.0)
-
-
-MULTIPLY_LIVE: list[Any] = []
-"""The operation that multiplies a cotangent by a partial, which counts where the cotangent is not zero; a rule is run
-by operations, which stand above."""
 
 
 def zero_absorbing(g: Any) -> Masked:
@@ -236,16 +230,15 @@ class Indexed:
         return self.add(self.shape, self.dtype, [(index, np.ones_like(values)) for index, values in self.entries])
 
     def gather(self) -> Any:
-        """Return the sum of the entries: where nothing was read, it is zero by selection.
+        """Return the sum of the entries; if index arrays and masks chose the places, it is zero elsewhere by selection.
 
-        Slices and integers may not have read all places if they have fewer; those with zeros are taken for these.
+        After slices and integers alone no mask is kept: loops over ``x[t]`` are to cost nothing more.
         """
         if self.beside is not None:
             return self.added_to(self.beside)
         for index, _ in self.entries:
             if is_basic(index):
-                value = self.dense()
-                return value if self.size >= value.size else zero_absorbing(value)
+                return self.dense()
         if not self.is_plain():
             return Masked(self.dense(), lambda: self._ones() != 0, clean=True)
         value = self.dense()

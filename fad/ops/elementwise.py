@@ -15,8 +15,8 @@ import numpy as np
 
 from fad.backends import backend_of, is_numpy_scalar
 from fad.backends.counterparts import with_notes
-from fad.core.archetypes import elementwise, make_elementwise, minus_one, one
-from fad.core.cotangent import MULTIPLY_LIVE, Selection, share_at_ties
+from fad.core.archetypes import elementwise, minus_one, one
+from fad.core.cotangent import share_at_ties
 from fad.core.options import refuse_options
 from fad.core.primitive import public
 from fad.core.samples import call
@@ -360,20 +360,6 @@ greater = elementwise("greater", None, None, operator=">", lower="({0} > {1})", 
 greater_equal = elementwise("greater_equal", None, None, operator=">=", lower="({0} >= {1})", **_COMPARING)
 equal = elementwise("equal", None, None, operator="==", lower="({0} == {1})", **_COMPARING)
 not_equal = elementwise("not_equal", None, None, operator="!=", lower="({0} != {1})", **_COMPARING)
-
-
-def _zero_where_dead(ct: Any, slope: Any) -> Any:
-    """Return a partial as it is, but for what is infinite where the cotangent is zero."""
-    return np.where(np.logical_or(np.not_equal(ct, 0.0), np.isfinite(slope)), slope, 0.0)
-
-
-# Of a cotangent that may be zero for it was never asked for (`fad.core.cotangent.zero_absorbing`), and a partial.
-multiply_live = make_elementwise(
-    "multiply_live", lambda ct, slope: ct * np.where(np.not_equal(ct, 0.0), slope, 0.0),
-    (lambda _z, ct, slope: _zero_where_dead(ct, slope), lambda _z, ct, _slope: Selection(np.not_equal(ct, 0.0), ct)),
-    lower="({0} * {1} if {0} != 0.0 else 0.0)", text=lambda ct, slope: f"{ct} * np.where({ct} != 0.0, {slope}, 0.0)",
-)  # fmt: skip
-MULTIPLY_LIVE.append(multiply_live)
 
 
 def _logical(ufunc: Any, lower: str, cheap: bool = True) -> Any:

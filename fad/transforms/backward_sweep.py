@@ -12,7 +12,7 @@ import numpy as np
 from numpy import float64, ndarray
 
 from fad.core.archetypes import cast, fit, one
-from fad.core.cotangent import Indexed, Masked, densify, zero_absorbing
+from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.tracer import Tracer
 from fad.core.views import follow
 from fad.errors import ImpureFunctionError
@@ -34,14 +34,12 @@ from fad.transforms.tape import (
     WRITE,
 )
 
-SLICED = 3  # in `own`: an array that began as zeros, to which cotangents of slices were added
-
 
 def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
     """Propagate cotangents from the end of the tape down to position `stop`.
 
     `cts` holds one entry per position and is updated in place; on return, the entries below `stop` are the result.
-    `own` holds 1 where ``cts[i]`` is an array made here, that may be added to in place, or SLICED.
+    `own` holds 1 where ``cts[i]`` is an array made here, that may be added to in place.
     With `keep` false each record is dropped as soon as it has been used.
     """
     masked = False  # whether the cotangent at hand is masked, and so NumPy's warnings are off
@@ -74,8 +72,6 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
             if g is None:
                 continue
             cts[i] = None
-            if own[i] == SLICED and kind != INDEX and type(g) is ndarray and np.count_nonzero(g) < g.size:
-                g = zero_absorbing(g)  # an element that was not read, or was of no use
             if masked or type(g) is not ndarray:
                 if type(g) is Indexed:
                     g = g.gather()
@@ -163,7 +159,7 @@ def _sweep_index(record: tuple, g: Any, cts: list, own: bytearray) -> None:
     if cts[j] is None and (type(g) is np.ndarray or issubclass(type(g), np.generic)):
         p = cts[j] = np.zeros(shape, dtype)
         p[index] = g
-        own[j] = SLICED
+        own[j] = 1
     else:
         accumulate(cts, own, j, prim.cotangent(shape, dtype, index, densify(g)))
 
