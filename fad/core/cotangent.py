@@ -86,8 +86,9 @@ class Masked:
         if self._live is other._live and not by_value:
             with np.errstate(all="ignore"):
                 return Masked(self.value + other.value, self._live, self.clean and other.clean)
-        ours, theirs = self.live, other.live  # now: a sum of many is no deep nest of functions
-        return Masked(self.dense() + other.dense(), lambda: np.logical_or(ours, theirs), True, by_value)
+        live = np.logical_or(self.live, other.live)  # now: a sum of many is no deep nest of functions
+        total = self.dense() + other.dense()
+        return total if type(live) is np.ndarray and live.all() else Masked(total, live, True, by_value)
 
     def __radd__(self, other: Any) -> Any:
         return other + self.dense()

@@ -24,6 +24,7 @@ from fad.ops.asking import example
 from fad.ops.elements import join_elements
 from fad.ops.index_layout import can_broadcast
 from fad.ops.memory_order import lay_out, requests_copy
+from fad.ops.packing import pack
 
 
 def _reshapes_memory(x: Any, y: Any, params: dict) -> bool:
@@ -458,12 +459,10 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
     return y if dtype is None else y.astype(dtype)
 
 
-_stack_samples = lambda s: [
-    call([s.real(3), s.real(3)]), call([s.real(2, 3), s.real(2, 3)], axis=-1), call([s.real(), 1.0]),
-]  # fmt: skip
-
-
-@public(np.stack, samples=_stack_samples)
+@public(
+    np.stack,
+    samples=lambda s: [call([s.real(3), s.real(3)]), call([s.real(2, 3)] * 2, axis=-1), call([s.real(), 1.0])],
+)
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """Join arrays of one shape along a new axis.
 
@@ -478,12 +477,14 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     shapes = {x.shape for x in arrays}
     if len(shapes) > 1:
         raise ValueError(f"all input arrays must have the same shape, but they have {sorted(shapes)}")
-    axis = normalize_axis(axis, arrays[0].ndim + 1)
     shape = arrays[0].shape
-    wide = (*shape[:axis], 1, *shape[axis:])
-    joined = arrays if axis else join_elements(arrays) or arrays
-    parts = [bind(reshape_p, x, shape=wide) if x.shape == shape else x for x in joined]
-    y = parts[0] if len(parts) == 1 < len(arrays) else bind(concatenate_p, *parts, axis=axis)
+    axis = normalize_axis(axis, len(shape) + 1)
+    y = None if shape else pack(arrays)
+    if y is None:
+        wide = (*shape[:axis], 1, *shape[axis:])
+        joined = arrays if axis else join_elements(arrays) or arrays
+        parts = [bind(reshape_p, x, shape=wide) if x.shape == shape else x for x in joined]
+        y = parts[0] if len(parts) == 1 < len(arrays) else bind(concatenate_p, *parts, axis=axis)
     return y if dtype is None else y.astype(dtype)
 
 

@@ -47,7 +47,7 @@ from fad.transforms.operand_cotangents import operand_cotangents
 from fad.transforms.vjp import vjp
 from fad.typing import PyTree
 
-_CONSTANTS = frozenset({float, int, np.ndarray})  # operands that need no look at what they are
+_CONSTANTS = frozenset({float, int, float64, ndarray})  # operands that need no look at what they are
 
 
 class JVPTrace(Trace):
@@ -67,45 +67,55 @@ class JVPTrace(Trace):
 
     def unary(self, prim: Any, x: Tracer) -> Any:
         t = x.info
-        if type(t) is Masked or self._is_slow(prim):
+        if type(t) is Masked or self._is_slow(prim) or (self.writes and self._may_share(prim, 0, x)):
             return bind(prim, x)
         v = x.wrapped
         y = prim.forward(v) if type(v) is ndarray or type(v) is float64 else prim(v)
         partial = prim.partials[0]
-        return self._push(y, t if partial is one else t * partial(y, v))
+        return self._push(y, t if partial is one else _times(t, partial, y, v))
 
     def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
         t, u = x.info, y.info
         if type(t) is Masked or type(u) is Masked or self._is_slow(prim):
+            return bind(prim, x, y)
+        if self.writes and (type(x.memory) is tuple or type(y.memory) is tuple):
             return bind(prim, x, y)
         px, py = prim.partials
         a, b = x.wrapped, y.wrapped
         z = prim.forward(a, b) if type(a) is ndarray and type(b) is ndarray else prim(a, b)
         if px is None or py is None:
             return self._attach(z, prim.jvp([t, u], z, [a, b], {}))
-        t = t if px is one else t * px(z, a, b)
-        u = u if py is one else u * py(z, a, b)
+        t = t if px is one else _times(t, px, z, a, b)
+        u = u if py is one else _times(u, py, z, a, b)
         return self._push(z, t + u)
 
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
         if type(b) not in _CONSTANTS or type(x.info) is Masked or self._is_slow(prim):
             return super().left(prim, x, b)
+        if self.writes and self._may_share(prim, 0, x):
+            return super().left(prim, x, b)
         a = x.wrapped
         z = prim.forward(a, b) if type(a) is ndarray else prim(a, b)
         partial = prim.partials[0]
-        return z if partial is None else self._push(z, x.info if partial is one else x.info * partial(z, a, b))
+        return z if partial is None else self._push(z, x.info if partial is one else _times(x.info, partial, z, a, b))
 
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
         if type(a) not in _CONSTANTS or type(y.info) is Masked or self._is_slow(prim):
             return super().right(prim, a, y)
+        if self.writes and self._may_share(prim, 1, y):
+            return super().right(prim, a, y)
         b = y.wrapped
         z = prim.forward(a, b) if type(b) is ndarray else prim(a, b)
         partial = prim.partials[1]
-        return z if partial is None else self._push(z, y.info if partial is one else y.info * partial(z, a, b))
+        return z if partial is None else self._push(z, y.info if partial is one else _times(y.info, partial, z, a, b))
 
     def _is_slow(self, prim: Any) -> bool:
-        """Return whether an operation takes `process`: what is written must be looked after, or it has a rule apart."""
-        return self.writes or self.dead or prim.partials is None or prim.flat or RUNS.buffers > 0
+        """Return whether an operation takes `process`: it has a rule apart, or gives a view."""
+        return self.dead or prim.partials is None or prim.flat or prim.view is not None
+
+    def _may_share(self, prim: Any, k: int, x: Tracer) -> bool:
+        """Return whether operand k is a view, to be taken again, or hands on its tangent, which may be overwritten."""
+        return type(x.memory) is tuple or prim.partials[k] is one
 
     def _push(self, y: Any, t: Any) -> Any:
         """Return a result as a tracer with its tangent, which broadcasting may not have reached yet."""
@@ -113,6 +123,8 @@ class JVPTrace(Trace):
             if y.dtype.kind not in "fc":
                 return y
             t = spread(t, y)
+            if self.writes and type(t) is Masked and type(t.value) is ndarray:
+                t.value = t.value.copy()  # a choice hands on the operand's tangent
         out = Tracer()
         out.wrapped = y
         out.owner = self
@@ -224,6 +236,14 @@ class JVPTrace(Trace):
         return tracer(y, self, t)
 
 
+def _times(t: Any, partial: Callable, *saved: Any) -> Any:
+    """Return a tangent times a partial derivative."""
+    if not RUNS.buffers:
+        return t * partial(*saved)
+    with running_rules():
+        return t * partial(*saved)
+
+
 def _copy(root: Tracer) -> None:
     root.wrapped = copy_layout(root.wrapped)
     shadow = copy_layout(root.wrapped)
@@ -237,17 +257,18 @@ def push_tangents(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> 
         masked, tangents = tangents, [densify(t) for t in tangents]
         if prim.moves:
             xs = [pin_index(x) for x in xs]
-            live = lambda: densify(prim.jvp([_ones(t) for t in masked], y, xs, params)) != 0
+            live = lambda: densify(prim.jvp(list(map(_ones, masked, xs)), y, xs, params)) != 0
             return Masked(densify(prim.jvp(tangents, y, xs, params)), live, clean=True)
     if prim.jvp is None:
         return transposed_vjp(prim, tangents, y, xs, params)
     return prim.jvp(tangents, y, xs, params)
 
 
-def _ones(t: Any) -> Any:
+def _ones(t: Any, x: Any) -> Any:
+    """Return ones where a tangent is live; they are plain where its value is, though it may be one of a batch."""
     if t is None:
         return None
-    return np.broadcast_to(t.live, t.value.shape).astype(t.value.dtype) if type(t) is Masked else np.ones_like(t)
+    return np.broadcast_to(t.live, t.value.shape).astype(t.value.dtype) if type(t) is Masked else np.ones_like(x)
 
 
 def transposed_vjp(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:

@@ -213,9 +213,10 @@ def test_forward_mode_keeps_a_mask_and_an_index_array_as_they_were_when_they_cho
 
 @pytest.mark.parametrize(
     "choose", [lambda x: np.where(M, x, 0.0), lambda x: np.where(M, 0.0, x), lambda x: np.maximum(x, -9.0),
-    lambda x: np.clip(x, -9.0, 99.0), lambda x: np.where(M[:, None], x, 0.0)],
+    lambda x: np.clip(x, -9.0, 99.0), lambda x: np.where(M[:, None], x, 0.0), lambda x: x + 1.0, lambda x: 1.0 + x,
+    lambda x: x[::-1] + x, lambda x: np.positive(x), lambda x: x[:2] * 2.0],
 )  # fmt: skip
-def test_forward_mode_keeps_the_tangent_of_a_choice_when_the_array_is_overwritten(choose):
+def test_forward_mode_keeps_the_tangent_of_a_result_when_the_array_is_overwritten(choose):
     def f(x):
         x = x * 1.0
         x[0] = 2.0 * x[1]

@@ -1,0 +1,63 @@
+"""Numbers side by side as a vector: what right-hand sides of equations return, ``np.array([v, -k * x])``.
+
+One operation for all of them, where a join takes one more for each. A program that is compiled has the join, whose
+parts its passes know.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.backends import is_on_device
+from fad.core.archetypes import cast
+from fad.core.cotangent import Masked
+from fad.core.primitive import Primitive, register
+from fad.core.samples import call
+from fad.core.tracer import Tracer, bind
+
+
+def pack(xs: list) -> Any:
+    """Return the vector of values without axes; None if they become part of a program, or live on a device."""
+    return bind(pack_p, *xs) if all(map(_is_of_numpy, xs)) else None
+
+
+def _is_of_numpy(x: Any) -> bool:
+    while type(x) is Tracer:
+        if x.owner.compiled:
+            return False
+        x = x.wrapped
+    return isinstance(x, (np.generic, np.ndarray))
+
+
+def _push(tangents, y, xs, params):
+    filled = [np.zeros_like(x) if t is None else t for t, x in zip(tangents, xs, strict=True)]
+    pushed = cast(bind(pack_p, *filled), y.dtype)
+    if all(t is not None for t in tangents):
+        return pushed
+    given = [np.full_like(x, t is not None, dtype=bool) for t, x in zip(tangents, xs, strict=True)]
+    return Masked(pushed, lambda: bind(pack_p, *given), clean=True)
+
+
+def _batch(size, batched, xs, params):
+    rows = [x if b else np.broadcast_to(x, (size,)) for x, b in zip(xs, batched, strict=True)]
+    return np.stack(rows, axis=1)
+
+
+pack_p: Any = register(
+    Primitive(
+        "pack",
+        lambda *xs: np.stack(xs) if any(map(is_on_device, xs)) else np.array(xs),
+        jvp=_push,
+        vjp_of_all=lambda ct, y, *xs: [ct[k] for k in range(len(xs))],
+        batch=_batch,
+        saves="none",
+        archetype="linear",
+        samples=lambda s: [call(s.real(), s.real(), s.real()), call(s.real())],
+        moves=True,
+        dependence="moved",
+        fresh=True,
+        doc="Numbers side by side.",
+    )
+)
