@@ -358,7 +358,7 @@ def run_program(program, v, s, a, i):
     return v, s
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(program=PROGRAM)
 def test_random_nests_have_the_derivatives_of_the_plain_loops(program):
     def f(a):

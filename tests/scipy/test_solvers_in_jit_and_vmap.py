@@ -76,16 +76,17 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_solver_gives_in_vmap_and_jit_what_it_gives_in_a_loop(name):
     f = PROGRAMS[name]
-    values, slopes = np.stack([f(y) for y in DATA]), np.stack([fad.jacfwd(f)(y) for y in DATA])
+    data = DATA[:2] if name == "dblquad" else DATA  # a solver in a solver takes long
+    values, slopes = np.stack([f(y) for y in data]), np.stack([fad.jacfwd(f)(y) for y in data])
     of_values, of_slopes = ({"rtol": 1e-6, "atol": 1e-7 * np.abs(x).max()} for x in (values, slopes))
-    np.testing.assert_allclose(np.stack([fad.jacrev(f)(y) for y in DATA]), slopes, **of_slopes)
-    np.testing.assert_allclose(fad.vmap(f)(DATA), values, **of_values)
-    np.testing.assert_allclose(fad.vmap(fad.jacrev(f))(DATA), slopes, **of_slopes)
-    through = fad.grad(lambda data: np.sum(fad.vmap(f)(data)))(DATA)
-    np.testing.assert_allclose(through, slopes.reshape(3, -1, 12).sum(1), rtol=1e-5, atol=1e-5 * np.abs(slopes).max())
+    np.testing.assert_allclose(np.stack([fad.jacrev(f)(y) for y in data]), slopes, **of_slopes)
+    np.testing.assert_allclose(fad.vmap(f)(data), values, **of_values)
+    np.testing.assert_allclose(fad.vmap(fad.jacrev(f))(data), slopes, **of_slopes)
+    through = fad.grad(lambda data: np.sum(fad.vmap(f)(data)))(data)
+    np.testing.assert_allclose(through, slopes.reshape(len(data), -1, 12).sum(1), rtol=1e-5, atol=1e-5 * np.abs(slopes).max())
     compiled, slope = fad.jit(f), fad.jit(fad.jacrev(f))
-    np.testing.assert_allclose(np.stack([compiled(y) for y in DATA]), values, **of_values)
-    np.testing.assert_allclose(np.stack([slope(y) for y in DATA]), slopes, **of_slopes)
+    np.testing.assert_allclose(np.stack([compiled(y) for y in data]), values, **of_values)
+    np.testing.assert_allclose(np.stack([slope(y) for y in data]), slopes, **of_slopes)
 
 
 COUNTS = {
