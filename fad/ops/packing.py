@@ -58,6 +58,7 @@ pack_p: Any = register(
         moves=True,
         dependence="moved",
         fresh=True,
+        text=lambda *xs: f"np.array([{', '.join(xs)}])",
         doc="Numbers side by side.",
     )
 )

@@ -167,9 +167,10 @@ def check_unchanged(rec: list) -> None:
 _NAMES = {
     "add": "Add", "positive": "Clone", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "negative": "Neg",
     "power": "Pow", "absolute": "Abs", "maximum": "Maximum", "minimum": "Minimum", "sum_over": "Sum",
-    "reshape_to": "View", "permute": "Permute", "broadcast": "Expand", "join": "Cat", "convert": "ToCopy",
-    "affine": "Addmm", "softmax_over": "Softmax", "log_softmax_over": "LogSoftmax", "exponential": "Exp",
-    "cross_entropy_of_logits": "NllLoss", "square": "Pow", "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan",
+    "reshape_to": "View", "permute": "Permute", "broadcast": "Expand", "join": "Cat", "pack": "Stack",
+    "convert": "ToCopy", "affine": "Addmm", "softmax_over": "Softmax", "log_softmax_over": "LogSoftmax",
+    "exponential": "Exp", "cross_entropy_of_logits": "NllLoss", "square": "Pow",
+    "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan",
 }  # fmt: skip
 
 
