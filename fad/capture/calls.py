@@ -44,6 +44,7 @@ _READING = frozenset({
     "copy", "count", "get", "index", "items", "keys", "values", "union", "intersection", "difference", "issubset",
     "issuperset", "isdisjoint", "symmetric_difference",
 })  # fmt: skip
+_OF_NAMED_TUPLES = frozenset({"_replace", "_asdict"})
 _MAKERS = frozenset({list, dict, set})
 _CONTAINERS = (list, dict, set, collections.deque)
 _CONSTANT = (str, bytes, tuple, frozenset, int, float, complex, bool, type(None), slice, range)
@@ -167,6 +168,8 @@ def _method(f: types.MethodType) -> Any:
     if type(inner) is types.FunctionType and is_users(inner):
         found = _function(inner)
         return types.MethodType(found, owner)
+    if isinstance(owner, tuple) and f.__name__ in _OF_NAMED_TUPLES and f.__module__ == "collections":
+        return f
     return refuse(f"it calls {getattr(f, '__qualname__', f)}, of which it is not known what it does")
 
 

@@ -421,6 +421,16 @@ def the_better_of_candidates(x):
     return best.x * best.y + path[1]
 
 
+Fields = collections.namedtuple("Fields", ["position", "speed"])
+
+
+def replaced_fields(x):
+    s = Fields(x[0], x[1])
+    for _ in range(STEPS):
+        s = s._replace(position=s.position + 0.1 * s.speed, speed=s.speed - 0.1 * np.sin(s.position))
+    return s.position + sum(s._asdict().values())
+
+
 CAPTURED = [
     attributes, attributes_that_are_arrays, attributes_that_change_places, items_of_a_dictionary,
     items_that_the_first_step_makes, items_of_a_list, a_dictionary_of_a_closure, an_object_in_a_while_loop,
@@ -428,7 +438,7 @@ CAPTURED = [
     an_object_that_is_called, a_setter, an_attribute_of_the_class_until_it_is_set, new_vectors, frozen_states,
     vectors_within_objects, one_of_two_new_vectors, lists_of_vectors, objects_of_a_step,
     bodies_that_attract_each_other, layers_by_hand, a_world_of_particles,
-    the_better_of_candidates,
+    the_better_of_candidates, replaced_fields,
 ]  # fmt: skip
 
 
