@@ -88,7 +88,7 @@ class Walk:
 
     __slots__ = (
         "places", "found", "names", "most", "missing", "every", "reads_by_any_name",
-        "_seen", "_unnamed", "_named", "_texts", "_objects",
+        "_seen", "_unnamed", "_named", "_texts", "_objects", "_of_libraries",
     )  # fmt: skip
 
     def __init__(self, roots: Iterable[Any], most: int = MOST, missing: bool = False, every: bool = False):
@@ -104,6 +104,7 @@ class Walk:
         self._unnamed: dict[str, list[Owner]] = {}  # attributes that no code has named yet
         self._named: list[tuple[Owner, str]] = []  # those that are to be looked at
         self._texts: set[str] = set()  # those that code may have as texts
+        self._of_libraries: dict[int, dict] = {}  # the dictionaries of libraries' objects, by id
         self._objects: list[tuple] = []  # the dictionaries of each object and its classes; those that may change, by id
         for x in roots:
             self._add(x)
@@ -260,6 +261,7 @@ class Walk:
         found = type(held) is dict
         held = held if found else {}
         if is_library(_module_of(kind)):
+            self._of_libraries[id(held)] = held
             of_scipy = _module_of(kind)[:6] == "scipy."
             private = _NUMBERS if of_scipy else ()  # a Rotation's numbers may be set, and the entries of a matrix
             for name, v in held.items():
@@ -322,10 +324,15 @@ class Walk:
         return frozenset().union(named, () if _WHETHER_THERE.isdisjoint(self.names) else self._texts)
 
     def _name_attributes_of_objects(self) -> None:
-        """Look at all attributes of the objects found so far, not at those of their classes."""
+        """Look at all attributes of the objects found so far, not at those of their classes.
+
+        What a library keeps for itself is looked at only if a text has its name.
+        """
         for name, owners in self._unnamed.items():
-            self._named += [(owner, name) for owner in owners if type(owner.names) is dict]
-            owners[:] = [owner for owner in owners if type(owner.names) is not dict]
+            private = name[:1] == "_" and name not in self._texts
+            some = [type(x.names) is dict and not (private and id(x.names) in self._of_libraries) for x in owners]
+            self._named += [(owner, name) for owner, read in zip(owners, some, strict=True) if read]
+            owners[:] = [owner for owner, read in zip(owners, some, strict=True) if not read]
 
 
 def _read(descriptor: Any, x: Any) -> Any:

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
+import fad
 from fad.core import outside, overlay_needs
 from fad.introspect.reachable import Walk, reach
 
@@ -62,3 +64,9 @@ def test_where_c_code_keeps_what_calls_an_object_is_no_place_that_a_program_read
     walk = Walk([names["f"]])
     assert names["compiled"] in list(walk)
     assert not [place for place in walk.places if type(place.value) is int]
+
+
+def test_a_function_that_reads_any_attribute_reads_nothing_that_a_library_keeps_for_itself():
+    jacobian = fad.sparse.jacobian(lambda x, name="T": getattr(x, name) * x)
+    jacobian(np.ones(3))  # from then on it keeps the places of the matrix
+    assert not any(map(scipy.sparse.issparse, Walk([jacobian])))
