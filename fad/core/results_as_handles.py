@@ -55,7 +55,7 @@ def _submodule(own: types.ModuleType, wrap: Callable, found: dict[int, Any]) -> 
 
 def _wrap_functions(names: dict[str, Any], wrap: Callable) -> Iterator[tuple[str, Any]]:
     for name, f in names.items():
-        if name.startswith("_"):
+        if name.startswith("_") or name == "array":  # np.array of the overlay makes handles where one can be written
             continue
         if isinstance(f, np.ufunc):
             yield name, _Ufunc(f, wrap)

@@ -201,3 +201,17 @@ def test_the_class_of_arrays_has_its_methods_where_a_function_also_makes_arrays_
     value, slope = fad.value_and_grad(program)(X)
     assert value == program(X)
     assert slope.tolist() == [3.0, 3.0]
+
+
+def test_the_class_of_an_empty_array_tells_arrays_from_numbers_where_others_take_traced_values():
+    def first(x):
+        kind = type(np.array([]))
+        if isinstance(x, kind):
+            x = x[0]
+        made, results = np.zeros(1), np.append(np.array([]), 0.0)
+        made[0] = x
+        results[0] = x * x
+        return made[0] + results[0]
+
+    one = np.array([3.0])
+    assert [fad.grad(first)(3.0), fad.grad(first)(one)[0], fad.vmap(first)(one)[0]] == [7, 7, 12]
