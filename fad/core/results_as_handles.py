@@ -97,6 +97,15 @@ def _stacking(f: Callable) -> Callable:
     return call
 
 
+def _at(at: Callable) -> Callable:
+    """Return ``at`` of a ufunc as one that takes lists of traced values; a tuple of places is an index as it is."""
+
+    def call(a: Any, indices: Any, *values: Any) -> Any:
+        return at(a, indices, *map(_stack, values))
+
+    return call
+
+
 def _wrap_new(y: Any, given: Iterable, wrap: Callable) -> Any:
     """Return new arrays behind handles; what is a view of what was given stays, and so does what nobody may write."""
     if type(y) in (tuple, list):
@@ -138,7 +147,7 @@ class _Ufunc:
         found = getattr(self._ufunc, name)
         if name in ("reduce", "accumulate", "reduceat", "outer"):
             return _function(_stacking(found), self._wrap)
-        return _stacking(found) if name == "at" else found
+        return _at(found) if name == "at" else found
 
     def __repr__(self) -> str:
         return repr(self._ufunc)
