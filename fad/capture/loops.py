@@ -18,7 +18,7 @@ from fad.capture.sequences import Sequence, sequence_of
 from fad.capture.sites import Loop
 from fad.capture.state import is_handle
 from fad.capture.step import NeedsFirstStep
-from fad.control_flow.intervals import assume, interval
+from fad.control_flow.intervals import assume, most_steps
 from fad.control_flow.subgraph import Unrecordable, example
 from fad.core.tracer import Tracer
 from fad.staging.mixed_types import note_mixed
@@ -111,7 +111,7 @@ def _capture_for(site: Loop, sequence: Sequence, started: int, body: Callable) -
         raise NotCaptured
     if fixed and _is_hopeless(site, n):
         raise NotCaptured
-    most = n if fixed else interval(n)[1]
+    most = n if fixed else most_steps(n)
     if started > _PEELED or not fixed:
         peel = False
     else:
@@ -149,7 +149,7 @@ def _try_for(site: Loop, sequence: Sequence, body: Callable, inside: Any) -> Out
     if fixed and sequence.length == 0:
         return None
     lists = GrowingLists(site, cells_of(body))
-    most = sequence.length if fixed else interval(sequence.length)[1]
+    most = sequence.length if fixed else most_steps(sequence.length)
     if not fixed:
         lists.allow_masked(most)
     try:

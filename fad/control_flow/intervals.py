@@ -32,6 +32,7 @@ from fad.transforms.batch_trace import BatchTrace
 _births = itertools.count()
 _DEEP = 12  # symbols that are replaced by their bounds, one after the other, before constants alone count
 _WORD = np.iinfo(np.int64)
+_MOST_STEPS = 1 << 24  # of a loop for which memory is taken before it runs
 
 
 class Symbol:
@@ -118,6 +119,15 @@ def interval_of(trace: RecordTrace, number: int) -> tuple[int | None, int | None
     """Return the same of a value of a recording, by its number."""
     form = _of_number(trace, number) if _is_integer(trace, number) else opaque()
     return form.least, form.most
+
+
+def most_steps(n: Any) -> int | None:
+    """Return how many steps a loop of n steps can have, None where that is not known or more than memory is taken for.
+
+    Of the numbers in an array of int32 nothing else is known than that they are below 2**31.
+    """
+    most = interval(n)[1]
+    return most if most is not None and most <= _MOST_STEPS else None
 
 
 def fits(x: Any, dtype: np.dtype) -> bool:

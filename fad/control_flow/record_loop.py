@@ -19,7 +19,7 @@ from fad.backends import is_on_device
 from fad.control_flow import traced_slices  # noqa: F401  answers slices with bounds of a body
 from fad.control_flow.compose_views import compose_views, reshape_carries
 from fad.control_flow.independent_steps import run_at_once
-from fad.control_flow.intervals import assume, fits, interval, interval_of
+from fad.control_flow.intervals import assume, fits, interval_of, most_steps
 from fad.control_flow.kinds_of_numbers import same_but_kinds
 from fad.control_flow.loop_layout import Inputs, Operands, Outputs, Results, select_marked
 from fad.control_flow.scan import scan_p, while_p
@@ -177,7 +177,7 @@ def _most_steps(n: Any) -> int | None:
     """Return how many steps a loop has, or at most: within a body, where no run can be asked for the number."""
     if type(n) is not Tracer:
         return n
-    return interval(n)[1] if isinstance(n.owner, BodyTrace) else None
+    return most_steps(n) if isinstance(n.owner, BodyTrace) else None
 
 
 def _run_bound(run: Callable, operands: Operands, failed: Callable | None) -> list | None:

@@ -36,7 +36,9 @@ def maker(make: Callable) -> Callable:
         of_others = has_tracer(values) or (bool(DEVICE_ARRAYS) and on_device(args))
         if traced is None or not of_others or (make is np.array and not _is_numeric(args[1:], kwargs)):
             traced = make
-        return wrap_made(traced(*args, **kwargs))
+        y = traced(*args, **kwargs)
+        # What has no elements takes no traced value: it stays NumPy's, for programs that ask type(np.array([])).
+        return y if make is np.array and args and type(args[0]) is list and not args[0] else wrap_made(y)
 
     return create
 

@@ -23,7 +23,7 @@ from fad.core.iterators import broadcast, fromiter, ndenumerate, nditer
 from fad.core.makers import MAKERS, Grid, converter, maker, of_lists, wrap_made
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.random_sources import own_generator, random_module
-from fad.core.stand_ins import LIBRARIES, NUMPYS
+from fad.core.stand_ins import LIBRARIES, NUMPYS, stand_for
 from fad.core.views import RUNS
 
 
@@ -157,6 +157,7 @@ def swap_in(spaces: tuple, wide: bool, constructing: tuple) -> None:
                 found = [(k, v, put.get(id(v), LIBRARIES.get(id(v)))) for k, v in space.items()]
                 names = [name for name in found if name[2] is not None]
                 names += [(k, v, own_generator(v)) for k, v in space.items() if type(v) is np.random.Generator]
+                names += [(k, v, stand_for(v)) for k, v in space.items() if type(v) is np.vectorize]
                 entry = _swapped[id(space)] = [space, names, 0, needs, len(LIBRARIES)]
                 for name, _, stands_in in names:
                     space[name] = stands_in

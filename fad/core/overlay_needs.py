@@ -164,7 +164,7 @@ def _find_holders(frames: list[types.FrameType]) -> list[dict]:
     """Return what holds NumPy's functions among the variables of functions: the module in ``self.xp``, or a namespace.
 
     Of an object these are the attributes. A namespace is a module that passes NumPy's functions on, and that a program
-    has chosen when it ran.
+    has chosen when it ran; or one that code names, as a part of another (``gs.linalg.expm(x)``).
     """
     found = {}
     for x in itertools.chain.from_iterable([*frame.f_locals.values(), *frame.f_globals.values()] for frame in frames):
@@ -175,9 +175,13 @@ def _find_holders(frames: list[types.FrameType]) -> list[dict]:
                 continue
             if type(held) is dict and any(value is np for value in list(held.values())):
                 found[id(held)] = held
-    for x in itertools.chain.from_iterable(frame.f_locals.values() for frame in frames):
-        if type(x) is types.ModuleType and not is_library(x.__name__):
-            found[id(vars(x))] = vars(x)
+    for frame in frames:
+        names = names_in(frame.f_code)
+        held = [*frame.f_locals.values(), *[frame.f_globals.get(name) for name in names]]
+        for x in held:  # which grows
+            if type(x) is types.ModuleType and not is_library(x.__name__) and id(vars(x)) not in found:
+                found[id(vars(x))] = vars(x)
+                held += [vars(x)[name] for name in names if name in vars(x)]
     return list(found.values())
 
 

@@ -55,7 +55,7 @@ def _submodule(own: types.ModuleType, wrap: Callable, found: dict[int, Any]) -> 
 
 def _wrap_functions(names: dict[str, Any], wrap: Callable) -> Iterator[tuple[str, Any]]:
     for name, f in names.items():
-        if name.startswith("_"):
+        if name.startswith("_") or name == "array":  # np.array of the overlay makes handles where one can be written
             continue
         if isinstance(f, np.ufunc):
             yield name, _Ufunc(f, wrap)
@@ -93,6 +93,15 @@ def _stacking(f: Callable) -> Callable:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return f(*map(_stack, args), **kwargs)
+
+    return call
+
+
+def _at(at: Callable) -> Callable:
+    """Return ``at`` of a ufunc as one that takes lists of traced values; a tuple of places is an index as it is."""
+
+    def call(a: Any, indices: Any, *values: Any) -> Any:
+        return at(a, indices, *map(_stack, values))
 
     return call
 
@@ -138,7 +147,7 @@ class _Ufunc:
         found = getattr(self._ufunc, name)
         if name in ("reduce", "accumulate", "reduceat", "outer"):
             return _function(_stacking(found), self._wrap)
-        return _stacking(found) if name == "at" else found
+        return _at(found) if name == "at" else found
 
     def __repr__(self) -> str:
         return repr(self._ufunc)

@@ -31,6 +31,7 @@ from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_contex
 from fad.core.views import RUNS, is_array, link, refresh, refuse, replace_root, snapshot, unwrap
 from fad.core.weak import ENTRIES, WEAK, is_weak, number
 from fad.errors import FadError, LeakedTracerError
+from fad.introspect.frames import is_printing_number
 from fad.introspect.reachable import TRACED
 
 _births = itertools.count(1)
@@ -148,8 +149,6 @@ class Tracer(metaclass=Seen):
 
     def __deepcopy__(self, memo: dict) -> Tracer:
         return snapshot(self)
-
-    # --- conversions that would lose the derivative: refused ----------------------------------------------------
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if LEAVING and sys._getframe(1).f_code in LEAVING:
@@ -352,8 +351,7 @@ class Trace:
 
     def outcome(self, x: Tracer) -> Any:
         """Return the plain array behind a tracer of this trace, on which the shape of a result depends (a mask)."""
-        if self.dead:
-            self.check_alive()
+        self.check_alive()
         return outcome(x.wrapped)
 
     def any_of(self, x: Tracer) -> bool:
@@ -363,7 +361,9 @@ class Trace:
     def number(self, x: Tracer, convert: Callable) -> Any:
         """Answer ``float``, ``complex`` or ``item``; a differentiating trace refuses, for the derivative is lost."""
         self.check_alive()
-        raise self.refusal(to_number(self.kind))
+        if not is_printing_number():
+            raise self.refusal(to_number(self.kind))
+        return convert(self.value_to_print(x))
 
     def as_array(self, x: Tracer, dtype: Any, copy: bool | None) -> Any:
         """Answer a request for a plain array; refused but for whole numbers, for the derivative would be lost."""

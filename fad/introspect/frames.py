@@ -105,6 +105,12 @@ def is_printing() -> bool:
     return False
 
 
+def is_printing_number() -> bool:
+    """Return whether the number that is requested is for ``"%f" % x``, text that is shown and no more."""
+    at = step()
+    return at.kind == "operator" and at.operator == "%" and is_printing()
+
+
 _SHOWING = ("logging", "warnings", "_warnings")
 
 

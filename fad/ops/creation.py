@@ -51,9 +51,8 @@ ones_p: Any = _like("ones_from", np.ones_like, "Ones of a shape, on the backend 
 
 def _order_like(y: Any, a: Any, order: str) -> Any:
     """Return what was made like an array in the order requested; "K", the array's own, is that of the primitive."""
-    if order == "K":
-        return y
-    return lay_out_like(y, a) if order == "A" else lay_out(y, order)
+    laid = y if order == "K" else lay_out_like(y, a) if order == "A" else lay_out(y, order)
+    return as_one_array(laid)
 
 
 def _shape(shape):
@@ -110,7 +109,7 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
     zeros = zeros_like(a, dtype=dtype, order=order, shape=shape)
     value = beside(zeros, fill_value).astype(zeros.dtype)
     if not zeros.ndim:
-        return At(zeros)[...].set(value)  # an array still: sums without axes are NumPy's scalars
+        return as_one_array(At(zeros)[...].set(value))  # an array still: sums without axes are NumPy's scalars
     filled = np.broadcast_to(_drop_leading(value, zeros.ndim), zeros.shape) + zeros
     return lay_out_as(filled.astype(zeros.dtype, copy=False), layout(zeros))  # sums have the machine's byte order
 

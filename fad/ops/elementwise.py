@@ -21,6 +21,7 @@ from fad.core.options import refuse_options
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods
+from fad.core.values import traces_of
 from fad.core.views import unwrap
 from fad.core.weak import WeakFloat
 
@@ -108,9 +109,14 @@ def _reflected_power_operator(y: Tracer, x: Any) -> Any:
 def _is_complex_to_python(x: Any, y: Any) -> bool:
     """Return whether a power is one of a negative number of Python's with a fraction, which NumPy's are not."""
     base, exponent = unwrap(x), unwrap(y)
-    if type(base) not in (WeakFloat, float, int) or type(exponent) not in (WeakFloat, float) or not base < 0:
+    if type(base) not in (WeakFloat, float, int) or type(exponent) not in (WeakFloat, float):
         return False
-    return math.isfinite(base) and math.isfinite(exponent) and exponent % 1 != 0
+    if not math.isfinite(base) or not math.isfinite(exponent) or (type(y) is float and y % 1 == 0):
+        return False
+    traces = [*traces_of(x), *traces_of(y)]
+    if any(trace.compiled for trace in traces) and all(trace.answers for trace in traces):
+        base, exponent = x, y  # another call may have another answer, and a path of its own
+    return bool(base < 0) and bool(exponent % 1 != 0)
 
 
 add_methods(__pow__=_power_operator, __rpow__=_reflected_power_operator)

@@ -36,7 +36,7 @@ from fad.core.transformed import as_run, transformed
 from fad.core.views import RUNS, Aliased, noticing_layouts, noting_aliases
 from fad.core.weak import is_weak, number, weaken
 from fad.errors import NonArrayOutputError, TracerConversionError
-from fad.introspect.frames import is_printing, user_line, user_place
+from fad.introspect.frames import is_printing, is_printing_number, user_line, user_place
 from fad.ops.conversion import python_number_p, widest_of
 from fad.ops.elementwise import add
 from fad.staging.live_constants import find_live_constants
@@ -252,6 +252,8 @@ class RecordTrace(Trace):
         return self.guard(x, convert, answer)
 
     def number(self, x: Tracer, convert: Callable) -> Any:
+        if not self.dead and is_printing_number():
+            return convert(self.value_to_print(x))
         if is_to_exchange():  # to a traced number, which every call may have another of
             raise self.refusal(to_number(self.kind))
         return self.concrete(x, convert)

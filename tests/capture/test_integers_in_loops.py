@@ -505,3 +505,22 @@ def test_no_number_and_a_large_one_give_the_error_or_result_of_python(f, value):
         for x in (X, X, bad, X, bad):
             wanted, found = outcome(f, x), outcome(fast, x)
             assert found == (pytest.approx(wanted, rel=1e-12, nan_ok=True) if isinstance(wanted, float) else wanted)
+
+
+def test_of_counts_in_a_short_dtype_no_memory_is_taken_for_the_largest():
+    lags = np.array([1, 3], np.int32)
+
+    def lagged(x):
+        s = x * 1.0
+        for t in range(len(x)):
+            for i in range(2):
+                for j in range(lags[i]):
+                    s[t] += 0.1 * (s[t - j - 1] * s[t - j - 1] if t > j else 1.0)
+        return np.sum(s)
+
+    with fad.config.use(loops="capture"):
+        slope = fad.jit(fad.grad(lagged))
+        slopes = [slope(X) for _ in range(2)]
+    np.testing.assert_allclose(slopes, [fad.grad(lagged)(X)] * 2, rtol=1e-12)
+    what, text = report_of(lagged, X)
+    assert what == ["captured"] * 3, text

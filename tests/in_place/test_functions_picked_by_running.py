@@ -1,10 +1,12 @@
 """Functions that a program picks while it runs, of modules that its code does not show, need NumPy's overlay."""
 
+import math
 import sys
 import types
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import fad
 
@@ -123,3 +125,25 @@ def test_a_write_whose_error_the_program_catches_is_run_again(name):
     wanted = [(call(X + step) - call(X - step)) / 2e-6 for step in 1e-6 * np.eye(3)]
     for transform in (fad.jacfwd, fad.grad, lambda g: fad.jit(fad.grad(g))):
         np.testing.assert_allclose(transform(lambda x: call(x))(X), wanted, rtol=1e-8)
+
+
+HELD = {
+    "a part of a module that code names": "def run(x): return backend.linalg.expm(np.diag(x)).sum()",
+    "an object of vectorize": "def run(x): return exponential(x).sum()",
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_functions_that_a_picked_module_passes_on_are_differentiated(name, monkeypatch):
+    backend, module = types.ModuleType("backend"), types.ModuleType("module")
+    backend.linalg = types.ModuleType("backend.linalg")
+    backend.linalg.expm = scipy.linalg.expm
+    vars(module).update(np=np, backend=backend, exponential=np.vectorize(math.exp))
+    exec(compile(HELD[name], "<picked>", "exec"), vars(module))
+    monkeypatch.setitem(sys.modules, "picked", module)
+
+    def f(x):
+        return sys.modules["picked"].run(x)
+
+    np.testing.assert_allclose(fad.jit(f)(X), np.sum(np.exp(X)), rtol=1e-14)
+    np.testing.assert_allclose(fad.grad(f)(X), np.exp(X), rtol=1e-14)

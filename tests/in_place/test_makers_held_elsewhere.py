@@ -115,3 +115,23 @@ def test_a_loop_over_makers_in_a_compiled_gradient():
 
     np.testing.assert_allclose(fad.grad(total)(X), SLOPES)
     np.testing.assert_allclose(fad.jit(fad.grad(total))(X), SLOPES)
+
+
+@pytest.mark.parametrize("name", ["zeros_like", "ones_like", "full_like", "empty_like"])
+def test_what_is_made_like_a_number_is_an_array_that_takes_values(name):
+    class Proxy:
+        def __init__(self, module):
+            self.module = module
+
+        def __getattr__(self, name):
+            return getattr(self.module, name)
+
+    proxy = Proxy(np)
+
+    def write(x):
+        y = getattr(proxy, name)(x, *[2.0] * (name == "full_like"))
+        y[np.abs(x) > 1] = 0.5
+        y[np.abs(x) <= 1] = 3.0
+        return y
+
+    np.testing.assert_array_equal(fad.vmap(write)(X), [3.0, 0.5])

@@ -201,3 +201,29 @@ def test_the_class_of_arrays_has_its_methods_where_a_function_also_makes_arrays_
     value, slope = fad.value_and_grad(program)(X)
     assert value == program(X)
     assert slope.tolist() == [3.0, 3.0]
+
+
+def test_the_class_of_an_empty_array_tells_arrays_from_numbers_where_others_take_traced_values():
+    def first(x):
+        kind = type(np.array([]))
+        if isinstance(x, kind):
+            x = x[0]
+        made, results = np.zeros(1), np.append(np.array([]), 0.0)
+        made[0] = x
+        results[0] = x * x
+        return made[0] + results[0]
+
+    one = np.array([3.0])
+    assert [fad.grad(first)(3.0), fad.grad(first)(one)[0], fad.vmap(first)(one)[0]] == [7, 7, 12]
+
+
+def test_values_are_added_at_a_tuple_of_places_where_other_results_take_traced_values():
+    def f(x):
+        y = np.cos([0.0, 1.0])
+        y[0] = x[0]
+        columns, z = np.arange(2), np.zeros((2, 2))
+        np.add.at(z, (slice(None), columns), [x[0], x[1]])
+        np.add.at(z, (0, [1, 1]), [x[1], x[0]])
+        return z[0] @ z[0] + y[0]
+
+    np.testing.assert_allclose(fad.grad(f)(np.array([1.0, 2.0])), [13.0, 20.0])

@@ -271,3 +271,17 @@ def test_a_grid_has_a_traced_number_of_points():
     jitted = fad.jit(f)
     for n in (5, 5, 4, 1):
         np.testing.assert_allclose(jitted(2.0, n), f(2.0, n), rtol=1e-15)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_derivative_of_a_power_that_is_complex_to_python_for_other_numbers_is_recorded_again(order):
+    def slope(v):
+        z = v**0.5
+        return z.real + 0.5 * z.imag
+
+    for _ in range(order):
+        slope = fad.grad(slope)
+    fast = fad.jit(slope)
+    given = (2.0, 3.0, -2.0, -3.0, 2.0)
+    np.testing.assert_allclose([fast(v) for v in given], [slope(v) for v in given], rtol=1e-14)
+    assert fast.cache_info().paths == 2

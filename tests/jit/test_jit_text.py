@@ -55,6 +55,7 @@ def test_the_text_of_a_number_of_pythons_is_asked_for_as_well():
             "over several lines:",
             f"{np.sum(x):.3e}",
         ),
+        lambda x: print("value %8.2f of %d: %g" % (x[0], len(x), x[1])),  # noqa: UP031
         lambda x: log.info("value %s", x),
         lambda x: log.warning(f"value {x}"),
         lambda x: sys.stdout.write(f"{x}"),
@@ -62,7 +63,7 @@ def test_the_text_of_a_number_of_pythons_is_asked_for_as_well():
     ],
 )
 @pytest.mark.filterwarnings("ignore:value")
-def test_what_is_only_shown_is_shown_when_it_is_recorded(show):
+def test_what_is_only_shown_is_shown_when_it_is_recorded_and_differentiated(show):
     def f(x):
         show(x)
         return 2.0 * x
@@ -71,6 +72,7 @@ def test_what_is_only_shown_is_shown_when_it_is_recorded(show):
     for shift in range(4):
         np.testing.assert_array_equal(fast(X + shift), 2.0 * (X + shift))
     assert fast.cache_info().paths == 1
+    np.testing.assert_array_equal(fad.grad(lambda x: np.sum(f(x)))(X), [2.0, 2.0])
 
 
 def test_a_body_of_a_loop_that_reads_text_is_unrolled():
