@@ -9,6 +9,7 @@ import numpy as np
 
 from fad import tree
 from fad.core.tracer import Trace, Tracer, stop
+from fad.core.views import copy_layout, snapshot
 from fad.errors import TreeMismatchError
 from fad.typing import PyTree
 
@@ -57,7 +58,20 @@ def stop_gradient(value: PyTree) -> PyTree:
     >>> fad.grad(lambda x: x * fad.stop_gradient(x))(3.0)
     np.float64(3.0)
     """
+    return tree.map(_stop_apart, value)
+
+
+def strip_derivatives(value: PyTree) -> PyTree:
+    """Return what `stop_gradient` does, but for plain arrays, which are themselves and not copies."""
     return tree.map(stop, value)
+
+
+def _stop_apart(x: Any) -> Any:
+    """Return a leaf as a constant in memory of its own, plain or not: a write into one is not seen in the other."""
+    if type(x) is np.ndarray:
+        return copy_layout(x)
+    y = stop(x)
+    return snapshot(y) if type(y) is Tracer else y
 
 
 def stop_older(x: Any, birth: float) -> Any:

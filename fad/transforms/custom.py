@@ -21,7 +21,7 @@ from fad.core.transformed import Wrapping, as_run, name_of
 from fad.core.values import depth
 from fad.core.views import contents_of, copy_layout, snapshot
 from fad.errors import CustomRuleError
-from fad.transforms.check import as_value, zeros_like
+from fad.transforms.check import as_value, separate, zeros_like
 from fad.transforms.closures import Kept, finds_nothing
 from fad.transforms.custom_rules import Call
 from fad.transforms.mutation import equal
@@ -139,7 +139,7 @@ class CustomFunction(Wrapping):
         xs += adapter.traced
         adapter.guarded = youngest(xs) is not None
         ys = call(*xs)
-        return tree.unflatten(adapter.out_tree, ys)
+        return tree.unflatten(adapter.out_tree, separate(ys, xs))
 
 
 class _Adapter:

@@ -19,7 +19,7 @@ from fad.core.tracer import Trace, Tracer
 from fad.core.values import depth, stop_gradient, stop_older
 from fad.core.views import snapshot
 from fad.errors import DerivativeError, TreeMismatchError
-from fad.transforms.check import as_value, zeros_like
+from fad.transforms.check import as_value, separate, zeros_like
 from fad.transforms.closures import Closure
 from fad.transforms.custom_rules import Call
 from fad.transforms.jvp import jvp
@@ -165,7 +165,7 @@ def custom_linear_solve(
     found = system.call(False)(*leaves, *held[:n], *stop_gradient(held[n:]))
     for closure in closures:
         closure.settle()
-    return tree.unflatten(structure, found)
+    return tree.unflatten(structure, separate(found, leaves))
 
 
 class _System:
