@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.tracer import Trace, Tracer, stop
+from fad.core.tracer import Trace, Tracer, outcome, stop
 from fad.core.views import copy_layout, snapshot
 from fad.errors import TreeMismatchError
 from fad.typing import PyTree
@@ -30,6 +30,22 @@ def class_of_element(x: Any) -> type:
 def depth(x: Any) -> int:
     """Return how many derivatives are being taken of a value: the orders of the differentiating traces it is inside."""
     return sum(trace.order for trace in traces_of(x) if type(trace).stop is Trace.stop)
+
+
+def most_derivatives(x: Any) -> int:
+    """Return how many derivatives are taken of a value at most: of one in a loop's body, all that are under way."""
+    return sum(trace.order for trace in traces_of(x) if type(trace).stop is Trace.stop or not trace.answers)
+
+
+def has_derivative(x: Any) -> bool:
+    """Return whether a derivative is taken of a value: for a step that would lose it.
+
+    The body of a loop does not know while it is recorded. If one is under way, it asks for the value, as an `if` does:
+    the steps run one by one then, where each knows.
+    """
+    if not depth(x) and most_derivatives(x):
+        outcome(x)
+    return depth(x) > 0
 
 
 def may_ask(x: Any) -> bool:

@@ -272,7 +272,7 @@ def run(
     Return the leaves of its output, their structure, and what else it returned, as plain values.
     """
     aux = None
-    running = Running(fun, user)
+    running = Running(fun, user, order=trace.order)
     try:
         out = running.run(call, trace.own_error)
         if has_aux:

@@ -143,7 +143,10 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
 
     def again():
         # Not what is known of the function by its code: names that it calls may stand for other functions now.
-        with effects.replaying(log), earlier.restore(), handles.restore(), Running(fun, as_before=exchanged):
+        with (
+            effects.replaying(log), earlier.restore(), handles.restore(),
+            Running(fun, as_before=exchanged, order=trace.order),
+        ):  # fmt: skip
             ys = _read_now(flat(list(map(_handle, xs))))
         if len(ys) != len(out) or not all(map(_agree, before, [_sample(ys[i]) for i in mine])):
             raise ImpureFunctionError(
