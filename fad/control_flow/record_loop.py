@@ -45,7 +45,7 @@ from fad.ops.indexing import getitem_p
 from fad.staging.may_raise import find_unread_in_body, find_unread_raising
 from fad.staging.mixed_types import note_mixed
 from fad.staging.record import is_recording
-from fad.transforms.check import as_value
+from fad.transforms.check import as_value, separate
 from fad.transforms.undo_writes import outside
 
 _MANY = 1000  # steps that are long to record one by one
@@ -418,7 +418,7 @@ def _while(cond, go, flat, leaves, in_tree, bound, failed, accept) -> Any:
     with finding_writes(undoable=True) as written:
         start = go(tree.unflatten(in_tree, leaves))
     if type(start) is not Tracer and not start:
-        return [tree.unflatten(in_tree, leaves)]
+        return [tree.unflatten(in_tree, separate(leaves, leaves))]
     shown = Inputs([], [], [*map(example, leaves)], [])
     sure = type(start) is not Tracer
     recorded = attempt(lambda: _settle_types(flat, leaves, shown, sure), failed=failed)

@@ -24,7 +24,7 @@ from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting, rename
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date
 from fad.core.values import traces_of
-from fad.core.views import finding_writes, root_of, snapshot, unwrap
+from fad.core.views import RUNS, finding_writes, root_of, snapshot, unwrap
 from fad.core.weak import number
 from fad.introspect.frames import user_line
 from fad.staging.may_raise import stand_in
@@ -54,7 +54,7 @@ class Unrecordable(BaseException):
 class BodyTrace(RecordTrace):
     """The trace of recording a body; values of older traces are its captured inputs."""
 
-    __slots__ = ("captured", "_numbers", "_examples")
+    __slots__ = ("captured", "order", "_numbers", "_examples")
     answers = False
     kind = "the body of a loop or branch"
     of_examples = True
@@ -62,6 +62,7 @@ class BodyTrace(RecordTrace):
     def __init__(self) -> None:
         super().__init__()
         Trace.__init__(self)  # the youngest, and not the oldest
+        self.order = RUNS.orders  # the transforms that are under way differentiate what is recorded here
         self.captured: list = []  # (value from outside, its number here)
         self._numbers: dict[int, int] = {}
         self._examples: dict[int, Any] = {}

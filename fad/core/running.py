@@ -41,7 +41,8 @@ class Running:
 
     It runs from the making of this on; ``with`` ends it. `user` is the function of the user's, where that is all that
     `function` calls, with arguments that it holds. `before` are copies of arrays that the function finds by name, if
-    there are any. `as_before` is what was exchanged when the function ran for the first time (`swapped_in`).
+    there are any. `as_before` is what was exchanged when the function ran for the first time (`swapped_in`). `order` is
+    how many derivatives the transform takes.
     """
 
     spaces: tuple = ()
@@ -57,6 +58,7 @@ class Running:
         user: Callable | None = None,
         before: Sequence[tuple] = (),
         as_before: tuple | None = None,
+        order: int = 0,
     ):
         self.function = function
         self.user = user = user or function
@@ -68,6 +70,8 @@ class Running:
         self.refused, runs["refused"] = runs["refused"], None  # before this run, in the function around it
         self.around = runs["depth"]
         runs["depth"] = self.around + 1
+        self.orders = runs["orders"]
+        runs["orders"] = self.orders + order
         if found:
             self._overlay(found)
         if lends:
@@ -224,6 +228,7 @@ class Running:
     def __exit__(self, *_: Any) -> None:
         runs = self.runs
         runs["depth"] = self.around
+        runs["orders"] = self.orders
         if self.around:
             runs["refused"] = runs["refused"] or self.refused
         else:

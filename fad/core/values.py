@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.tracer import Trace, Tracer, stop
+from fad.core.tracer import Trace, Tracer, outcome, stop
+from fad.core.views import copy_layout, snapshot
 from fad.errors import TreeMismatchError
 from fad.typing import PyTree
 
@@ -29,6 +30,22 @@ def class_of_element(x: Any) -> type:
 def depth(x: Any) -> int:
     """Return how many derivatives are being taken of a value: the orders of the differentiating traces it is inside."""
     return sum(trace.order for trace in traces_of(x) if type(trace).stop is Trace.stop)
+
+
+def most_derivatives(x: Any) -> int:
+    """Return how many derivatives are taken of a value at most: of one in a loop's body, all that are under way."""
+    return sum(trace.order for trace in traces_of(x) if type(trace).stop is Trace.stop or not trace.answers)
+
+
+def has_derivative(x: Any) -> bool:
+    """Return whether a derivative is taken of a value: for a step that would lose it.
+
+    The body of a loop does not know while it is recorded. If one is under way, it asks for the value, as an `if` does:
+    the steps run one by one then, where each knows.
+    """
+    if not depth(x) and most_derivatives(x):
+        outcome(x)
+    return depth(x) > 0
 
 
 def may_ask(x: Any) -> bool:
@@ -57,7 +74,20 @@ def stop_gradient(value: PyTree) -> PyTree:
     >>> fad.grad(lambda x: x * fad.stop_gradient(x))(3.0)
     np.float64(3.0)
     """
+    return tree.map(_stop_apart, value)
+
+
+def strip_derivatives(value: PyTree) -> PyTree:
+    """Return what `stop_gradient` does, but for plain arrays, which are themselves and not copies."""
     return tree.map(stop, value)
+
+
+def _stop_apart(x: Any) -> Any:
+    """Return a leaf as a constant in memory of its own, plain or not: a write into one is not seen in the other."""
+    if type(x) is np.ndarray:
+        return copy_layout(x)
+    y = stop(x)
+    return snapshot(y) if type(y) is Tracer else y
 
 
 def stop_older(x: Any, birth: float) -> Any:

@@ -14,7 +14,7 @@ from fad.backends import is_numpy, is_numpy_scalar
 from fad.core.numpy_dispatch import UFUNCS
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind
-from fad.core.values import stop_gradient
+from fad.core.values import strip_derivatives
 from fad.eager.core.engine import EagerTrace, lift
 from fad.eager.core.mode import is_recording, visible
 from fad.eager.core.node import KEEPER, PREHOOK, Handle, Node, add_hook, node_of
@@ -216,7 +216,7 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """Return a tensor without history that shares this one's memory."""
-        return Tensor(stop_gradient(memory(self)))
+        return Tensor(strip_derivatives(memory(self)))
 
     @property
     def data(self) -> Tensor:
@@ -229,7 +229,7 @@ class Tensor:
     def detach_(self) -> Tensor:
         """Cut this tensor itself off its history, and return it."""
         self.node = None
-        self.value = stop_gradient(self.value)
+        self.value = strip_derivatives(self.value)
         return self
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
@@ -259,14 +259,14 @@ class Tensor:
             raise NonScalarOutputError(
                 f"item() needs a tensor of one element, but this one has shape {self.shape}: use tolist()"
             )
-        value = stop_gradient(self.value)
+        value = strip_derivatives(self.value)
         if type(value) is Tracer:
             raise BatchedValueError("a batched tensor inside vmap stands for many numbers: use the tensor itself")
         return value.item() if value.ndim == 0 else value.reshape(()).item()
 
     def tolist(self) -> Any:
         """Return the elements as Python numbers, in nested lists."""
-        value = stop_gradient(self.value)
+        value = strip_derivatives(self.value)
         if type(value) is Tracer:
             raise TracerConversionError(
                 "the elements of a batched tensor inside vmap have no values of their own: use the tensor itself"

@@ -19,7 +19,7 @@ from fad.core.array_likes import open_array_like
 from fad.core.conversions import error_of_written_outside
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer, add_methods, bind, up_to_date, youngest
-from fad.core.values import depth
+from fad.core.values import has_derivative
 from fad.core.views import RUNS, is_array, is_outside, layout, path_of, refresh, refuse, replace_root, root_of, snapshot
 from fad.errors import ItemAssignmentError
 from fad.ops.asking import example
@@ -182,7 +182,7 @@ def _as_written(v: Any, x: Tracer) -> Any:
         message = "Casting complex values to real discards the imaginary part"
         warnings.warn(message, np.exceptions.ComplexWarning, stacklevel=4)
         v = v.real
-    if type(v) is Tracer and v.dtype.kind in "fc" and x.dtype.kind not in "fc" and depth(v):
+    if type(v) is Tracer and v.dtype.kind in "fc" and x.dtype.kind not in "fc" and has_derivative(v):
         raise ItemAssignmentError(
             f"a traced value of dtype {v.dtype} was written into an array of dtype {x.dtype}, which would round it and "
             "lose its derivative. Make the array of floating-point numbers (np.zeros(n) for np.zeros(n, int)), "

@@ -39,7 +39,7 @@ def is_mapped(y: Any) -> Any:
     return np.broadcast_to(value, (y.size, *value.shape))
 
 
-def place_batch_axes(outs: list, out_tree: Any, out_axes: Any) -> Any:
+def place_batch_axes(outs: list, out_tree: Any, out_axes: Any) -> list:
     whole = type(out_axes) is int
     axes = [out_axes] * len(outs) if whole else spread_prefix(out_axes, tree.unflatten(out_tree, outs), "out_axes")
     placed = []
@@ -59,7 +59,7 @@ def place_batch_axes(outs: list, out_tree: Any, out_axes: Any) -> Any:
             )
         y = y if axis == 0 else np.moveaxis(y, 0, axis)
         placed.append(y.copy() if type(y) is np.ndarray and not is_writeable(y) else y)
-    return tree.unflatten(out_tree, placed)
+    return placed
 
 
 def find_argument_axes(in_axes: Any, args: tuple, kwargs: dict) -> list:

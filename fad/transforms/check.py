@@ -21,7 +21,7 @@ from fad.core.running import Running
 from fad.core.stand_ins import stand_for_given
 from fad.core.tracer import Trace, Tracer, up_to_date
 from fad.core.values import same_structure
-from fad.core.views import RUNS, is_array, is_writeable, unwrap
+from fad.core.views import RUNS, copy_layout, is_array, is_writeable, snapshot, unwrap
 from fad.core.weak import WeakFloat, weaken
 from fad.errors import (
     ArgnumsError,
@@ -272,7 +272,7 @@ def run(
     Return the leaves of its output, their structure, and what else it returned, as plain values.
     """
     aux = None
-    running = Running(fun, user)
+    running = Running(fun, user, order=trace.order)
     try:
         out = running.run(call, trace.own_error)
         if has_aux:
@@ -398,6 +398,24 @@ def root(x: Any) -> Any:
     while type(x) is np.ndarray and x.base is not None:
         x = x.base
     return x
+
+
+def separate(ys: list, given: list) -> list:
+    """Return results that share no memory with what a function was given: whoever writes into them changes that alone.
+
+    A traced one is a value of its own, too: so the function means the same plainly and within another transform.
+    """
+    owners = {id(root(x)) for x in given if type(x) is ndarray}
+    return [
+        copy_layout(y) if type(y) is ndarray and id(root(y)) in owners else snapshot(y) if type(y) is Tracer else y
+        for y in ys
+    ]
+
+
+def separate_aux(aux: Any, given: Any) -> Any:
+    """Return what a function returned beside its value, likewise."""
+    leaves, structure = tree.flatten(aux)
+    return tree.unflatten(structure, separate(leaves, tree.leaves(given)))
 
 
 def kind_of(t: Any, x: Any) -> Any:

@@ -25,6 +25,7 @@ from fad.core.views import contents_of, fresh, snapshot, unwrap
 from fad.errors import ImpureFunctionError, ItemAssignmentError, LeakedTracerError
 from fad.introspect.reachable import reach
 from fad.transforms.batch_trace import BatchTrace
+from fad.transforms.check import separate
 from fad.transforms.handles import Handles
 from fad.transforms.kept_names import keep_names
 from fad.transforms.mutation import Earlier
@@ -91,7 +92,7 @@ def checkpoint(
 
         seen: list = [None]
         ys = _run(flat, leaves, own, _find_captured(own))
-        return tree.unflatten(seen[0], ys)
+        return tree.unflatten(seen[0], separate(ys, leaves))
 
     return wrapper
 
@@ -142,7 +143,10 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
 
     def again():
         # Not what is known of the function by its code: names that it calls may stand for other functions now.
-        with effects.replaying(log), earlier.restore(), handles.restore(), Running(fun, as_before=exchanged):
+        with (
+            effects.replaying(log), earlier.restore(), handles.restore(),
+            Running(fun, as_before=exchanged, order=trace.order),
+        ):  # fmt: skip
             ys = _read_now(flat(list(map(_handle, xs))))
         if len(ys) != len(out) or not all(map(_agree, before, [_sample(ys[i]) for i in mine])):
             raise ImpureFunctionError(

@@ -18,10 +18,10 @@ from fad import tree
 from fad.core.overlay_needs import needs_of
 from fad.core.tracer import Tracer, youngest
 from fad.core.transformed import Wrapping, as_run, name_of
-from fad.core.values import depth
+from fad.core.values import has_derivative
 from fad.core.views import contents_of, copy_layout, snapshot
 from fad.errors import CustomRuleError
-from fad.transforms.check import as_value, zeros_like
+from fad.transforms.check import as_value, separate, zeros_like
 from fad.transforms.closures import Kept, finds_nothing
 from fad.transforms.custom_rules import Call
 from fad.transforms.mutation import equal
@@ -113,7 +113,7 @@ class CustomFunction(Wrapping):
             raise CustomRuleError(f"{self.__name__} has a custom rule and takes keyword-only arguments {sorted(named)}")
         places = self._places(len(args))
         nondiff = [args[i] for i in sorted(places)]
-        if any(type(x) is Tracer and depth(x) for x in tree.leaves(nondiff)):
+        if any(type(x) is Tracer and is_inexact(x) and has_derivative(x) for x in tree.leaves(nondiff)):
             raise CustomRuleError(
                 f"a traced value was passed for a nondiff argument of {self.__name__}; "
                 "its derivative would be lost, so pass it as an ordinary argument"
@@ -139,7 +139,7 @@ class CustomFunction(Wrapping):
         xs += adapter.traced
         adapter.guarded = youngest(xs) is not None
         ys = call(*xs)
-        return tree.unflatten(adapter.out_tree, ys)
+        return tree.unflatten(adapter.out_tree, separate(ys, xs))
 
 
 class _Adapter:

@@ -15,7 +15,15 @@ from fad.backends import is_numpy
 from fad.core.transformed import Transformed, as_run
 from fad.core.views import RUNS
 from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
-from fad.transforms.check import as_primal, as_value, check_function, flatten_primals, lend, zeros_like
+from fad.transforms.check import (
+    as_primal,
+    as_value,
+    check_function,
+    flatten_primals,
+    lend,
+    separate_aux,
+    zeros_like,
+)
 from fad.transforms.vjp import Tape
 from fad.tree.nodes import LEAF, SINGLE
 
@@ -224,10 +232,11 @@ def _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames, with_val
         else:
             g = tree.unflatten(in_tree, grads)
             g = g[0] if single else g
+        aux = separate_aux(tape.aux, (args, kwargs)) if has_aux else None
         if not with_value:
-            return (g, tape.aux) if has_aux else g
+            return (g, aux) if has_aux else g
         value = tree.unflatten(tape.out_tree, values)
-        return ((value, tape.aux) if has_aux else value), g
+        return ((value, aux) if has_aux else value), g
 
     return evaluate
 

@@ -16,10 +16,10 @@ from typing import Any
 
 from fad import tree
 from fad.core.tracer import Trace, Tracer
-from fad.core.values import depth, stop_gradient, stop_older
+from fad.core.values import most_derivatives, stop_gradient, stop_older
 from fad.core.views import snapshot
 from fad.errors import DerivativeError, TreeMismatchError
-from fad.transforms.check import as_value, zeros_like
+from fad.transforms.check import as_value, separate, zeros_like
 from fad.transforms.closures import Closure
 from fad.transforms.custom_rules import Call
 from fad.transforms.jvp import jvp
@@ -97,7 +97,7 @@ def implicit_root(f: Callable, solution: Any, tangent_solve: Callable) -> Any:
             f"a function whose root is taken must return the structure of its argument, {tree.structure(solution)}, "
             f"but it returned {tree.structure(residual)}"
         )
-    order = max((depth(r) for r in tree.leaves(residual)), default=0)
+    order = max((most_derivatives(r) for r in tree.leaves(residual)), default=0)
     if order == 0:
         return solution
     offset = stop_gradient(residual)  # what the solver's tolerance left over; the derivative is taken on this level set
@@ -165,7 +165,7 @@ def custom_linear_solve(
     found = system.call(False)(*leaves, *held[:n], *stop_gradient(held[n:]))
     for closure in closures:
         closure.settle()
-    return tree.unflatten(structure, found)
+    return tree.unflatten(structure, separate(found, leaves))
 
 
 class _System:

@@ -12,7 +12,7 @@ from fad.backends import is_on_device, made_like
 from fad.core.transformed import Transformed, as_run, transformed
 from fad.core.views import unwrap
 from fad.errors import ComplexGradientError
-from fad.transforms.check import as_value, check_function, flatten_primals
+from fad.transforms.check import as_value, check_function, flatten_primals, separate_aux
 from fad.transforms.grad import grad, refuse_integers, split_arguments
 from fad.transforms.jvp import jvp
 from fad.transforms.linearize import linearize
@@ -312,7 +312,7 @@ def _jacobian(compute, name, fun, argnums, has_aux, holomorphic, chunk_size, arg
         f, xs, in_tree, single = _prepare(fun, args, kwargs, argnums, argnames, name)
         blocks, seen = compute(f, xs, in_tree, has_aux, holomorphic, chunk_size, name)
         result = _finish(blocks, seen["tree"], in_tree, single)
-        return (result, seen["aux"]) if has_aux else result
+        return (result, separate_aux(seen["aux"], (args, kwargs))) if has_aux else result
 
     return evaluate
 

@@ -30,7 +30,16 @@ from fad.core.transformed import as_run
 from fad.core.views import is_writeable
 from fad.errors import TreeMismatchError
 from fad.ops.elementwise import divide, multiply
-from fad.transforms.check import check_like, flatten_primals, root, run, split_operands, zeros_like
+from fad.transforms.check import (
+    check_like,
+    flatten_primals,
+    root,
+    run,
+    separate,
+    separate_aux,
+    split_operands,
+    zeros_like,
+)
 from fad.transforms.custom_rules import RULES, Call, check_closed, push_call
 from fad.transforms.jvp import _like, transposed_vjp
 from fad.transforms.tape import is_inexact
@@ -430,8 +439,8 @@ def jet(
         if not factorial_scaled:
             cs = [c if k < 2 else c / float(math.factorial(k)) for k, c in enumerate(cs, 1)]
         found.append([_own(c, taken) for c in cs])
-    out, series_out = tree.unflatten(out_tree, values), tree.unflatten(out_tree, found)
-    return (out, series_out, aux) if has_aux else (out, series_out)
+    out, series_out = tree.unflatten(out_tree, separate(values, xs)), tree.unflatten(out_tree, found)
+    return (out, series_out, separate_aux(aux, (xs, terms))) if has_aux else (out, series_out)
 
 
 def expand(fun: Callable, xs: Any, terms: Any, in_tree: Any, has_aux: bool = False) -> tuple[list, list, Any, Any]:

@@ -40,6 +40,8 @@ from fad.transforms.check import (
     flatten_primals,
     kind_of_traced,
     run,
+    separate,
+    separate_aux,
     stands_for_array,
     zeros_like,
 )
@@ -331,8 +333,9 @@ def jvp(fun: Callable, primals: PyTree, tangents: PyTree, has_aux: bool = False)
         else:
             values.append(take_limit(y, derivative=False))
             found.append(zeros_like(values[-1]))
-    out, tangent_out = tree.unflatten(out_tree, values), tree.unflatten(out_tree, found)
-    return (out, tangent_out, aux) if has_aux else (out, tangent_out)
+    given = [*xs, *ts]
+    out, tangent_out = (tree.unflatten(out_tree, separate(leaves, given)) for leaves in (values, found))
+    return (out, tangent_out, separate_aux(aux, given)) if has_aux else (out, tangent_out)
 
 
 def _like(y: Any, t: Any) -> Any:

@@ -18,7 +18,16 @@ from fad.core.transformed import LinearMap, as_run
 from fad.core.values import same_structure
 from fad.core.views import running_rules
 from fad.errors import NotLinearError
-from fad.transforms.check import as_value, check_like, flatten_primals, plain_values, run, split_operands, zeros_like
+from fad.transforms.check import (
+    as_value,
+    check_like,
+    flatten_primals,
+    plain_values,
+    run,
+    separate,
+    split_operands,
+    zeros_like,
+)
 from fad.transforms.jvp import jvp, push_tangents
 from fad.transforms.mutation import check_own, copy_result, own, snapshots
 from fad.transforms.vjp import vjp
@@ -173,9 +182,11 @@ def linearize(fun: Callable, *primals: PyTree, has_aux: bool = False) -> tuple:
     def f_jvp(*tangents):
         ts, t_tree = tree.flatten(tangents)
         same_structure(in_tree, t_tree, "the tangents given to a linearized function")
-        slots = _push(steps, check_like(ts, xs, "a tangent"), size)
+        ts = check_like(ts, xs, "a tangent")
+        slots = _push(steps, ts, size)
         found = [take_derivative(densify(slots[y.info])) if _mine(y, trace) else None for y in ys]
-        return tree.unflatten(out_tree, [zeros_like(v) if t is None else t for t, v in zip(found, values, strict=True)])
+        found = [zeros_like(v) if t is None else t for t, v in zip(found, values, strict=True)]
+        return tree.unflatten(out_tree, separate(found, ts))
 
     out = tree.unflatten(out_tree, list(map(copy_result, values)))
     push = LinearMap("pushforward", fun, f_jvp, (in_tree, xs), (out_tree, values))

@@ -7,7 +7,7 @@ that place. All of it costs what was touched, not the size of the array.
 
 Where masks or index arrays chose the places (``r[r > 0] = 1 / r[r > 0]``), the program picks elements. So what was
 computed before the first such write takes a cotangent of zero for an element that was not picked: it stays zero,
-though the partial derivative may be infinite there.
+though the partial derivative may be infinite there. What was written before takes it where an element was picked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from fad.core.archetypes import fit
 from fad.core.buffers import PLAIN
-from fad.core.cotangent import densify, zero_absorbing
+from fad.core.cotangent import Masked, densify, zero_absorbing
 from fad.core.tracer import Tracer
 from fad.core.views import RUNS, Memory, copy_layout, follow, own_memory, pick, refresh, shares, snapshot
 from fad.ops.indexing import join_index, split_index
@@ -73,7 +73,7 @@ def store(trace: Recorder, x: Tracer, index: tuple, v: Any) -> bool:
     if type(old) is np.ndarray:
         old = old.copy()
     place[index] = v
-    tape.append([WRITE, root.info, position, place, index, old, path, root.wrapped, False, shape, dtype, False])
+    tape.append([WRITE, root.info, position, place, index, old, path, root.wrapped, False, shape, dtype, False, False])
     root.info = end
     memory.version += 1
     return True
@@ -110,7 +110,8 @@ def overwrite(trace: Recorder, root: Tracer, path: list, template: tuple, v: Any
         adopt(trace, root, whole)
     memory = root.memory
     tape = trace.tape
-    record = [WRITE, root.info, position, place, index, old, path, whole, False, shape, dtype, False]
+    picks = any(map(np.ndim, arrays))
+    record = [WRITE, root.info, position, place, index, old, path, whole, False, shape, dtype, False, picks]
     tape.append(record)
     root.info = len(tape) - 1
     memory.version += 1
@@ -185,7 +186,7 @@ def redo(tape: list) -> None:
 
 def sweep_write(record: list, i: int, cts: list, own: bytearray, keep: bool) -> None:
     """Take a write back, and move the cotangent of its place to the value that was written there."""
-    _, j, k, place, index, old, path, whole, _, shape, dtype, absorbs = record
+    _, j, k, place, index, old, path, whole, _, shape, dtype, absorbs, picks = record
     if keep:
         exchange(record)
     else:
@@ -194,30 +195,71 @@ def sweep_write(record: list, i: int, cts: list, own: bytearray, keep: bool) -> 
     cts[i] = None
     if g is None:
         return
+    live = _find_live(g, own[i], path, whole) if picks or type(g) is Masked else None
     g = densify(g)
     if type(g) is Tracer:
         g, c = _move_traced(g, path, index)
     else:
         g, c = _move(g, own[i], path, index, whole)
-    if j >= 0:
+    if live is not None:
+        g, c = _mask_moved(live, g, c, index, picks)
+    if j >= 0 and (picks or old.size != whole.size):  # else all of it is written over
         if absorbs:
-            g = zero_absorbing(g)
+            g = zero_absorbing(densify(g))
         if cts[j] is None:
             cts[j] = g
-            own[j] = 2 if absorbs else 1
+            own[j] = 2 if type(g) is Masked else 1
         else:
             accumulate(cts, own, j, g)
-    if k >= 0:
-        if c.shape != shape or c.dtype is not dtype or shape:
-            c = _last(c, index, place.shape)
-            lead = len(shape) - np.ndim(c)  # NumPy lets x[i] = v have superfluous unit axes in front
-            c = c.reshape((1,) * lead + np.shape(c)) if lead > 0 else c
-            c = fit(c, shape, dtype)
+    if k >= 0 and c is not None:
+        if type(c) is Masked or c.shape != shape or c.dtype is not dtype or shape:
+            c = _fit_written(c, index, place.shape, shape, dtype)
         if cts[k] is None:
             cts[k] = c
             own[k] = type(c) is np.ndarray
         else:
             accumulate(cts, own, k, c)
+
+
+def _fit_written(c: Any, index: Any, place: tuple, shape: tuple, dtype: Any) -> Any:
+    """Bring the cotangent of what was written at an index of a place to the shape and dtype of the value."""
+    if type(c) is Masked:
+        return c.move(lambda c: _fit_written(c, index, place, shape, dtype))
+    c = _last(c, index, place)
+    lead = len(shape) - np.ndim(c)  # NumPy lets x[i] = v have superfluous unit axes in front
+    return fit(c.reshape((1,) * lead + np.shape(c)) if lead > 0 else c, shape, dtype)
+
+
+def _find_live(g: Any, owned: int, path: list, whole: np.ndarray) -> tuple | None:
+    """Return which elements of a cotangent are live, as a mask to write into, and the part that a path leads to.
+
+    None if that is not known: the mask is traced, or no view of it.
+    """
+    live = g.live if type(g) is Masked else True
+    if type(live) is Tracer:
+        return None
+    if owned < 2 or type(live) is not np.ndarray or live.shape != whole.shape:
+        given, live = live, np.empty_like(whole, dtype=bool)
+        live[...] = given
+    part = follow(live, path)
+    return None if part is None else (live, part)
+
+
+def _mask_moved(live: tuple, g: Any, c: Any, index: Any, picks: bool) -> tuple:
+    """Return the cotangents of an array before a write, and of what was written, which may be None: as they are live.
+
+    Where masks or index arrays chose what is written, nothing that stood there is.
+    """
+    mask, part = live
+    written = pick(part, index)
+    if picks:
+        part[index] = False
+    count = np.count_nonzero(written)
+    if not count:
+        c = None
+    elif count < np.size(written):
+        c = Masked(c, written, clean=True)
+    return Masked(g, mask, clean=True), c
 
 
 def _move(g: Any, owned: int, path: list, index: Any, whole: np.ndarray) -> tuple:

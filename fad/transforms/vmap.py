@@ -30,7 +30,7 @@ from fad.transforms.batch_axes import (
     place_batch_axes,
 )
 from fad.transforms.batch_trace import BatchTrace, Split, batching
-from fad.transforms.check import as_value, check_function, finish_output, lend
+from fad.transforms.check import as_value, check_function, finish_output, lend, separate
 from fad.transforms.undo_writes import outside
 from fad.typing import PyTree
 
@@ -113,7 +113,7 @@ def vmap(
             outs, out_tree = _explore(run, leaves, flags, size)
         else:
             outs, out_tree = _in_chunks(run, leaves, flags, size, chunk_size)
-        return place_batch_axes(outs, out_tree, out_axes)
+        return tree.unflatten(out_tree, separate(place_batch_axes(outs, out_tree, out_axes), leaves))
 
     return mapped
 

@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+from each import each
 
 import fad
 
@@ -61,6 +62,34 @@ WAYS = {
 }  # fmt: skip
 
 
+def of_custom(make):
+    f = make(lambda m: m[::-1])
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0][::-1]))
+    f.defvjp(lambda m: (m[::-1], None), lambda res, ct: (ct[::-1],))
+    return f
+
+
+# What leaves a transform is the caller's: a write there changes none of the arrays that it was given, traced or not.
+LEAVING = {
+    "custom_jvp": of_custom(fad.custom_jvp),
+    "custom_vjp": of_custom(fad.custom_vjp),
+    "checkpoint": fad.checkpoint(lambda m: m.T),
+    "vmap": fad.vmap(lambda row: row),
+    "jvp": lambda m: fad.jvp(lambda v: v, (m,), (m,))[0],
+    "a tangent": lambda m: fad.jvp(lambda v: v, (m,), (m,))[1],
+    "linearize": lambda m: fad.linearize(lambda v: v, m)[1](m),
+    "jet": lambda m: fad.jet(lambda v: v, (m,), ((m,),))[0],
+    "aux of grad": lambda m: fad.grad(lambda v: (np.sum(v), v[1:]), has_aux=True)(m)[1],
+    "aux of value_and_grad": lambda m: fad.value_and_grad(lambda s, v: (s, v), has_aux=True)(1.0, m)[0][1],
+    "aux of jvp": lambda m: fad.jvp(lambda v: (v * 1.0, v), (m,), (m,), has_aux=True)[2],
+    "aux of jacfwd": lambda m: fad.jacfwd(lambda v: (v[0, 0], v), has_aux=True)(m)[1],
+    "custom_root": lambda m: fad.custom_root(lambda y: y - m, m, lambda f, y: y, lambda g, y: y),
+    "custom_linear_solve": lambda m: fad.custom_linear_solve(lambda v: v, m, lambda f, b: b, symmetric=True),
+    "while_loop": lambda m: fad.while_loop(lambda v: False, lambda v: v, m),
+    "stop_gradient": fad.stop_gradient,
+}
+
+
 def write_into(y):
     try:
         y[...] = 7.0
@@ -92,6 +121,24 @@ def test_a_write_reaches_the_array_where_it_does_in_numpy(way, transform):
 
     np.testing.assert_array_equal(transform(f), f(X))
     assert len(set(said)) == 1, said
+
+
+@each("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+@each("way", LEAVING.values(), ids=LEAVING)
+def test_a_write_into_what_left_a_transform_reaches_none_of_its_arguments(way, transform):
+    def f(x):
+        m = x.reshape(3, 4) * 1.0
+        way(m)[...] = 7.0
+        y = way(m)
+        m[:] = 9.0
+        return np.sum(y) + np.sum(m)
+
+    def plain(x):
+        m = x.reshape(3, 4)
+        return np.sum(way(m)) + 12 * 9.0
+
+    np.testing.assert_array_equal(f(X), plain(X))
+    np.testing.assert_array_equal(transform(f), plain(X))
 
 
 @EVERY

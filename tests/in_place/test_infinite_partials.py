@@ -53,6 +53,19 @@ def indices_name_the_diagonal(x):
     return np.sum(W / r)
 
 
+def a_filled_array_is_cut(x):
+    r = np.zeros((2, 4, 4))
+    r[0] = np.sqrt(squares(x))
+    r[:, r[0] == 0] = 1.0
+    return np.sum(W / r[0])
+
+
+def all_is_chosen_again(x):
+    r = np.sqrt(squares(x))
+    r[:] = np.where(r == 0, 1.0, r)
+    return np.sum(W / r)
+
+
 def what_is_out_of_range_is_cut(x):
     s = x * 1.0
     s[s > 1] = 1
@@ -84,6 +97,8 @@ PROGRAMS = [
     infinities_are_replaced_later,
     the_diagonal_is_filled,
     indices_name_the_diagonal,
+    a_filled_array_is_cut,
+    all_is_chosen_again,
 ]
 EVERY = pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 pytestmark = pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
@@ -109,6 +124,16 @@ def test_the_gradient_is_finite_and_right(f):
     compiled = fad.jit(fad.grad(f))
     for _ in range(2):
         np.testing.assert_allclose(compiled(X), wanted, rtol=1e-8)
+
+
+def test_the_gradient_is_finite_and_right_in_a_recorded_branch():
+    def f(x):
+        r = np.sqrt(squares(x))
+        r[r == 0] = 1.0
+        return np.sum(W / r)
+
+    compiled = fad.jit(fad.grad(lambda x: fad.cond(x[0] > 0, f, np.sum, x)))
+    np.testing.assert_allclose(compiled(X), slopes(f, X), rtol=1e-8)
 
 
 @EVERY

@@ -155,3 +155,19 @@ def test_a_function_under_checkpoint_writes_into_what_it_makes_and_returns():
 
     close(fad.grad(f)(X), differences(f, X), f)
     close(fad.hessian(f)(X), fad.jacfwd(fad.jacfwd(f))(X), f)
+
+
+def test_a_recorded_body_that_would_round_what_has_a_derivative_raises_as_plain_python_does():
+    def step(i, s):
+        k = np.zeros(1, int)
+        k[0] = s
+        return s + k[0]
+
+    def f(x):
+        return fad.fori_loop(0, 2, step, x)
+
+    assert fad.jit(f)(1.5) == f(1.5) == 4.5
+    for gradient in (fad.grad(f), fad.jit(fad.grad(f)), fad.grad(fad.jit(f))):
+        with pytest.raises(fad.errors.ItemAssignmentError, match="would round it"):
+            gradient(1.5)
+    assert fad.jit(fad.grad(lambda x: x * fad.fori_loop(0, 2, step, 1.5)))(2.0) == 4.5

@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from each import each
 
 import fad
 from fad.errors import CustomRuleError, DerivativeError, TreeMismatchError
+from fad.scipy import optimize
 
 
 def bisect(f, x):
@@ -101,6 +103,37 @@ def test_a_root_composes_with_jvp_hessian_vmap_and_back():
     np.testing.assert_allclose(fad.vmap(cube_root)(a), np.cbrt(a), rtol=1e-12)
     np.testing.assert_allclose(fad.vmap(fad.grad(cube_root))(a), first, rtol=1e-12)
     np.testing.assert_allclose(fad.grad(lambda a: np.sum(fad.vmap(cube_root)(a)))(a), first, rtol=1e-12)
+
+
+def newtons(a):
+    def solve(f, x):
+        return fad.fori_loop(0, 9, lambda i, x: x - f(x) / (3 * x * x), x)
+
+    return fad.custom_root(lambda x: x**3 - a, 1.0, solve, lambda g, y: y / g(1.0))
+
+
+SCALE = 1 + 2 ** (1 / 3)
+ROOTS_IN_BODIES = {
+    "fori_loop": lambda root, a: fad.fori_loop(1, 3, lambda i, s: s + root(a * i), 0.0),
+    "carried": lambda root, a: SCALE / 2 * a ** (2 / 9) * fad.fori_loop(0, 2, lambda i, s: root(s) * (1.0 + i), a),
+    "cond": lambda root, a: SCALE * fad.cond(a > 0, root, lambda a: a, a),
+    "checkpoint": lambda root, a: fad.checkpoint(ROOTS_IN_BODIES["fori_loop"], static_argnums=0)(root, a),
+}  # fmt: skip
+
+
+@each("in_body", ROOTS_IN_BODIES.values(), ids=ROOTS_IN_BODIES)
+@each("root", [newtons, lambda a: optimize.newton(lambda x: x**3 - a, 1.0)], ids=["custom_root", "scipy"])
+def test_a_root_in_a_recorded_body_has_its_derivatives(root, in_body):
+    gradient = fad.grad(lambda a: in_body(root, a))
+    first, second = fad.jit(lambda a: fad.jvp(gradient, (a,), (1.0,)))(2.0)
+    assert first == pytest.approx(SCALE * 2 ** (-2 / 3) / 3)
+    assert second == pytest.approx(-SCALE * 2 ** (-5 / 3) * 2 / 9)
+
+
+def test_a_root_in_a_recorded_body_has_its_taylor_series():
+    loop = ROOTS_IN_BODIES["fori_loop"]
+    third = fad.jit(lambda a: fad.jet(lambda a: loop(newtons, a), (a,), ((1.0, 0.0, 0.0),))[1][2])
+    assert third(2.0) == pytest.approx(SCALE * 2 ** (-8 / 3) * 10 / 27)
 
 
 def test_the_root_does_not_depend_on_where_the_solver_started():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import Tracer
-from fad.core.values import stop_gradient
+from fad.core.values import strip_derivatives
 from fad.eager.ops.operators import convert
 from fad.eager.rng import generator as numbers
 from fad.eager.tensor import Tensor, add_methods, float32, int64, wrap
@@ -41,7 +41,7 @@ def tensor(data: Any, *, dtype: Any = None, requires_grad: bool = False, device:
     if type(data) is Tracer:  # an array of the program that is transformed, which keeps its derivative
         x = wrap(data).value
     elif isinstance(data, Tensor):
-        x = stop_gradient(data.value)
+        x = strip_derivatives(data.value)
     elif isinstance(data, (np.ndarray, np.generic)):
         x = np.asarray(data)
     else:

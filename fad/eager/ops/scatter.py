@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import bind
-from fad.core.values import stop_gradient
+from fad.core.values import strip_derivatives
 from fad.eager.core.composite import composite
 from fad.eager.ops.nodes import as_array
 from fad.eager.tensor import Tensor
@@ -72,7 +72,7 @@ def _products(y: Any, v: Any, i: np.ndarray, dim: int) -> Any:
 def _extremes(
     x: Any, v: Any, i: np.ndarray, dim: int, hit: np.ndarray, where: tuple, ufunc: np.ufunc, include_self: bool
 ) -> Any:
-    xs, vs = np.asarray(stop_gradient(x)), np.asarray(stop_gradient(v))
+    xs, vs = np.asarray(strip_derivatives(x)), np.asarray(strip_derivatives(v))
     places = tuple(np.ogrid[tuple(map(slice, i.shape))])
     at = (*places[:dim], i, *places[dim + 1 :])
     worst = -np.inf if ufunc is np.maximum else np.inf

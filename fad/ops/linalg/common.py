@@ -13,7 +13,7 @@ from fad.core.archetypes import align
 from fad.core.limits import Crowded, asks_in_bodies, line, other_choice
 from fad.core.primitive import Primitive
 from fad.core.tracer import bind
-from fad.core.values import depth, may_ask, stop_gradient
+from fad.core.values import may_ask, most_derivatives, stop_gradient
 from fad.errors import GaugeDependenceWarning
 from fad.ops.structural import as_array
 
@@ -378,7 +378,7 @@ def part(w: Any, v: Any, a: Any) -> tuple:
     On the other line, the vectors of repeated values are mixed. See `fad.core.limits`. In the body of a loop values are
     taken to be apart, and a step in which they are not raises `Crowded`.
     """
-    kind = (False, depth(a) > 1)
+    kind = (False, most_derivatives(a) > 1)
     if not _may_ask(w):
         return bind(apart_p[kind], w), v
     if not bool(bind(_crowded_p[kind], w)):
@@ -390,7 +390,7 @@ def part(w: Any, v: Any, a: Any) -> tuple:
 
 def part_pairs(u: Any, s: Any, vh: Any, a: Any) -> tuple:
     """Do the same with singular values and pairs of vectors; values at 0, their own images, count as repeated."""
-    kind = (True, depth(a) > 1)
+    kind = (True, most_derivatives(a) > 1)
     if not _may_ask(s):
         return u, bind(apart_p[kind], s), vh
     if not bool(bind(_crowded_p[kind], s)):

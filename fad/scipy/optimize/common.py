@@ -12,13 +12,13 @@ import scipy.optimize as so
 
 from fad import tree
 from fad.core.tracer import Tracer
-from fad.core.values import stop_gradient
+from fad.core.values import most_derivatives, stop_gradient
 from fad.errors import DerivativeError
 from fad.ops.structural import as_array
 from fad.scipy.host import HostCall
 from fad.scipy.special.build import number
 from fad.transforms.closures import Closure, with_own_scratch
-from fad.transforms.implicit import depth, implicit_root
+from fad.transforms.implicit import implicit_root
 from fad.transforms.jacobian import jacobian
 
 OptimizeResult = so.OptimizeResult
@@ -108,7 +108,7 @@ def check_convergence(success: Any, solution: Any, order: int, message: str, wha
 
 def derivatives_of(values: Any) -> int:
     """Return how many derivatives are being taken of values."""
-    return max((depth(x) for x in tree.leaves(values)), default=0)
+    return max((most_derivatives(x) for x in tree.leaves(values)), default=0)
 
 
 def solve_dense(slope: Callable, y: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.optimize as so
 
 from fad.core.tracer import Tracer
-from fad.core.values import stop_gradient
+from fad.core.values import may_ask, stop_gradient
 from fad.errors import DerivativeError
 from fad.ops.conversion import as_python_number
 from fad.scipy.host import plain as value
@@ -203,7 +203,7 @@ def find_scalar(f: Callable, args: Any, solver: Callable, *points: Any) -> Any:
 
     def solve(slope, y):
         rate = slope(np.ones_like(stop_gradient(y)))
-        if np.any(number(rate) == 0):
+        if may_ask(rate) and np.any(number(rate) == 0):
             raise DerivativeError("the root has no derivative: the slope of the function is zero there (a double root)")
         return y / rate
 
