@@ -30,9 +30,9 @@ from fad.introspect.frames import user_line
 from fad.staging.may_raise import stand_in
 from fad.staging.python_numbers import to_number_p  # noqa: F401  (what loops know it by)
 from fad.staging.record import RecordTrace, _output, is_recording, is_traceable, recording_by
-from fad.transforms.batch_trace import BatchTrace, replaced
+from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_value
-from fad.transforms.custom_rules import RULES, Call, batch_call
+from fad.transforms.custom_rules import RULES, Call, run_batch
 from fad.transforms.jvp import JVPTrace
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.mutation import equal
@@ -143,8 +143,8 @@ class BodyTrace(RecordTrace):
 
 
 # A value without its derivative: written down, because the transforms around a body see the body's graph only.
-stopped_p = Primitive(
-    "stop_gradient", lambda x: x, flat=True, lower="({0})", batch=lambda size, batched, xs, params: xs[0],
+stopped_p: Primitive = Primitive(
+    "stop_gradient", lambda x: x, flat=True, lower="({0})", batch=lambda size, batched, xs, params: stopped_p(xs[0]),
     archetype="elementwise", cheap=True,
 )  # fmt: skip
 
@@ -254,8 +254,7 @@ def _forward_call(*xs: Any, call: Call, graph: Graph | None) -> tuple:
 
 
 def _batch_call(trace: Any, batched: tuple, xs: list, params: dict) -> tuple:
-    with replaced(trace):
-        return tuple(batch_call(params["call"], list(batched), trace.size)(*xs))
+    return tuple(run_batch(trace, params["call"], list(batched), xs))
 
 
 # A call of a function with custom rules. `graph` is what it computes, None for a library's function.

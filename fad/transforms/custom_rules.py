@@ -164,14 +164,15 @@ def _batch_rule(trace: BatchTrace, call: Call, xs: tuple) -> list:
     values = [trace.lower(x) for x in xs]
     batched = [x is not v for x, v in zip(xs, values, strict=True)]
     try:
-        ys = _run_batch(trace, call, batched, values)
+        ys = run_batch(trace, call, batched, values)
     except Exception as error:
         trace.separate_errors(error, call, values, batched)
         raise
     return [tracer(y, trace, None) for y in check_closed(trace, ys, call)]
 
 
-def _run_batch(trace: BatchTrace, call: Call, batched: list, values: list) -> list:
+def run_batch(trace: BatchTrace, call: Call, batched: list, values: list) -> list:
+    """Return the results of a call on values that have the batch axis in front where they are batched, as all do."""
     if call.batch is None:
         with replaced(trace):
             return batch_call(call, batched, trace.size)(*values)

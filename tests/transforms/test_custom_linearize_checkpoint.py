@@ -215,6 +215,27 @@ def test_checkpoint_of_a_closure_over_a_traced_value():
     np.testing.assert_allclose(fad.grad(f)(0.7), fad.grad(lambda w: np.sum(np.sin(w * np.sin(w * X))))(0.7))
 
 
+LOOPS = {
+    "fori_loop": lambda f, x: fad.fori_loop(0, 1, lambda i, s: f(s), x),
+    "while_loop": lambda f, x: fad.while_loop(lambda s: s[0] < 1, lambda s: (s[0] + 1, f(s[1])), (0, x))[1],
+    "cond": lambda f, x: fad.cond(x > -9.0, f, lambda x: x, x),
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_stop_gradient_and_batching_rules_hold_in_bodies_under_vmap(loop):
+    f = fad.custom_jvp(lambda x: x * 2.0)
+    f.defjvp(lambda primals, tangents: (f(*primals), 3.0 * tangents[0]))
+    f.defvmap(lambda size, batched, x: (x * 2.0 + 100.0, True))
+    np.testing.assert_array_equal(fad.jit(fad.vmap(lambda x: loop(f, x)))(X), X * 2.0 + 100.0)
+
+    def total(x):
+        return np.sum(fad.vmap(lambda x: loop(lambda s: s * fad.stop_gradient(s), x))(x))
+
+    np.testing.assert_array_equal(fad.jit(fad.grad(total))(X), X)
+    np.testing.assert_array_equal(fad.jit(fad.jacfwd(total))(X), X)
+
+
 def test_stop_gradient_is_a_constant_at_every_level_and_keeps_the_batch_elements():
     assert fad.grad(fad.grad(lambda x: x * fad.stop_gradient(x * x)))(3.0) == 0.0
     np.testing.assert_allclose(fad.vmap(fad.grad(lambda x: x * fad.stop_gradient(x)))(X), X)

@@ -113,7 +113,7 @@ def _solve_right(ct, y, a, b, *factors, transposed):
 
 
 def _solve_batch(size, batched, xs, params):
-    if batched == (False, True, False, False):  # many right-hand sides of one matrix
+    if batched == (False, True, False, False) and xs[0].ndim == 2:  # many right-hand sides of one matrix
         return solve_columns(size, xs[1], lambda b: bind(solve_factored_p, xs[0], b, *xs[2:], **params))
     return bind(solve_factored_p, *broadcast_batch(size, batched, xs), **params)
 
