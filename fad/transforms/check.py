@@ -401,7 +401,7 @@ def root(x: Any) -> Any:
 
 
 def separate(ys: list, given: list) -> list:
-    """Return results that share no memory with what a function was given: whoever writes into them changes that alone.
+    """Return results that share no memory with what a function was given: a write changes them alone.
 
     A traced one is a value of its own, too: so the function means the same plainly and within another transform.
     """
