@@ -52,6 +52,10 @@ class Masked:
             self.clean = True
         return self.value
 
+    def with_value(self, value: Any) -> Masked:
+        """Return the same with its values in another array."""
+        return Masked(value, self._live, self.clean, self.by_value)
+
     def times(self, partial: Any, saved: tuple) -> Masked:
         """Return the product with a partial derivative, which may be anything where not live."""
         with np.errstate(all="ignore"):

@@ -225,11 +225,7 @@ class JVPTrace(Trace):
         if prim.multi:
             return tuple(self._attach(v, t) for v, t in zip(y, found, strict=True))
         if self.writes and prim.view is None:
-            y = fresh(y, values)
-            if type(found) is Masked:
-                found.value = fresh(found.value, tangents)
-            else:
-                found = fresh(found, tangents)
+            y, found = fresh(y, values), _fresh_tangent(found, tangents)
         return self._attach(y, found)
 
     def _attach(self, y: Any, t: Any) -> Any:
@@ -244,6 +240,14 @@ def _times(t: Any, partial: Callable, *saved: Any) -> Any:
         return t * partial(*saved)
     with running_rules():
         return t * partial(*saved)
+
+
+def _fresh_tangent(t: Any, operands: list) -> Any:
+    """Return a result's tangent in memory of its own: operations hand on what may be overwritten, masks or not."""
+    given = [x.value if type(x) is Masked else x for x in operands]
+    if type(t) is not Masked:
+        return fresh(t, given)
+    return t.with_value(fresh(t.value, given))
 
 
 def _copy(root: Tracer) -> None:

@@ -211,11 +211,14 @@ def test_forward_mode_keeps_a_mask_and_an_index_array_as_they_were_when_they_cho
         np.testing.assert_array_equal(fad.jvp(gathered, (x,), (np.ones(3),))[1], [np.inf, 0.25, 0.0])
 
 
-@pytest.mark.parametrize(
-    "choose", [lambda x: np.where(M, x, 0.0), lambda x: np.where(M, 0.0, x), lambda x: np.maximum(x, -9.0),
+CHOICES = [
+    lambda x: np.where(M, x, 0.0), lambda x: np.where(M, 0.0, x), lambda x: np.maximum(x, -9.0),
     lambda x: np.clip(x, -9.0, 99.0), lambda x: np.where(M[:, None], x, 0.0), lambda x: x + 1.0, lambda x: 1.0 + x,
-    lambda x: x[::-1] + x, lambda x: np.positive(x), lambda x: x[:2] * 2.0],
-)  # fmt: skip
+    lambda x: x[::-1] + x, lambda x: np.positive(x), lambda x: x[:2] * 2.0,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("choose", CHOICES)
 def test_forward_mode_keeps_the_tangent_of_a_result_when_the_array_is_overwritten(choose):
     def f(x):
         x = x * 1.0
@@ -226,3 +229,16 @@ def test_forward_mode_keeps_the_tangent_of_a_result_when_the_array_is_overwritte
 
     got = fad.jvp(f, (X,), (np.ones(3),))[1]
     np.testing.assert_array_equal(got, fad.jvp(choose, (X,), (np.array([2.0, 1.0, 1.0]),))[1])
+
+
+@pytest.mark.parametrize("choose", CHOICES)
+def test_forward_mode_keeps_the_tangent_of_a_result_of_an_array_that_holds_constants_too(choose):
+    def f(x):
+        x = np.array([x[0], x[1], 2.0])
+        x[0] = 2.0 * x[1]
+        y = choose(x)
+        x[:] = 0.0
+        return y
+
+    got = fad.jvp(f, (X,), (np.ones(3),))[1]
+    np.testing.assert_array_equal(got, fad.jvp(choose, (X,), (np.array([2.0, 1.0, 0.0]),))[1])
