@@ -19,6 +19,11 @@ def _spread(x):
     return wide
 
 
+def _turn(q):
+    """Make each vector's first element positive: rounding decides on the sign that LAPACK gives."""
+    return q * np.sign(q[0])
+
+
 _LAYOUTS = {
     "C": np.ascontiguousarray,
     "Fortran": np.asfortranarray,
@@ -45,8 +50,6 @@ _OF_STACKS = {
     "repeat": lambda x: np.repeat(x, [1, 0, 2, 1], axis=-1),
     "block": lambda x: np.block(x),
     "block of two": lambda x: np.block([x, x]),
-    "matvec": lambda x: np.matvec(x, x[:, 0]),
-    "vecmat": lambda x: np.vecmat(x[:, 0], x),
     "einsum": lambda x: np.einsum("ab,bc,cd->ad", x[0], x[1], x[2]),
     "diagonal": lambda x: np.diagonal(x, axis1=1, axis2=2) * 1.0,
     "windows": lambda x: np.lib.stride_tricks.sliding_window_view(x[0], 2, axis=1).copy(),
@@ -76,6 +79,9 @@ _OF_STACKS = {
     "lfilter": lambda x: scipy.signal.lfilter([1.0, 2.0], [1.0, 0.5], x, axis=0),
     "upfirdn": lambda x: scipy.signal.upfirdn([1.0, 2.0], x, 2, axis=0),
 }  # fmt: skip
+if hasattr(np, "matvec"):  # since NumPy 2.2
+    _OF_STACKS["matvec"] = lambda x: np.matvec(x, x[:, 0])
+    _OF_STACKS["vecmat"] = lambda x: np.vecmat(x[:, 0], x)
 _OF_MATRICES = {
     "cholesky, upper": lambda m: np.linalg.cholesky(m @ m.T, upper=True),
     "matrix_power 0": lambda m: np.linalg.matrix_power(m, 0) * np.sum(m),
@@ -92,8 +98,8 @@ _OF_MATRICES = {
     "lu_factor": lambda m: scipy.linalg.lu_factor(m)[0],
     "solve_triangular": lambda m: scipy.linalg.solve_triangular(m, m),
     "lstsq": lambda m: scipy.linalg.lstsq(m, m[:, :2])[0],
-    "eigh": lambda m: scipy.linalg.eigh(m @ m.T)[1],
-    "svd": lambda m: scipy.linalg.svd(m)[0],
+    "eigh": lambda m: _turn(scipy.linalg.eigh(m @ m.T)[1]),
+    "svd": lambda m: _turn(scipy.linalg.svd(m)[0]),
     "pinv": lambda m: scipy.linalg.pinv(m),
 }  # fmt: skip
 _CASES = {

@@ -213,7 +213,6 @@ x.partition([0,2])
 x.reshape(2,2).T.flat[1]=x[3]
 x.reshape(2,2).T.flat[1:3]=x[3]
 x.flat[x>1]=x[0]
-x.flat[x.reshape(2,2)>1]=x[0]
 x.flat=x[:2]
 x.flat=x[0]
 x.flat=range(4)
@@ -400,6 +399,8 @@ np.cumsum(x[::-1],out=x)
 np.copyto(x[1:],x[:-1])
 np.copyto(x,x[::-1],where=x>1)
 """.strip().splitlines()
+if np.lib.NumpyVersion(np.__version__) >= "2.4.0":  # before, NumPy calls it a ValueError
+    STATEMENTS.append("x.flat[x.reshape(2,2)>1]=x[0]")
 
 
 def run(statement, x, b):
