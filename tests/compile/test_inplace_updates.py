@@ -1,6 +1,7 @@
 """Updates of arrays run in place where nothing reads the old version, and programs cannot tell that they do."""
 
 import random
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -371,3 +372,26 @@ def test_arrays_of_any_dtype_are_changed_natively(dtype):
 
     x = np.array([0, 1, 0, 0, 1, 1, 0, 1]).astype(dtype)
     same(native(f, x, 6), f(x, 6))
+
+
+def test_what_is_known_of_the_values_of_a_program_grows_as_the_program_does():
+    def chain(n):
+        def f(x):
+            y = np.zeros(x.shape)
+            for k in range(n):
+                x = np.sin(x) + k
+            y[0] = x[0]
+            return y
+
+        with fad.config.use(loops="record"):
+            return fad.make_graph(f)(np.ones(5))
+
+    def peak(graph):
+        tracemalloc.start()
+        schedule_updates(graph, kind_of)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    small, middle, large = (peak(chain(n)) for n in (200, 400, 800))
+    assert (large - middle) / (middle - small) < 3  # 4 where a set is kept for each value, of all that it comes from

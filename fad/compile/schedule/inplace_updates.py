@@ -106,7 +106,7 @@ class _Schedule(Rewriting):
         self.outputs = list(graph.outputs)
         self.version: dict[int, int] = {}
         self.spread: set[int] = set()  # views that show an element more than once
-        self.sources: dict[int, frozenset] = {}  # the arrays that a value is computed from, element by element
+        self.sources: dict[int, set] = {}  # the arrays, to be overwritten, that a value is computed from by elements
         self.changing = set(changing)  # what choices may update: some inputs, and what updates make of them
         self.made = {o: eq for eq in graph.equations for o in eq.outs}
         self.found = Updates({}, self.version)
@@ -154,7 +154,8 @@ class _Schedule(Rewriting):
                     self.changing.add(eq.outs[0])
             else:
                 run(eq)
-                self._note_sources(eq)
+        if len(waiting) > 1:
+            self._note_sources({self._overwrites(eq) for eq in waiting.values()})
         while waiting:
             run(waiting.pop(self._next(waiting)))
 
@@ -190,18 +191,24 @@ class _Schedule(Rewriting):
                 waiting += [(i, False) for i in eq.ins]
         return True
 
-    def _note_sources(self, eq: Equation) -> None:
-        if eq.prim.archetype == "elementwise":
-            read = [self.version.get(i, i) for i in eq.ins if self.types[i].shape]
-            found = frozenset(read).union(*[self.sources.get(v, ()) for v in read])
-            self.sources.update(dict.fromkeys(eq.outs, found))
+    def _overwrites(self, update: Equation) -> int:
+        target = self.target(update)
+        assert target is not None
+        return self.version.get(target, target)
+
+    def _note_sources(self, arrays: set[int]) -> None:
+        """Note which of some arrays each value is computed from, element by element."""
+        for eq in self.equations:
+            if eq.prim.archetype == "elementwise":
+                read = [self.version.get(i, i) for i in eq.ins if self.types[i].shape]
+                found = arrays.intersection(read).union(*[self.sources.get(v, ()) for v in read])
+                if found:
+                    self.sources.update(dict.fromkeys(eq.outs, found))
 
     def _next(self, waiting: dict[int, Equation]) -> int:
         """Return an update that overwrites nothing from which what another one writes may still be computed."""
         for o, eq in waiting.items():
-            target = self.target(eq)
-            assert target is not None
-            x = self.version.get(target, target)
+            x = self._overwrites(eq)
             others = [i for other in waiting.values() if other is not eq for i in other.ins if i != self.target(other)]
             if all(x not in self.sources.get(self.version.get(i, i), ()) for i in others):
                 return o
