@@ -109,7 +109,7 @@ clean:
 # Python 3.11 to 3.13 as far as they are installed, with the newest of all libraries; and the oldest of those that
 # pyproject.toml permits, on the oldest Python. Every environment is tried, whatever became of the one before.
 MATRIX = python3.11 python3.12 python3.13
-OLDEST = 'numpy==2.0.*' 'scipy==1.17.*' 'optree==0.13.*' 'llvmlite==0.45.*' 'threadpoolctl==3.0.*' \
+OLDEST = 'numpy==2.3.*' 'scipy==1.17.*' 'optree==0.13.*' 'llvmlite==0.45.*' 'threadpoolctl==3.0.*' \
   'scikit-learn==1.4.*' 'tqdm==4.66.*' 'safetensors==0.4.*'
 # Where pyenv's shims stand for the interpreters, they answer for the versions named here.
 test-matrix: export PYENV_VERSION := $(shell pyenv versions --bare 2>/dev/null | paste -sd: -)

@@ -38,5 +38,4 @@ def modules_with(codes: Iterable[CodeType]) -> list[dict]:
 
 def find_written(func: Callable) -> Callable | None:
     """Return the Python function behind one that NumPy dispatches, if it is of one of these packages."""
-    module = getattr(func, "__module__", None) or ""  # NumPy 2.0's ufuncs have none
-    return getattr(func, "_implementation", None) if module.startswith(_PACKAGES) else None
+    return getattr(func, "_implementation", None) if (func.__module__ or "").startswith(_PACKAGES) else None

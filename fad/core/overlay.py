@@ -94,7 +94,7 @@ def build() -> None:
     vars(module).update(vars(np))
     functions = {name: f for name, f in vars(np).items() if type(f) is type(np.sum)}
     named: dict[str, Any] = {name: of_lists(f) for name, f in functions.items() if f in FUNCTIONS}
-    named |= {name: maker(getattr(np, name)) for name in MAKERS if hasattr(np, name)}
+    named |= {name: maker(getattr(np, name)) for name in MAKERS}
     named |= {name: converter(getattr(np, name)) for name in CONVERTERS}
     named |= {name: Grid(getattr(np, name)) for name in ("mgrid", "ogrid")}
     named |= _OTHERS | {f.__name__: f for f in (ndenumerate, nditer, broadcast, fromiter)}

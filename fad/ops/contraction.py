@@ -336,11 +336,10 @@ vecdot = public(np.vecdot, name="vecdot", samples=lambda s: [
     call(s.real(3, 4), s.real(3, 4)), call(s.real(4), s.real(4)), call(s.real(2, 1, 4), s.real(3, 4)),
     call(s.real(4, 3), s.real(4, 3), axis=0)])(_vecdot)  # fmt: skip
 answer(np.linalg.vecdot, _vecdot)
-if hasattr(np, "matvec"):
-    matvec = public(np.matvec, name="matvec", samples=lambda s: [
-        call(s.real(3, 4), s.real(4)), call(s.real(2, 3, 4), s.real(5, 1, 4))])(_matvec)  # fmt: skip
-    vecmat = public(np.vecmat, name="vecmat", samples=lambda s: [
-        call(s.real(3), s.real(3, 4)), call(s.real(5, 1, 3), s.real(2, 3, 4))])(_vecmat)  # fmt: skip
+matvec = public(np.matvec, name="matvec", samples=lambda s: [
+    call(s.real(3, 4), s.real(4)), call(s.real(2, 3, 4), s.real(5, 1, 4))])(_matvec)  # fmt: skip
+vecmat = public(np.vecmat, name="vecmat", samples=lambda s: [
+    call(s.real(3), s.real(3, 4)), call(s.real(5, 1, 3), s.real(2, 3, 4))])(_vecmat)  # fmt: skip
 answer(np.linalg.matmul, matmul)
 
 

@@ -118,7 +118,7 @@ astype_flat_p: Any = register(
 
 
 @public(
-    *([np.astype] if hasattr(np, "astype") else []),
+    np.astype,
     methods=("astype",),
     samples=lambda s: [call(s.real(3, 4), "float32"), call(s.real(3), complex)],
 )

@@ -403,5 +403,4 @@ right_shift = elementwise("right_shift", None, None, operator=">>", samples=_int
 gcd = elementwise("gcd", None, None, samples=_integers, lower="gcd({0}, {1})")
 lcm = elementwise("lcm", None, None, samples=_integers, lower="lcm({0}, {1})")
 invert = elementwise("invert", None, operator="~", samples=_integer, lower_for={"b": "(not {0})", "i": "(-1 - {0})"})
-if hasattr(np, "bitwise_count"):
-    bitwise_count = elementwise("bitwise_count", None, samples=_integer)
+bitwise_count = elementwise("bitwise_count", None, samples=_integer)

@@ -172,11 +172,6 @@ def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Tracer:
     )
 
 
-def _find_device(self: Tracer) -> Any:
-    """Return where the values live; NumPy 2.0's scalars have no such attribute."""
-    return getattr(self.wrapped, "device", "cpu")
-
-
 def _to_device(self: Tracer, device: str, /, *, stream: Any = None) -> Tracer:
     """Return the array itself; it lives where its values live."""
     if device != self.device:
@@ -194,7 +189,7 @@ def _reduce(self: Tracer, *_: Any) -> Any:
 add_methods(
     view=_view,
     to_device=_to_device,
-    device=property(_find_device, doc="Where the values live."),
+    device=property(lambda self: self.wrapped.device, doc="Where the values live."),
     __reduce__=_reduce,
     __reduce_ex__=_reduce,
 )

@@ -293,15 +293,14 @@ _CUMULATIVE = """Return the running {what} along an axis, with `include_initial`
 array([1., {second}., 6.])
 """
 
-if hasattr(np, "cumulative_sum"):
-    cumulative_sum = public(
-        np.cumulative_sum, name="cumulative_sum", samples=_sample_cumulative,
-        doc=_CUMULATIVE.format(what="sum", name="cumulative_sum", second=3),
-    )(_cumulative(np.add, 0))  # fmt: skip
-    cumulative_prod = public(
-        np.cumulative_prod, name="cumulative_prod", samples=_sample_cumulative,
-        doc=_CUMULATIVE.format(what="product", name="cumulative_prod", second=2),
-    )(_cumulative(np.multiply, 1))  # fmt: skip
+cumulative_sum = public(
+    np.cumulative_sum, name="cumulative_sum", samples=_sample_cumulative,
+    doc=_CUMULATIVE.format(what="sum", name="cumulative_sum", second=3),
+)(_cumulative(np.add, 0))  # fmt: skip
+cumulative_prod = public(
+    np.cumulative_prod, name="cumulative_prod", samples=_sample_cumulative,
+    doc=_CUMULATIVE.format(what="product", name="cumulative_prod", second=2),
+)(_cumulative(np.multiply, 1))  # fmt: skip
 
 # --- ufunc methods --------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import weakref
 
 import numpy as np
 from each import each
+from numpy_versions import BEFORE_2_4
 
 import fad
 from fad.core.docstring_sections import numpydoc_sections
@@ -38,7 +39,8 @@ def test_help_of_an_operation_shows_a_sentence_and_its_page_but_not_its_class(na
     last = name.rpartition(".")[2]
     assert f"{last} = <fad operation {name}>\n    {last}(" in text
     assert "which other functions of fad are made of" not in text
-    for section in ("Derivative", "Parameters", "Returns", "Notes"):
+    unread = BEFORE_2_4 and name == "where_select"  # NumPy tells the signature of np.where since 2.4
+    for section in ("Derivative", *([] if unread else ["Parameters"]), "Returns", "Notes"):
         assert f"    {section}\n    {'-' * len(section)}\n" in text
 
 

@@ -4,18 +4,18 @@ import itertools
 
 import numpy as np
 import pytest
+from numpy_versions import BEFORE_2_4
 
 import fad
 import fad.testing
 from fad import tree
 
-NUMPY_TRIMS_VECTORS_ALONE = np.lib.NumpyVersion(np.__version__) < "2.2.0"
 X = np.array([0.5, -1.25, 2.0])
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
 @pytest.mark.parametrize("trim", ["f", "b", "fb"])
-@pytest.mark.skipif(NUMPY_TRIMS_VECTORS_ALONE, reason="NumPy trims vectors alone before 2.2")
+@pytest.mark.skipif(BEFORE_2_4, reason="NumPy trims along several axes at once since 2.4")
 def test_trim_zeros_trims_every_axis(trim, axis):
     x = np.pad(np.arange(1.0, 7.0).reshape(2, 3), 1)
 
@@ -334,6 +334,7 @@ def test_pythons_numbers_are_weak_where_arrays_are_joined_flat(join, number):
                 np.testing.assert_array_equal(y, f(x))
 
 
+@pytest.mark.skipif(BEFORE_2_4, reason="NumPy's percentages widen as numbers do since 2.4")
 @pytest.mark.parametrize("level", [0.5, 1, True, np.float64(0.5), np.float32(0.5), np.array(0.5), [0.5]], ids=repr)
 @pytest.mark.parametrize("quantile", [np.quantile, np.percentile, np.nanquantile, np.nanpercentile])
 def test_levels_of_quantiles_widen_as_numpys_do(quantile, level):
@@ -341,6 +342,7 @@ def test_levels_of_quantiles_widen_as_numpys_do(quantile, level):
     assert fad.jvp(f, (x,), (x,))[0].dtype == fad.vjp(f, x)[0].dtype == fad.jit(f)(x).dtype == f(x).dtype
 
 
+@pytest.mark.skipif(BEFORE_2_4, reason="NumPy computes quantiles in the precision of the numbers since 2.4")
 @pytest.mark.parametrize("quantile", [np.quantile, np.nanquantile])
 @pytest.mark.parametrize("level", [0.1, 0.3, 0.55, 0.7, 0.95])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])

@@ -50,6 +50,8 @@ _OF_STACKS = {
     "repeat": lambda x: np.repeat(x, [1, 0, 2, 1], axis=-1),
     "block": lambda x: np.block(x),
     "block of two": lambda x: np.block([x, x]),
+    "matvec": lambda x: np.matvec(x, x[:, 0]),
+    "vecmat": lambda x: np.vecmat(x[:, 0], x),
     "einsum": lambda x: np.einsum("ab,bc,cd->ad", x[0], x[1], x[2]),
     "diagonal": lambda x: np.diagonal(x, axis1=1, axis2=2) * 1.0,
     "windows": lambda x: np.lib.stride_tricks.sliding_window_view(x[0], 2, axis=1).copy(),
@@ -79,9 +81,6 @@ _OF_STACKS = {
     "lfilter": lambda x: scipy.signal.lfilter([1.0, 2.0], [1.0, 0.5], x, axis=0),
     "upfirdn": lambda x: scipy.signal.upfirdn([1.0, 2.0], x, 2, axis=0),
 }  # fmt: skip
-if hasattr(np, "matvec"):  # since NumPy 2.2
-    _OF_STACKS["matvec"] = lambda x: np.matvec(x, x[:, 0])
-    _OF_STACKS["vecmat"] = lambda x: np.vecmat(x[:, 0], x)
 _OF_MATRICES = {
     "cholesky, upper": lambda m: np.linalg.cholesky(m @ m.T, upper=True),
     "matrix_power 0": lambda m: np.linalg.matrix_power(m, 0) * np.sum(m),

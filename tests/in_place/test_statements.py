@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy_versions import BEFORE_2_4
 
 import fad
 from fad.core.buffers import buffer
@@ -399,7 +400,7 @@ np.cumsum(x[::-1],out=x)
 np.copyto(x[1:],x[:-1])
 np.copyto(x,x[::-1],where=x>1)
 """.strip().splitlines()
-if np.lib.NumpyVersion(np.__version__) >= "2.4.0":  # before, NumPy calls it a ValueError
+if not BEFORE_2_4:  # NumPy called it a ValueError
     STATEMENTS.append("x.flat[x.reshape(2,2)>1]=x[0]")
 
 
