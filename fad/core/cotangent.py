@@ -5,6 +5,7 @@ They exist only between two steps of forward mode or of a backward sweep; no use
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ class Masked:
 
     def later(self, function: Any) -> _Later:
         """Return the mask of what a function makes of the live elements, to be computed when it is looked at."""
-        return _Later(self._live, self.value.shape, self.value.dtype, function)
+        return mask_later([self], function)
 
     def __add__(self, other: Any) -> Any:
         if type(other) is not Masked:
@@ -99,34 +100,42 @@ class Masked:
 
 
 class _Later:
-    """A mask that is computed when it is first looked at: where a function makes something of the ones of another.
+    """A mask that is computed when it is first looked at: where a function makes something of the ones of others.
 
     A chain of them is computed step by step, from its beginning; none keeps the values beside it.
     """
 
-    __slots__ = ("mask", "shape", "dtype", "function")
+    __slots__ = ("mask", "below", "function")
 
-    def __init__(self, mask: Any, shape: tuple, dtype: Any, function: Any):
-        self.mask = mask
-        self.shape = shape
-        self.dtype = dtype
-        self.function = function
+    def __init__(self, below: list[tuple[Any, tuple, Any]], function: Callable):
+        self.mask: Any = None
+        self.below = below  # each mask, with the shape and dtype of its ones
+        self.function: Callable | None = function
 
     def __call__(self) -> Any:
         waiting = [self]
-        while type(below := waiting[-1].mask) is _Later:
-            waiting.append(below)
-        for later in reversed(waiting):
-            if later.function is not None:
-                ones = np.broadcast_to(_check_mask(later.mask), later.shape).astype(later.dtype)
-                later.mask, later.function = later.function(ones) != 0, None
+        while waiting:
+            last = waiting[-1]
+            deeper = [m for m, *_ in last.below if type(m) is _Later and m.function is not None]
+            if deeper:
+                waiting += deeper
+                continue
+            if last.function is not None:
+                ones = [np.broadcast_to(_find_mask(m), shape).astype(dtype) for m, shape, dtype in last.below]
+                last.mask, last.function, last.below = last.function(*ones) != 0, None, []
+            waiting.pop()
         return self.mask
 
 
-def _check_mask(mask: Any) -> Any:
+def _find_mask(mask: Any) -> Any:
     while callable(mask):
         mask = mask.mask if type(mask) is _Later and mask.function is None else mask()
     return mask
+
+
+def mask_later(operands: list, function: Callable) -> _Later:
+    """Return the mask of what ``function(*ones)`` makes of ones where some masked values are live, when it is read."""
+    return _Later([(t._live, t.value.shape, t.value.dtype) for t in operands], function)
 
 
 _BITS = {np.dtype(np.float64): np.int64, np.dtype(np.float32): np.int32}

@@ -93,7 +93,8 @@ class Primitive(Operation):
         carries the batch axis in front.
     ``saves``
         ``"all"``: the rules get operands and results; ``"operands"``: VJPs get None for the result, which is then not
-        kept for them; ``"none"``: of the operands, too, only their ShapeDtypeStructs (linear operations).
+        kept for them; ``"none"``: of the operands, too, only their ShapeDtypeStructs (linear operations);
+        ``"indices"``: the same but for the arrays of an index, from number ``indexed`` on.
     ``choice``
         of an operation that chooses between its operands: ``(x, number) -> where the number is chosen``, which
         reverse mode keeps instead of the operand and the result.

@@ -241,6 +241,7 @@ getitem_p: Any = register(
         vjp=_getitem_vjp,
         batch=_getitem_batch,
         archetype="linear",
+        saves="indices",
         samples=_getitem_samples,
         indexed=1,
         needs_trace=True,
@@ -454,9 +455,9 @@ def _add_vjp(k, ct, y, x, v, *arrays, template):
 def _set_vjp(k, ct, y, x, v, *arrays, template):
     index = join_index(template, arrays)
     if k == 0:
-        if not arrays and np.size(v) == math.prod(np.shape(x)):
+        if not arrays and v.size == x.size:
             return None  # all of it is written over
-        zero = np.zeros_like(v, dtype=ct.dtype)
+        zero = made_like(np.zeros_like, ct, v.shape)
         c = cast(bind(index_set_p, ct, zero, *arrays, template=template), x.dtype)
         masks = any(np.ndim(a) for a in arrays)
         return zero_absorbing(c) if masks else c  # zero where written, and where it was zero
@@ -469,8 +470,8 @@ def _set_vjp(k, ct, y, x, v, *arrays, template):
         kept = last_of_each(x.shape, _as_arrays(arrays), template)
         if kept is not None:
             return cast(np.where(kept, ct[index], 0.0), v.dtype)
-        order = like(v, np.arange(v.size).reshape(v.shape))
-        last = bind(index_set_p, np.zeros_like(x, dtype=order.dtype), order, *arrays, template=template)[index]
+        order = like(ct, np.arange(v.size).reshape(v.shape))
+        last = bind(index_set_p, np.zeros_like(ct, dtype=order.dtype), order, *arrays, template=template)[index]
         return cast(np.where(last == order, ct[index], 0.0), v.dtype)
     return cast(ct[index], v.dtype)
 
@@ -487,15 +488,16 @@ def _update_samples(s):
 index_add_p: Any = register(
     Primitive(
         "index_add", lambda x, v, *arrays, template: _update(x, v, arrays, template, "add"), vjp=_add_vjp,
-        samples=_update_samples, archetype="linear", indexed=2, updates=True, adds=True, needs_trace=True, moves=True,
-        fresh=True,
+        samples=_update_samples, archetype="linear", saves="indices", indexed=2, updates=True, adds=True,
+        needs_trace=True, moves=True, fresh=True,
         doc="The array with values added at an index.",
     )
 )  # fmt: skip
 index_set_p: Any = register(
     Primitive(
         "index_set", lambda x, v, *arrays, template: _update(x, v, arrays, template, "set"), vjp=_set_vjp,
-        samples=_update_samples, archetype="linear", indexed=2, updates=True, needs_trace=True, moves=True, fresh=True,
+        samples=_update_samples, archetype="linear", saves="indices", indexed=2, updates=True,
+        needs_trace=True, moves=True, fresh=True,
         doc="The array with values put at an index.",
     )
 )  # fmt: skip

@@ -50,6 +50,7 @@ from fad.transforms.undo_writes import outside
 
 _depth = itertools.count(1)
 _NUMBERS = (bool, int, float, complex)
+_LARGER = 8  # an array is at least so many times its part, of which a view would keep the whole of it
 LARGEST = 2**62  # integers beyond are constants of a program, not arguments: sums of smaller ones have 64 bits
 
 
@@ -203,7 +204,8 @@ class RecordTrace(Trace):
         return self.process(to_number_p, (x,), {})
 
     def compute(self, prim: Any, values: list, params: dict) -> Any:
-        return prim.forward(*values, **params)
+        y = prim.forward(*values, **params)
+        return y if prim.view is None else _own_small_part(y)
 
     def add_into(self, x: Tracer, y: Any) -> Any:
         """Return a sum that takes the memory of `x`: what was never touched costs more than the addition."""
@@ -412,6 +414,15 @@ def _record(
     trace.seen.clear()
     outer.settle(find_live_constants(trace, outs, outer))
     return Recording(graph, out_tree, result, outer, layouts.found, trace.remembers)
+
+
+def _own_small_part(y: Any) -> Any:
+    """Return a small part of an array as an array of its own: a view keeps the memory of all, and rules keep views."""
+    if type(y) is not np.ndarray or not y.flags.c_contiguous or y.nbytes * _LARGER >= getattr(y.base, "nbytes", 0):
+        return y
+    part = y.copy()
+    part.flags.writeable = y.flags.writeable
+    return part
 
 
 def _as_plain(y: Any) -> Any:

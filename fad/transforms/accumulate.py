@@ -30,7 +30,7 @@ def accumulate(cts: Any, own: Any, j: int, c: Any) -> None:
         elif type(p) is Indexed:
             p.entries += c.entries
             p.size += c.size
-            if p.size > math.prod(p.shape) and not _is_compiled(p):
+            if p.size > math.prod(p.shape) and not _is_compiled(c):
                 cts[j] = p.gather()  # no more is kept than the array has elements
         elif _is_compiled(c):
             cts[j] = c.added_to(p)

@@ -5,7 +5,7 @@ A tracer's `info` is its tangent. A tangent that is zero does not exist: a value
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from fad import tree
 from fad.backends import is_numpy_scalar
 from fad.core.archetypes import one, spread
 from fad.core.buffers import flat_result
-from fad.core.cotangent import Masked, densify, is_basic
+from fad.core.cotangent import Masked, densify, is_basic, mask_later
 from fad.core.limits import keep_perturbed, take_derivative, take_limit
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.core.transformed import as_run
@@ -263,18 +263,21 @@ def push_tangents(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> 
         masked, tangents = tangents, [densify(t) for t in tangents]
         if prim.moves:
             xs = [pin_index(x) for x in xs]
-            live = lambda: densify(prim.jvp(list(map(_ones, masked, xs)), y, xs, params)) != 0
+            moved = lambda *ones: densify(prim.jvp(_replace_masked(masked, ones, xs), y, xs, params))
+            live = mask_later([t for t in masked if type(t) is Masked], moved)
             return Masked(densify(prim.jvp(tangents, y, xs, params)), live, clean=True)
     if prim.jvp is None:
         return transposed_vjp(prim, tangents, y, xs, params)
     return prim.jvp(tangents, y, xs, params)
 
 
-def _ones(t: Any, x: Any) -> Any:
-    """Return ones where a tangent is live; they are plain where its value is, though it may be one of a batch."""
-    if t is None:
-        return None
-    return np.broadcast_to(t.live, t.value.shape).astype(t.value.dtype) if type(t) is Masked else np.ones_like(x)
+def _replace_masked(tangents: list, ones: Iterable, xs: list) -> list:
+    """Return ones in place of tangents: where those are live that have a mask, and all of the others."""
+    rest = iter(ones)
+    return [
+        None if t is None else next(rest) if type(t) is Masked else np.ones_like(x)
+        for t, x in zip(tangents, xs, strict=True)
+    ]
 
 
 def transposed_vjp(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:

@@ -288,7 +288,7 @@ class Recorder(Trace):
         v = x.wrapped
         y = v[index]
         if type(v) is Tracer:
-            out = self.record(prim, [x.info], [v], y, {"template": index})
+            out = self.record(prim, [x.info], [v], forget_source(y), {"template": index})
             if type(out) is Tracer:
                 link(x, out, prim, {"template": index})
             return out
@@ -327,6 +327,8 @@ class Recorder(Trace):
         y = prim.forward(*values, **params) if plain else bind(prim, *values, **params)
         if prim.flat:
             return flat_result(prim, y, values)
+        if prim.view is not None and not plain:
+            forget_source(y)
         return self.record(prim, parents, values, y, params)
 
     def record(self, prim: Any, parents: list, values: list, y: Any, params: dict) -> Any:
@@ -347,6 +349,10 @@ class Recorder(Trace):
         kept = y if kind == EFFECT or prim.saves == "all" else None
         if prim.saves == "none":
             tape.append((kind, parents, prim, kept, tuple(map(spec_of, values)), params))
+        elif prim.saves == "indices":
+            n = prim.indexed
+            taken = self.keep(values[n:], parents[n:])
+            tape.append((kind, parents, prim, kept, (*map(spec_of, values[:n]), *taken), params))
         else:
             tape.append((kind, parents, prim, kept, tuple(self.keep(values, parents)), params))
         return tracer(y, self, position)
@@ -377,6 +383,13 @@ class Recorder(Trace):
         self.tape.append((RERUN, self, run, len(values)))
         self.tape.extend([None] * (len(values) - 1))
         return [tracer(y, self, position + i) for i, y in enumerate(values)]
+
+
+def forget_source(y: Any) -> Any:
+    """Let a view that a trace below has made keep no array: writes here are this trace's own, and its tape keeps y."""
+    if type(y) is Tracer and y.shape:
+        y.memory = None
+    return y
 
 
 def is_inexact(x: Any) -> bool:

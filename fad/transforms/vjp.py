@@ -101,9 +101,9 @@ class WritingVJPTrace(VJPTrace):
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
         v = x.wrapped
-        y = v[index]
         if type(v) is Tracer:
             return VJPTrace.index(self, prim, x, index)
+        y = v[index]
         if type(x.memory) is tuple and may_view(root := root_of(x), path := path_of(x)):
             out = tracer(y, self, record_view(self, root, path, index))
             if may_be_view(y):

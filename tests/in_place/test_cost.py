@@ -166,6 +166,36 @@ def test_the_tape_of_many_small_writes_keeps_what_they_touched():
     assert peak < 10 * x.nbytes + 10_000 * 2_000
 
 
+def test_to_record_the_gradient_of_writes_takes_the_memory_of_a_few_arrays():
+    y = np.zeros((600, 50))
+
+    def f(x):
+        y = np.zeros((600, 50))
+        y[0] = x
+        for i in range(599):
+            y[i + 1] = y[i] + 0.001 * np.sin(y[i])
+        return np.sum(y)
+
+    tracemalloc.start()
+    with fad.config.use(loops="record"):
+        graph = fad.make_graph(fad.grad(f))(np.ones(50))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(graph) > 600
+    assert peak < 20 * y.nbytes + 600 * 20_000  # a version of y for each step would be 144 MB
+
+
+def test_masks_of_many_writes_are_no_deep_nest_of_functions():
+    def f(x):
+        y = np.zeros(5)
+        for i in range(400):
+            np.add.at(y, [i % 5, (i * 7) % 5], x[0] * i)
+        return np.sum(y**2)
+
+    slope = sum(np.sum(np.bincount([i % 5, (i * 7) % 5], minlength=5) * i * np.eye(5), 1) for i in range(400))
+    np.testing.assert_allclose(fad.hessian(f)(np.ones(2)), [[2 * np.sum(slope**2), 0.0], [0.0, 0.0]])
+
+
 if __name__ == "__main__":
     for f in PROGRAMS:
         for transform in (reverse, forward):

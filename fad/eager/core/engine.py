@@ -45,7 +45,6 @@ from fad.eager.core.records import (
 from fad.eager.errors import BackwardError
 from fad.errors import FadError
 from fad.ops.contraction import matmul
-from fad.ops.indexing import getitem_p
 from fad.transforms import tape_hooks
 from fad.transforms.accumulate import accumulate
 from fad.transforms.check import split_operands
@@ -145,8 +144,8 @@ def _record(prim: Any, values: list, nodes: list, params: dict, y: Any) -> tuple
     if prim is matmul:
         ranks = (values[0].ndim, values[1].ndim)
         return y, [GENERAL, next(births), *head, nodes, None, tuple(values), _Ranks(ranks=ranks)]
-    if prim is getitem_p:  # its rule reads the indices, and of the operand only the shape
-        values = [spec_of(values[0]), *values[1:]]
+    if prim.saves == "indices":
+        values = [*map(spec_of, values[: prim.indexed]), *values[prim.indexed :]]
         return y, [GENERAL, next(births), *head, nodes, None, tuple(values), params]
     if prim.saves == "none":
         return y, [GENERAL, next(births), *head, nodes, None, tuple([spec_of(v) for v in values]), params]
