@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends import _of as backend_or_none
 from fad.core.cotangent import densify
 from fad.core.limits import keep_perturbed
 from fad.core.tracer import Trace, Tracer, tracer, youngest
 from fad.errors import CustomRuleError
 from fad.transforms.batch_trace import BatchTrace, replaced
 from fad.transforms.check import zeros_like
+from fad.transforms.closures import Kept
 from fad.transforms.jvp import JVPTrace
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.tape import is_inexact
@@ -181,7 +183,11 @@ def run_batch(trace: BatchTrace, call: Call, batched: list, values: list) -> lis
 
 
 def batch_call(call: Call, batched: list, size: int) -> Call:
-    """Return the same call over a leading batch axis, with all its rules."""
+    """Return the same call over a leading batch axis, with all its rules.
+
+    What a forward rule leaves to the backward rule may be any object: a pullback, a string. One that cannot be batched
+    is computed again by the backward pass, in whose batch it is used.
+    """
     axes = tuple(0 if b else None for b in batched)
     size_of: Any = {"axis_size": size}
 
@@ -190,15 +196,31 @@ def batch_call(call: Call, batched: list, size: int) -> Call:
         tangent_axes = tuple(0 if b or _wider(t, x) else None for t, x, b in zip(ts, xs, batched, strict=True))
         return vmap(lambda xs, ts: call.jvp(list(xs), list(ts)), (axes, tangent_axes), **size_of)(tuple(xs), tuple(ts))
 
+    def fwd(*xs):
+        batchable: list = []
+
+        def run(*xs):
+            ys, res = call.fwd(*xs)
+            batchable.append(all(map(_is_number_or_array, tree.leaves(res))))
+            return ys, res if batchable[-1] else None
+
+        ys, res = vmap(run, axes, **size_of)(*xs)
+        if all(batchable):
+            return ys, (None, res)
+        return ys, (Kept(*call.functions), list(xs))
+
     def bwd(res, cts):
+        kept, res = res  # with `kept` the arguments, on which the forward rule runs again
         missing: list = []
 
         def pull(r, c):
+            if kept is not None:
+                r = kept.run(call.fwd, r, {}, kept.earlier.find_changed())[1]
             found = call.bwd(r, c)
             missing[:] = [x is None for x in found]
             return [x for x in found if x is not None]
 
-        it = iter(vmap(pull, **size_of)(res, cts))
+        it = iter(vmap(pull, (0 if kept is None else list(axes), 0), **size_of)(res, cts))
         found = [None if none else next(it) for none in missing]
         return [c if b or c is None else np.sum(c, axis=0) for c, b in zip(found, batched, strict=True)]
 
@@ -206,10 +228,14 @@ def batch_call(call: Call, batched: list, size: int) -> Call:
         call.name,
         vmap(call.fun, axes, **size_of),
         jvp if call.jvp else None,
-        vmap(call.fwd, axes, **size_of) if call.fwd else None,
+        fwd if call.fwd else None,
         bwd if call.bwd else None,
         functions=call.functions,
     )
+
+
+def _is_number_or_array(x: Any) -> bool:
+    return isinstance(x, (np.ndarray, np.generic, Tracer, bool, int, float, complex)) or backend_or_none(x) is not None
 
 
 def _wider(t: Any, x: Any) -> bool:

@@ -163,6 +163,26 @@ def test_trees_in_and_out_of_a_custom_rule():
     assert g == {"a": 3.0, "b": 2.0}
 
 
+@pytest.mark.parametrize(
+    ("leave", "use"),
+    [
+        (lambda x: fad.vjp(np.sin, x)[1], lambda pull, ct: pull(ct)),
+        (lambda x: (x, "cos", slice(None)), lambda res, ct: (ct * getattr(np, res[1])(res[0][res[2]]),)),
+    ],
+    ids=["pullback", "string"],
+)
+def test_a_forward_rule_may_leave_any_object_to_the_backward_rule(leave, use):
+    weight = np.ones(3)
+    f = fad.custom_vjp(lambda x: np.sin(x) * weight)
+    f.defvjp(lambda x: (np.sin(x) * weight, leave(x * weight)), use)
+    x, two = np.stack([X, X + 1]), lambda f: lambda x: np.sum(fad.vmap(f)(x))
+    for derivative in (fad.grad(two(f)), fad.jit(fad.grad(two(f))), fad.vmap(fad.grad(lambda x: np.sum(f(x))))):
+        np.testing.assert_allclose(derivative(x), np.cos(x))
+    _, pull = fad.vjp(fad.vmap(fad.vmap(f)), np.stack([x, x]))
+    weight *= 2  # what the rule found when it ran
+    np.testing.assert_allclose(pull(np.ones((2, 2, 3)))[0], np.stack([np.cos(x)] * 2))
+
+
 def test_linearize_runs_the_function_once():
     runs = []
 
