@@ -445,7 +445,8 @@ def _output(trace: RecordTrace, y: Any) -> int:
             y.owner.check_alive()
             return trace.number_of_outer(y)
         return y.info
-    if type(y) is not int and not is_traceable(y) and not (hasattr(y, "dtype") and y.dtype.kind in "fcbiu"):
+    of_subclass = isinstance(y, np.ndarray) and y.dtype.kind in "fcbiu"
+    if type(y) is not int and not is_traceable(y) and not of_subclass:
         raise NonArrayOutputError(
             f"a jitted function returned a {type(y).__name__}"
             f"{f' of dtype {y.dtype}' if hasattr(y, 'dtype') else ''}, but a program's outputs are arrays and numbers, "

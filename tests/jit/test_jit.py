@@ -328,7 +328,16 @@ def test_a_traced_value_kept_from_a_recording_is_refused():
         kept[0] + 1.0
 
 
-@pytest.mark.parametrize("output", ["layer", len, object(), np.array(["a"]), np.array([None])])
+class _OfDtype:
+    """No array, but it has a dtype, as linear operators and distributions do."""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+
+
+@pytest.mark.parametrize(
+    "output", ["layer", len, object(), np.array(["a"]), np.array([None]), _OfDtype(float), _OfDtype(np.dtype(float))]
+)
 def test_an_output_that_is_no_array_is_refused_by_its_type(output):
     fast = fad.jit(lambda x: {"x": x * 2, "other": output})
     for _ in range(2):

@@ -73,7 +73,7 @@ def _square(a: Any, name: str) -> Any:
 
 @scipy_function(
     "expm",
-    samples=lambda s: [call(s.real(3, 3)), call(s.real(2, 2, 2)), call(s.real(1, 1))],
+    samples=lambda s: [call(s.real(3, 3)), call(s.real(2, 2, 2)), call(s.real(1, 1)), call(s.real())],
     raises="LinAlgError: The array is no square matrix, or a stack of them.",
 )
 def expm(A):
@@ -86,6 +86,9 @@ def expm(A):
     array([[1., 0.],
            [0., 0.]])
     """
+    A = as_array(A)
+    if A.ndim < 2 and A.size == 1:
+        A = double(A).reshape(1, 1)  # as SciPy does with a number, whatever its precision
     return bind(_expm_p, _square(A, "expm"))
 
 

@@ -108,7 +108,7 @@ def _apply_structure(s):
 
 
 @scipy_function("solve", samples=lambda s: [
-    call(regular(s, 3), s.real(3)), call(regular(s, 3), s.real(3, 2), transposed=True), *_apply_structure(s)],
+    call(regular(s, 3), s.real(3)), call(regular(s, 3), s.real(3, 2), transposed=True), call(s.positive(), s.real(2)), *_apply_structure(s)],
     constants=("assume_a",))  # fmt: skip
 def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None, transposed=False):
     """Solve ``a x = b``, or ``a^T x = b`` if `transposed`, for a square matrix of a known structure or of any.
@@ -118,8 +118,11 @@ def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=
     >>> fad.grad(lambda b: fad.scipy.linalg.solve(2 * np.eye(2), b).sum())(np.array([2.0, 4.0]))
     array([0.5, 0.5])
     """
-    a = _assume(a, assume_a, lower)
-    return np.linalg.solve(a.swapaxes(-1, -2) if transposed else a, inexact(as_array(b)))
+    a = _assume(np.atleast_2d(as_array(a)), assume_a, lower)
+    b = np.atleast_1d(inexact(as_array(b)))
+    if a.shape == (1, 1):  # a number divides all of b, whatever its shape
+        return np.linalg.solve(a, b.reshape(1, -1)).reshape(b.shape)
+    return np.linalg.solve(a.swapaxes(-1, -2) if transposed else a, b)
 
 
 @scipy_function("lstsq", order="F", constants=("cond",), samples=lambda s: [

@@ -64,7 +64,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
 
 
 @scipy_function("cholesky", order="F", numerical=False, samples=lambda s: [
-    call(definite(s, 3)), call(definite(s, 3), lower=True)])  # fmt: skip
+    call(definite(s, 3)), call(definite(s, 3), lower=True), call(s.positive())])  # fmt: skip
 def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     """Return the Cholesky factor: upper with ``a = u^H u``, or lower with ``a = l l^H``.
 
@@ -77,11 +77,11 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     array([[0.25, 0.  ],
            [0.  , 0.  ]])
     """
-    return _cholesky(a, upper=not lower)
+    return _cholesky(np.atleast_2d(as_array(a)), upper=not lower)
 
 
 @scipy_function("cho_factor", order="F", numerical=False, samples=lambda s: [
-    call(definite(s, 3)), call(definite(s, 3), lower=True)])  # fmt: skip
+    call(definite(s, 3)), call(definite(s, 3), lower=True), call(s.positive())])  # fmt: skip
 def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
     """Return the Cholesky factor for `cho_solve`, and `lower`; in the other triangle stands what SciPy leaves there.
 
@@ -89,7 +89,7 @@ def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
     array([[2., 0.],
            [0., 2.]])
     """
-    a, lower = as_array(a), bool(lower)
+    a, lower = np.atleast_2d(as_array(a)), bool(lower)
     factor = _cholesky(a, upper=not lower)
     keeps, numbered = _of_cho_factor(lower)
     if keeps:
