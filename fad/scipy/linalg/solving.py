@@ -108,7 +108,8 @@ def _apply_structure(s):
 
 
 @scipy_function("solve", samples=lambda s: [
-    call(regular(s, 3), s.real(3)), call(regular(s, 3), s.real(3, 2), transposed=True), call(s.positive(), s.real(2)), *_apply_structure(s)],
+    call(regular(s, 3), s.real(3)), call(regular(s, 3), s.real(3, 2), transposed=True), call(s.positive(), s.real(2)),
+    *_apply_structure(s)],
     constants=("assume_a",))  # fmt: skip
 def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None, transposed=False):
     """Solve ``a x = b``, or ``a^T x = b`` if `transposed`, for a square matrix of a known structure or of any.
