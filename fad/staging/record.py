@@ -33,7 +33,7 @@ from fad.core.running import Running
 from fad.core.stand_ins import stand_for_given
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
 from fad.core.transformed import as_run, transformed
-from fad.core.views import RUNS, Aliased, noticing_layouts, noting_aliases
+from fad.core.views import RUNS, Aliased, is_writeable, noticing_layouts, noting_aliases
 from fad.core.weak import is_weak, number, weaken
 from fad.errors import NonArrayOutputError, TracerConversionError
 from fad.introspect.frames import is_printing, is_printing_number, user_line, user_place
@@ -421,7 +421,7 @@ def _own_small_part(y: Any) -> Any:
     if type(y) is not np.ndarray or not y.flags.c_contiguous or y.nbytes * _LARGER >= getattr(y.base, "nbytes", 0):
         return y
     part = y.copy()
-    part.flags.writeable = y.flags.writeable
+    part.flags.writeable = is_writeable(y)
     return part
 
 
