@@ -13,9 +13,8 @@ from fad import tree
 X = np.array([0.5, -1.25, 2.0])
 
 
-@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
+@pytest.mark.parametrize("axis", [None, 0, 1] if BEFORE_2_4 else [None, 0, 1, (0, 1)])  # several at once since 2.4
 @pytest.mark.parametrize("trim", ["f", "b", "fb"])
-@pytest.mark.skipif(BEFORE_2_4, reason="NumPy trims along several axes at once since 2.4")
 def test_trim_zeros_trims_every_axis(trim, axis):
     x = np.pad(np.arange(1.0, 7.0).reshape(2, 3), 1)
 
@@ -334,10 +333,11 @@ def test_pythons_numbers_are_weak_where_arrays_are_joined_flat(join, number):
                 np.testing.assert_array_equal(y, f(x))
 
 
-@pytest.mark.skipif(BEFORE_2_4, reason="NumPy's percentages widen as numbers do since 2.4")
 @pytest.mark.parametrize("level", [0.5, 1, True, np.float64(0.5), np.float32(0.5), np.array(0.5), [0.5]], ids=repr)
 @pytest.mark.parametrize("quantile", [np.quantile, np.percentile, np.nanquantile, np.nanpercentile])
 def test_levels_of_quantiles_widen_as_numpys_do(quantile, level):
+    if BEFORE_2_4 and "percentile" in quantile.__name__ and type(level) in (bool, np.float64):
+        pytest.skip("NumPy takes these percentages for numbers of Python before 2.4")
     x, f = X.astype(np.float32), lambda x: quantile(x, level)
     assert fad.jvp(f, (x,), (x,))[0].dtype == fad.vjp(f, x)[0].dtype == fad.jit(f)(x).dtype == f(x).dtype
 
