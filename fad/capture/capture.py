@@ -34,6 +34,7 @@ from fad.control_flow.intervals import assume, fits
 from fad.control_flow.loop_layout import Operands, Outputs
 from fad.control_flow.subgraph import BodyTrace, Unrecordable, example
 from fad.core import effects
+from fad.core.ended_runs import run_to_end
 from fad.core.tracer import Trace, Tracer
 from fad.core.values import traces_of
 from fad.core.views import finding_writes
@@ -363,7 +364,7 @@ class Capture:
             with step.stand_for_lists(require_body(), number):
                 if step.test is not None:
                     step.check_test()
-                outcome = step.body(*([] if item is None else [item(number)]))
+                outcome = run_to_end(trace, lambda: step.body(*([] if item is None else [item(number)])))
                 roots = [x for x in step.roots if is_written(x)]
                 self.entry.update(step.add_places())
                 changed = self._compare(given)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from fad.capture.places import Attribute, Cell, Item, bind_name, content
 from fad.control_flow.subgraph import BodyTrace, Unrecordable
+from fad.core.ended_runs import end_run
 from fad.core.tracer import Tracer, up_to_date
 from fad.introspect.frames import is_machinery
 from fad.staging.record import is_found_by_name
@@ -138,7 +139,7 @@ def refuse(why: str) -> NoReturn:
     body = _current.get()
     if body is None:
         raise AssertionError("nothing is being captured")
-    raise Unrecordable(body.trace, why)
+    end_run(body.trace, Unrecordable(body.trace, why))
 
 
 def body_trace(x: Any) -> Any:

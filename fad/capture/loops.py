@@ -20,6 +20,7 @@ from fad.capture.state import is_handle
 from fad.capture.step import NeedsFirstStep
 from fad.control_flow.intervals import assume, most_steps
 from fad.control_flow.subgraph import Unrecordable, example
+from fad.core.ended_runs import go_on
 from fad.core.tracer import Tracer
 from fad.staging.mixed_types import note_mixed
 from fad.staging.record import is_recording
@@ -163,6 +164,7 @@ def _try_for(site: Loop, sequence: Sequence, body: Callable, inside: Any) -> Out
         few = fixed and (sequence.length <= _FEW or site.comprehends)
         if not few or (isinstance(why, Unrecordable) and why.trace is not inside.trace):
             raise
+        go_on(inside.trace)
         outcome = _run_plainly(sequence, body)  # as it will be run: it cannot do without the number of its step
     return _try_outcome(outcome, inside)
 
@@ -186,6 +188,7 @@ def _try_step(site: Loop, inside: Any, functions: list, run: Callable) -> Outcom
         for name, cell in cells.items():
             bind_name(cell, before[name])
         given = {}
+        go_on(inside.trace)
         return run()
     finally:
         for name, x in given.items():

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.core.ended_runs import end_run
 from fad.core.tracer import Tracer
 from fad.staging.may_raise import Refused
 from fad.transforms.batch_trace import BatchTrace
@@ -68,7 +69,7 @@ def leave_if_raised(outcome: Outcome | None) -> None:
     while type(found) is Tracer and isinstance(found.owner, BatchTrace):
         found = found.wrapped
     if type(found) is Tracer and np.any(found):
-        raise Refused(found.owner, RuntimeError("a loop raises an error for these values"))
+        end_run(found.owner, Refused(found.owner, RuntimeError("a loop raises an error for these values")))
 
 
 def again(outcome: Outcome | None) -> Outcome:

@@ -14,6 +14,7 @@ import numpy as np
 from fad.control_flow.axis_positions import places
 from fad.control_flow.intervals import form_of
 from fad.control_flow.subgraph import BodyTrace, Unrecordable
+from fad.core.ended_runs import end_run
 from fad.core.tracer import Tracer
 
 
@@ -128,4 +129,5 @@ def refuse(values: Any, why: str) -> NoReturn:
     traces = [x.owner for x in values if type(x) is Tracer and isinstance(x.owner, BodyTrace)]
     if not traces:
         raise TypeError(why)
-    raise Unrecordable(max(traces, key=lambda trace: trace.birth), why)
+    trace = max(traces, key=lambda trace: trace.birth)
+    end_run(trace, Unrecordable(trace, why))

@@ -18,6 +18,7 @@ from fad.backends import is_numpy_array, is_on_device, made_like
 from fad.control_flow.axis_positions import is_places
 from fad.core import effects
 from fad.core.buffers import PLAIN, PlainTrace
+from fad.core.ended_runs import end_run, run_to_end
 from fad.core.graph import Equation, Graph
 from fad.core.limits import LimitTrace
 from fad.core.primitive import Primitive
@@ -117,12 +118,13 @@ class BodyTrace(RecordTrace):
     def give_up(self, prim: Any, values: list, params: dict, error: Exception) -> Any:
         y = stand_in(prim, values, params)
         if y is None:
-            raise Unrecordable(self, f"its operation {prim.name} raises for values that it may never see: {error}")
+            why = f"its operation {prim.name} raises for values that it may never see: {error}"
+            end_run(self, Unrecordable(self, why))
         return y
 
     def guard(self, x: Tracer, convert: Callable | None, outcome: Any) -> Any:
         self.check_alive()
-        raise Unrecordable(self, "its control flow depends on values that differ from step to step")
+        end_run(self, Unrecordable(self, "its control flow depends on values that differ from step to step"))
 
     def outcome(self, x: Tracer) -> Any:
         return self.guard(x, None, None)
@@ -207,7 +209,7 @@ def record_body(fun: Callable, examples: list) -> Body:
             given = [trace.new(x) for x in examples]
             numbers = [x.info for x in given]  # the body may write into its arguments
             with effects.recording() as log, written:
-                outs, out_tree = tree.flatten(fun(*given))
+                outs, out_tree = tree.flatten(run_to_end(trace, lambda: fun(*given)))
                 if written.written:
                     outs = _let_go(outs, given)
             if log.restore():
@@ -271,7 +273,7 @@ def _with_custom_rule(trace: BodyTrace, call: Call, xs: tuple) -> list:
         examples = [trace.lower(x) if type(x) is Tracer and x.owner is trace else example(x) for x in xs]
         body = record_body(lambda *xs: list(call.fun(*xs)), [as_value(x) for x in examples])
         if any(type(x) is Tracer for x in body.captured):
-            raise Unrecordable(trace, f"{call.name} uses a traced value from outside of its arguments")
+            end_run(trace, Unrecordable(trace, f"{call.name} uses a traced value from outside of its arguments"))
         graph = body.graph
         n = len(body.captured)
         constants = {**graph.constants, **dict(zip(graph.inputs[:n], body.captured, strict=True))}

@@ -260,7 +260,7 @@ class Trace:
     A finished trace is dead: `finish` makes every later use of its tracers a LeakedTracerError.
     """
 
-    __slots__ = ("birth", "dead", "withheld", "adopted")
+    __slots__ = ("birth", "dead", "ended", "withheld", "adopted")
     kind = "trace"  # the transform's name, for messages
     order = 1  # how many derivatives a differentiating trace takes
     batched = False  # whether values carry a batch axis in front
@@ -272,6 +272,7 @@ class Trace:
     def __init__(self) -> None:
         self.birth: float = next(_births)
         self.dead = False
+        self.ended: BaseException | None = None  # why, before its time: `fad.core.ended_runs`
         self.withheld: BaseException | None = None
         self.adopted: list = []  # arrays of older traces into which values of this one were written
 
@@ -422,7 +423,7 @@ class Trace:
     def finish(self) -> None:
         """Declare the transform finished."""
         self.give_back_adopted()
-        self.dead = True
+        self.dead, self.ended = True, None
 
     def give_back_adopted(self) -> None:
         """Let arrays of older traces keep what the values of this one that were written into them stand for."""

@@ -23,6 +23,7 @@ from fad.backends import host, is_numpy_scalar, is_on_device
 from fad.core import effects
 from fad.core.buffers import PLAIN
 from fad.core.conversions import to_number
+from fad.core.ended_runs import end_run, run_to_end
 from fad.core.errstate import calm, is_strict, state
 from fad.core.graph import EFFECT, GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.journal import effect_place, rewind, with_journal
@@ -142,11 +143,11 @@ class RecordTrace(Trace):
 
     def number_of_outer(self, x: Tracer) -> int:
         """Return the number of a traced value from outside."""
-        raise OuterTracer
+        end_run(self, OuterTracer())
 
     def example(self, number: int) -> Any:
         """Return the plain value of a value from outside."""
-        raise OuterTracer
+        end_run(self, OuterTracer())
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
@@ -218,11 +219,12 @@ class RecordTrace(Trace):
 
     def give_up(self, prim: Any, values: list, params: dict, error: Exception) -> Any:
         """Give up: what a caller that catches the error does then is right for these values alone."""
-        raise Refused(self, error) from error
+        end_run(self, Refused(self, error))
 
     def _write(self, prim: Any, ins: list, params: dict, y: Any) -> Any:
         if state() is not calm[0] and is_strict() and not self.strict:
-            raise Refused(self, FloatingPointError("a part of the function sets np.errstate, which no program does"))
+            why = "a part of the function sets np.errstate, which no program does"
+            end_run(self, Refused(self, FloatingPointError(why)))
         ys = tuple(y) if prim.multi else (y,)
         if prim.archetype == EFFECT and (earlier := effect_place(self, first := len(self.types))) != first:
             outs = tuple([tracer(v, self, earlier + k) for k, v in enumerate(ys)])
@@ -250,7 +252,7 @@ class RecordTrace(Trace):
         except (ValueError, OverflowError) as error:
             if x.size != 1:
                 raise
-            raise Refused(self, error) from error  # int() of NaN
+            end_run(self, Refused(self, error))  # int() of NaN
         return self.guard(x, convert, answer)
 
     def number(self, x: Tracer, convert: Callable) -> Any:
@@ -393,7 +395,7 @@ def _record(
             given = [trace.new(x) if t else stand_for_given(x) for x, t in zip(leaves, traced, strict=True)]
             args, kwargs = tree.unflatten(in_tree, given)
             inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
-            outs, out_tree = tree.flatten(as_run(fun)(*args, **kwargs))
+            outs, out_tree = tree.flatten(run_to_end(trace, lambda: as_run(fun)(*args, **kwargs)))
             outs = [_as_plain(y) for y in outs]
             outputs = [_output(trace, y) for y in outs]
     except Exception as error:

@@ -17,6 +17,7 @@ import numpy as np
 
 from fad.backends import host, made_like
 from fad.core.conversions import to_number_of_batch
+from fad.core.ended_runs import end_run
 from fad.core.graph import EFFECT
 from fad.core.refusals import refuses
 from fad.core.tracer import Trace, Tracer, any_of, bind, tracer
@@ -238,16 +239,16 @@ class BatchTrace(Trace):
             self.path += (outcome,)
             self.taken += 1
             return outcome
+        if self.ended is not None:
+            return plain[0]  # the function caught what ends this run, and is to come to its end
         if self.on_branch == "error":
-            raise BatchedValueError(
-                "Python control flow on a batched value, and on_branch='error'. "
-                "Use np.where, or vmap(..., on_branch='split')"
-            )
+            why = "Python control flow on a batched value, and on_branch='error'. "
+            end_run(self, BatchedValueError(why + "Use np.where, or vmap(..., on_branch='split')"))
         _, first, inverse = np.unique(flat, axis=0, return_index=True, return_inverse=True)
         inverse = inverse.reshape(-1)
         groups = [((*self.path, plain[i]), np.flatnonzero(inverse == k)) for k, i in enumerate(first)]
         self.withheld = Split(self, groups)
-        raise self.withheld
+        end_run(self, self.withheld)
 
     def outcome(self, x: Tracer) -> Any:
         return self.decide(x.wrapped)
@@ -289,13 +290,12 @@ class BatchTrace(Trace):
         if len(kinds) == 1 or not self._splits:
             return
         if self.on_branch == "error":
-            raise BatchedValueError(
-                "an operation raises for some batch elements, and on_branch='error'. "
-                "Use np.where to avoid the error, or vmap(..., on_branch='split')"
-            ) from error
+            why = "an operation raises for some batch elements, and on_branch='error'. "
+            why += "Use np.where to avoid the error, or vmap(..., on_branch='split')"
+            end_run(self, BatchedValueError(why), error)
         groups = [(self.path, np.array([i for i, k in enumerate(outcomes) if k is kind])) for kind in kinds]
         self.withheld = Split(self, groups)
-        raise self.withheld
+        end_run(self, self.withheld)
 
     def number(self, x: Tracer, convert: Callable) -> Any:
         self.check_alive()

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.ended_runs import run_to_end
 from fad.core.limits import take_limit
 from fad.core.running import Running
 from fad.core.tracer import Tracer, tracer
@@ -199,7 +200,7 @@ def _run_once(fun, in_tree, leaves, flags, trace, before) -> tuple:
             wrapped = [tracer(x, trace, None) if b else lend(x) for x, b in zip(leaves, flags, strict=True)]
             args, kwargs = tree.unflatten(in_tree, wrapped)
             trace.taken = 0
-            return as_run(fun)(*args, **kwargs)
+            return run_to_end(trace, lambda: as_run(fun)(*args, **kwargs))
 
         out = running.run(call, trace.own_error)
         ys, out_tree = tree.flatten(out)
