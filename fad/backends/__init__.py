@@ -70,7 +70,7 @@ def _of(x: Any) -> Any:
     """Return the backend of one array, or None for numbers, which live everywhere."""
     kind = type(x)
     found = _BY_TYPE.get(kind)
-    if found is None and kind.__module__.split(".")[0] == "cupy" and "cupy" in sys.modules:
+    if found is None and "cupy" in sys.modules and kind.__module__.split(".")[0] == "cupy":
         found = get("cupy")
     return found
 

@@ -13,6 +13,7 @@ import builtins
 import operator
 import threading
 import types
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,6 +136,7 @@ NAMES_OF_NUMBERS: set[str] = set()  # under which programs know these classes
 # By id, the dictionaries of these modules, and which of Python's classes are not exchanged there.
 _converting: dict[int, tuple[dict, frozenset[str]]] = {}
 _ABSENT = object()  # a name that a module itself does not have
+_STAND_INS: dict[type, Callable] = {np.random.Generator: own_generator, np.vectorize: stand_for}
 _lock = threading.Lock()
 # The id of a module's dictionary -> [dictionary, names and what they stood for, uses, what it needs, how many names of
 # other libraries were known]
@@ -153,11 +155,7 @@ def swap_in(spaces: tuple, wide: bool, constructing: tuple) -> None:
             entry = _swapped.get(id(space))
             needs = _Needs(wide, any(space is s for s in constructing), id(space) in _converting)
             if entry is None:
-                put = _find_table(needs)
-                found = [(k, v, put.get(id(v), LIBRARIES.get(id(v)))) for k, v in space.items()]
-                names = [name for name in found if name[2] is not None]
-                names += [(k, v, own_generator(v)) for k, v in space.items() if type(v) is np.random.Generator]
-                names += [(k, v, stand_for(v)) for k, v in space.items() if type(v) is np.vectorize]
+                names = _find_names(space, _find_table(needs))
                 entry = _swapped[id(space)] = [space, names, 0, needs, len(LIBRARIES)]
                 for name, _, stands_in in names:
                     space[name] = stands_in
@@ -167,6 +165,18 @@ def swap_in(spaces: tuple, wide: bool, constructing: tuple) -> None:
                 _swap_in_builtins(entry)
             _widen_entry(entry, needs)
             entry[2] += 1
+
+
+def _find_names(space: dict, table: dict[int, Any]) -> list[tuple]:
+    """Return the names in a module's dictionary that are exchanged, what they stand for, and what stands in for it."""
+    replaced, of_libraries, makers = table.get, LIBRARIES.get, _STAND_INS.get  # in one pass: modules have many names
+    return [
+        (name, value, found)
+        for name, value in space.items()
+        if (found := replaced(id(value))) is not None
+        or (found := of_libraries(id(value))) is not None
+        or ((make := makers(type(value))) is not None and (found := make(value)) is not None)
+    ]
 
 
 def swapped_in() -> tuple[tuple, bool, tuple]:

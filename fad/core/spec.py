@@ -49,7 +49,7 @@ class ShapeDtypeStruct:
 
 def spec_of(x: Any) -> ShapeDtypeStruct:
     """Return the spec of an array, tracer or number."""
-    if type(x) is np.ndarray:
+    if type(x) is np.ndarray or type(x) is np.float64:
         spec = ShapeDtypeStruct.__new__(ShapeDtypeStruct)  # nothing to convert, on the hot path of reverse mode
         spec.shape = x.shape
         spec.dtype = x.dtype

@@ -217,7 +217,11 @@ def inner(a, b, /):
     array([3., 4.])
     """
     a, b = _pair(a, b)
-    return _scale(a, b) if a.ndim == 0 or b.ndim == 0 else as_scalar(np.tensordot(a, b, (-1, -1)))
+    if a.ndim == 0 or b.ndim == 0:
+        return _scale(a, b)
+    if a.ndim <= 2 and b.ndim <= 2:
+        return matmul(a, b.T)
+    return as_scalar(np.tensordot(a, b, (-1, -1)))
 
 
 @public(np.outer, np.linalg.outer, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(), s.real(2))])

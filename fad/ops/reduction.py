@@ -259,7 +259,7 @@ def _winners(y, x, axis, keepdims):
     """Return where the extreme is attained, and how often: ties share the derivative. NaN is attained by NaN."""
     y = keep(y, x.shape, axis, keepdims)
     mine = x == y
-    count = np.sum(mine, axis=axis, keepdims=True)
+    count = _add_up(mine, axis=axis, keepdims=True)
     if type(count) is np.ndarray and count.all():
         return mine, count
     mine = mine | ((x != x) & (y != y))
@@ -272,12 +272,22 @@ def _extreme_jvp(t, y, x, axis, keepdims):
 
 
 def _extreme_vjp(ct, y, x, axis, keepdims):
+    if type(ct) is type(y) is np.float64 and type(x) is np.ndarray:  # of all elements, as most are
+        mine = x == y
+        if count := np.add.reduce(mine, axis=None):
+            return Selection(mine) * stretch_back(ct / count, x.shape, axis, keepdims)
     mine, count = _winners(y, x, axis, keepdims)
     return Selection(mine) * np.broadcast_to(keep(ct, x.shape, axis, keepdims) / count.astype(ct.dtype), x.shape)
 
 
 def _extreme_op(name, reduce, doc, combines=None):
-    forward = lambda x, *, axis, keepdims: reduce(x, axis=axis, keepdims=keepdims)
+    ufunc = None if combines is None else combines.forward
+
+    def forward(x, *, axis, keepdims):
+        if type(x) is np.ndarray and ufunc is not None:
+            return ufunc.reduce(x, axis=axis, keepdims=keepdims)  # quicker than np.max, but no GPU's arrays answer it
+        return reduce(x, axis=axis, keepdims=keepdims)
+
     return reduction(name, forward, _extreme_jvp, _extreme_vjp, combines=combines, doc=doc)
 
 

@@ -70,7 +70,8 @@ def _count_axes(a, axis, where):
     NumPy counts them first: it looks at the shape of the mask before the axes, and at its dtype after them.
     """
     where = as_array(where) if isinstance(where, (list, tuple)) else where
-    check_mask(a, True if where is NOTHING else where)
+    if where is not NOTHING and where is not True:
+        check_mask(a, where)
     return normalize_axes(axis, a.ndim), as_mask(where)
 
 

@@ -33,7 +33,7 @@ def _reshapes_memory(x: Any, y: Any, params: dict) -> bool:
         return is_array(x)  # an example of a batch of such arrays is a number, which lies nowhere
     RUNS.asked = True
     a = layout(x)
-    return type(a) in ARRAYS and shares(np.reshape(a, params["shape"]), a)
+    return type(a) in ARRAYS and shares(a.reshape(params["shape"]), a)
 
 
 def inverse(axes: tuple) -> tuple:
@@ -48,7 +48,7 @@ def inverse(axes: tuple) -> tuple:
 
 reshape_p: Any = linear(
     "reshape_to",
-    lambda x, *, shape: np.reshape(x, shape),
+    lambda x, *, shape: x.reshape(shape) if type(x) is np.ndarray else np.reshape(x, shape),
     lambda ct, x, *, shape: ct.reshape(x.shape),
     lambda size, batched, xs, params: bind(reshape_p, xs[0], shape=(size, *params["shape"])),
     samples=lambda s: [call(s.real(3, 4), shape=(2, 6)), call(s.real(), shape=(1, 1)), call(s.real(0, 2), shape=(0,))],
@@ -134,9 +134,11 @@ def _memory_order(order: str, a: Any) -> str:
     """Return "C" or "F" for an order that depends on how an array lies in memory."""
     if order not in ("C", "F", "A", "K"):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if order in ("C", "F"):
+        return order
     flags = _flags(a)
-    if order in ("C", "F") or flags is None:
-        return "F" if order == "F" else "C"
+    if flags is None:
+        return "C"
     RUNS.laid_out = True
     return "F" if flags.f_contiguous and not flags.c_contiguous else "C"
 
