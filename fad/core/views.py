@@ -39,6 +39,7 @@ class _Runs(threading.local):
 
 
 RUNS = _Runs()
+_LARGER = 8  # an array is at least so many times its part, of which a view would keep the whole of it
 
 
 def refuse(error: Exception) -> Exception:
@@ -439,6 +440,15 @@ def owner(x: Any) -> Any:
 def shares(x: Any, y: Any) -> bool:
     """Return whether two plain arrays lie in the same memory."""
     return type(x) in ARRAYS and type(y) in ARRAYS and owner(x) is owner(y)
+
+
+def own_small_part(y: Any) -> Any:
+    """Return a small part of an array as an array of its own: a view keeps the memory of all, and rules keep views."""
+    if type(y) is not np.ndarray or not y.flags.c_contiguous or y.nbytes * _LARGER >= getattr(y.base, "nbytes", 0):
+        return y
+    part = y.copy()
+    part.flags.writeable = is_writeable(y)
+    return part
 
 
 def may_be_view(y: Any) -> bool:

@@ -34,7 +34,7 @@ from fad.core.running import Running
 from fad.core.stand_ins import stand_for_given
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
 from fad.core.transformed import as_run, transformed
-from fad.core.views import RUNS, Aliased, is_writeable, noticing_layouts, noting_aliases
+from fad.core.views import RUNS, Aliased, noticing_layouts, noting_aliases, own_small_part
 from fad.core.weak import is_weak, number, weaken
 from fad.errors import NonArrayOutputError, TracerConversionError
 from fad.introspect.frames import is_printing, is_printing_number, user_line, user_place
@@ -51,9 +51,7 @@ from fad.transforms.undo_writes import outside
 
 _depth = itertools.count(1)
 _NUMBERS = (bool, int, float, complex)
-_LARGER = 8  # an array is at least so many times its part, of which a view would keep the whole of it
 LARGEST = 2**62  # integers beyond are constants of a program, not arguments: sums of smaller ones have 64 bits
-
 
 recorder: ContextVar[RecordTrace | None] = ContextVar("recorder", default=None)
 """The trace that writes down what the running function does, the innermost one."""
@@ -206,7 +204,7 @@ class RecordTrace(Trace):
 
     def compute(self, prim: Any, values: list, params: dict) -> Any:
         y = prim.forward(*values, **params)
-        return y if prim.view is None else _own_small_part(y)
+        return y if prim.view is None else own_small_part(y)
 
     def add_into(self, x: Tracer, y: Any) -> Any:
         """Return a sum that takes the memory of `x`: what was never touched costs more than the addition."""
@@ -416,15 +414,6 @@ def _record(
     trace.seen.clear()
     outer.settle(find_live_constants(trace, outs, outer))
     return Recording(graph, out_tree, result, outer, layouts.found, trace.remembers)
-
-
-def _own_small_part(y: Any) -> Any:
-    """Return a small part of an array as an array of its own: a view keeps the memory of all, and rules keep views."""
-    if type(y) is not np.ndarray or not y.flags.c_contiguous or y.nbytes * _LARGER >= getattr(y.base, "nbytes", 0):
-        return y
-    part = y.copy()
-    part.flags.writeable = is_writeable(y)
-    return part
 
 
 def _as_plain(y: Any) -> Any:

@@ -16,11 +16,11 @@ from numpy import float64, ndarray, ufunc
 from fad.backends import ARRAYS
 from fad.core.array_likes import open_operand
 from fad.core.buffers import flat_result
-from fad.core.cotangent import share_at_ties
+from fad.core.cotangent import Masked, share_at_ties
 from fad.core.journal import effect_place
 from fad.core.spec import spec_of
 from fad.core.tracer import Trace, Tracer, bind, leaked_error, tracer
-from fad.core.views import is_array, link, may_be_view
+from fad.core.views import is_array, link, may_be_view, own_small_part
 from fad.core.weak import WeakFloat, on_numbers
 from fad.errors import UnsupportedInputError
 from fad.transforms.check import as_operand
@@ -387,9 +387,16 @@ class Recorder(Trace):
 
 def forget_source(y: Any) -> Any:
     """Let a view that a trace below has made keep no array: writes here are this trace's own, and its tape keeps y."""
-    if type(y) is Tracer and y.shape:
-        y.memory = None
-    return y
+    return _forget_sources(y) if type(y) is Tracer and y.shape else y
+
+
+def _forget_sources(y: Any) -> Any:
+    """Do the same for what stands behind a view, and for its tangents, which are views as well."""
+    if type(y) is Masked:
+        y.value = _forget_sources(y.value)
+    elif type(y) is Tracer:
+        y.memory, y.wrapped, y.info = None, _forget_sources(y.wrapped), _forget_sources(y.info)
+    return own_small_part(y)
 
 
 def is_inexact(x: Any) -> bool:
