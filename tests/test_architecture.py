@@ -30,8 +30,8 @@ LAYERS = [
     [
         "core", "core.spec", "core.like_users", "core.conversions", "core.views", "core.weak", "core.numpy_dispatch",
         "core.array_likes", "core.lengths", "core.own_attributes",
-        "core.tracer", "core.ended_runs", "core.values", "core.buffers", "core.stand_ins", "core.outside",
-        "core.options", "core.samples",
+        "core.tracer", "core.ended_runs", "core.layers", "core.values", "core.buffers", "core.stand_ins",
+        "core.outside", "core.options", "core.samples",
         "core.docstring_sections", "core.docstrings", "core.primitive", "core.transformed", "core.errstate",
         "core.liveness", "core.graph", "core.rewriter", "core.journal", "core.callees", "core.makers",
         "core.iterators",
@@ -53,7 +53,8 @@ LAYERS = [
     ],
     [
         "transforms", "transforms.check", "transforms.mutation", "transforms.undo_writes", "transforms.accumulate",
-        "transforms.tape", "transforms.overwrites", "transforms.operand_cotangents", "transforms.backward_sweep",
+        "transforms.tape", "transforms.layered_writes", "transforms.overwrites", "transforms.operand_cotangents",
+        "transforms.backward_sweep",
         "transforms.vjp",
         "transforms.grad", "transforms.jvp", "transforms.batch_axes", "transforms.batch_trace", "transforms.vmap",
         "transforms.linearize",

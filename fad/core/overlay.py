@@ -106,6 +106,7 @@ def build() -> None:
     NUMPYS.update(REPLACED)
     REPLACED[id(_import_module)] = _import
     _tables[_Needs()] = REPLACED
+    _stand_ins.update({np.random.Generator: own_generator, np.vectorize: stand_for})
 
 
 def _find_table(needs: _Needs) -> dict[int, Any]:
@@ -136,7 +137,7 @@ NAMES_OF_NUMBERS: set[str] = set()  # under which programs know these classes
 # By id, the dictionaries of these modules, and which of Python's classes are not exchanged there.
 _converting: dict[int, tuple[dict, frozenset[str]]] = {}
 _ABSENT = object()  # a name that a module itself does not have
-_STAND_INS: dict[type, Callable] = {np.random.Generator: own_generator, np.vectorize: stand_for}
+_stand_ins: dict[type, Callable] = {}  # what makes the stand-in of an object, by its class
 _lock = threading.Lock()
 # The id of a module's dictionary -> [dictionary, names and what they stood for, uses, what it needs, how many names of
 # other libraries were known]
@@ -169,7 +170,7 @@ def swap_in(spaces: tuple, wide: bool, constructing: tuple) -> None:
 
 def _find_names(space: dict, table: dict[int, Any]) -> list[tuple]:
     """Return the names in a module's dictionary that are exchanged, what they stand for, and what stands in for it."""
-    replaced, of_libraries, makers = table.get, LIBRARIES.get, _STAND_INS.get  # in one pass: modules have many names
+    replaced, of_libraries, makers = table.get, LIBRARIES.get, _stand_ins.get  # in one pass: modules have many names
     return [
         (name, value, found)
         for name, value in space.items()

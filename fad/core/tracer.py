@@ -264,6 +264,8 @@ class Trace:
     kind = "trace"  # the transform's name, for messages
     order = 1  # how many derivatives a differentiating trace takes
     batched = False  # whether values carry a batch axis in front
+    parts: tuple[str, ...] = ()  # the slots of its tracers that hold arrays, if they are made of these alone
+    recorded = False  # whether what is written into these is recorded by the trace: `write` is to do it
     answers = True  # whether a value of it may be asked for, as `if` does
     compiled = False  # whether its operations become a program, whose elementwise operations are fused
     physical = False  # whether its arrays are written where they lie in memory, with all that shares it
@@ -308,10 +310,7 @@ class Trace:
         return False
 
     def store(self, x: Tracer, index: tuple, v: Any) -> bool:
-        """Write at an index of slices and integers into memory that the trace owns already: the fast path of a write.
-
-        Return False, with nothing written, where `overwrite` or a new value is needed.
-        """
+        """Write at slices and integers into memory of its own, the fast path of `overwrite`; or return False."""
         return False
 
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
@@ -435,9 +434,9 @@ class Trace:
     def give_back(self, x: Tracer) -> None:
         """Let an array of an older trace stand for a value of that trace again."""
         y = self.lower(x)
-        if type(y) is not Tracer:
-            y = tracer(y.copy() if type(y) is np.ndarray else y, Trace.of_plain, None)
-        replace_root(x, y)
+        plain = type(y) is not Tracer
+        new = tracer(y.copy() if type(y) is np.ndarray else y, Trace.of_plain, None) if plain else snapshot(y)
+        replace_root(x, new)
 
 
 def leaked_error(trace: Trace | type[Trace]) -> LeakedTracerError:

@@ -30,6 +30,7 @@ class _Runs(threading.local):
         self.buffers = 0  # how many of them need arrays that user code makes to be handles
         self.rules = False  # whether a derivative's rules are running, and no code of the user's
         self.effects = False  # whether results of effects are kept until the outermost transform has come to its end
+        self.below = False  # whether a layer is written of an array of a younger trace, and layers are all that runs
         self.touched: Any = None  # while a function runs that may run again: a `finding_writes`
         self.written = False  # whether a traced array was written
         self.asked = False  # whether something is a view or a copy, as arrays lie in memory

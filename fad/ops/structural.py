@@ -134,11 +134,8 @@ def _memory_order(order: str, a: Any) -> str:
     """Return "C" or "F" for an order that depends on how an array lies in memory."""
     if order not in ("C", "F", "A", "K"):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
-    if order in ("C", "F"):
-        return order
-    flags = _flags(a)
-    if flags is None:
-        return "C"
+    if order in ("C", "F") or (flags := _flags(a)) is None:
+        return "F" if order == "F" else "C"
     RUNS.laid_out = True
     return "F" if flags.f_contiguous and not flags.c_contiguous else "C"
 

@@ -17,8 +17,9 @@ from fad.core.tracer import Tracer
 from fad.core.views import follow
 from fad.errors import ImpureFunctionError
 from fad.transforms.accumulate import accumulate, accumulate_new
+from fad.transforms.layered_writes import add_in_place, view_along
 from fad.transforms.operand_cotangents import PULL_BACK, operand_cotangents
-from fad.transforms.overwrites import VIEW, sweep_write, view_along
+from fad.transforms.overwrites import VIEW, sweep_write
 from fad.transforms.tape import (
     BOTH,
     CALL,
@@ -160,8 +161,12 @@ def _sweep_index(record: tuple, g: Any, cts: list, own: bytearray) -> None:
         p = cts[j] = np.zeros(shape, dtype)
         p[index] = g
         own[j] = 1
+        return
+    g, owned = densify(g), 0 if type(cts[j]) is Masked else own[j]
+    if type(g) is Tracer and (added := add_in_place(cts[j], owned, [], index, g, shape, dtype)) is not None:
+        cts[j], own[j] = added, 1
     else:
-        accumulate(cts, own, j, prim.cotangent(shape, dtype, index, densify(g)))
+        accumulate(cts, own, j, prim.cotangent(shape, dtype, index, g))
 
 
 def _sweep_view(record: tuple, i: int, cts: list, own: bytearray) -> None:
@@ -172,6 +177,10 @@ def _sweep_view(record: tuple, i: int, cts: list, own: bytearray) -> None:
     if g is None:
         return
     if type(g) is Tracer or type(p) is Tracer:
+        owned = 0 if type(cts[j]) is Masked else own[j]
+        if (added := add_in_place(p, owned, path, index, g, shape, dtype)) is not None:
+            cts[j], own[j] = added, 1
+            return
         _, pullback = PULL_BACK[0](lambda x: view_along(x, path)[index], np.zeros(shape, dtype))
         accumulate(cts, own, j, pullback(g)[0])
         return

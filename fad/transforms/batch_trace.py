@@ -19,15 +19,17 @@ from fad.backends import host, made_like
 from fad.core.conversions import to_number_of_batch
 from fad.core.ended_runs import end_run
 from fad.core.graph import EFFECT
+from fad.core.layers import fresh_layers
 from fad.core.refusals import refuses
 from fad.core.tracer import Trace, Tracer, any_of, bind, tracer
 from fad.core.values import class_of_element
-from fad.core.views import RUNS, copy_layout, fresh, own_memory, replace_root, shares
+from fad.core.views import RUNS, copy_layout, fresh, own_memory, replace_root, shares, snapshot
 from fad.errors import BatchedValueError, BatchingError, LoopFallbackWarning, TracerConversionError
 from fad.transforms.batch_axes import (
     put_behind_batch,
 )
 from fad.transforms.check import as_operand
+from fad.transforms.layered_writes import overwrite_layers
 
 _warned: set[str] = set()
 
@@ -60,6 +62,7 @@ class BatchTrace(Trace):
     __slots__ = ("size", "path", "taken", "on_branch", "writes")
     kind = "vmap"
     batched = True
+    parts = ("wrapped",)
 
     def __init__(self, size: int, path: tuple, on_branch: str):
         super().__init__()
@@ -76,7 +79,9 @@ class BatchTrace(Trace):
         """Write into memory that only this trace knows, at an index that is the same for every example."""
         mine = type(v) is Tracer and v.owner is self
         value = v.wrapped if mine else v
-        if RUNS.depth > 1 or arrays or root.owner is not self or Tracer in (type(root.wrapped), type(value)):
+        if RUNS.depth > 1 or Tracer in (type(root.wrapped), type(value)):
+            return overwrite_layers(self, root, path, template, v, arrays)
+        if arrays or root.owner is not self:
             return False
         if not all(prim.view.in_place for prim, _ in path):
             return False
@@ -94,7 +99,7 @@ class BatchTrace(Trace):
     def give_back(self, x: Tracer) -> None:
         """Let an array from outside stand for what the last example wrote, as after a loop over the examples."""
         y = x.wrapped[-1]
-        replace_root(x, y if type(y) is Tracer else tracer(np.array(y), Trace.of_plain, None))
+        replace_root(x, snapshot(y) if type(y) is Tracer else tracer(np.array(y), Trace.of_plain, None))
 
     def shape(self, x: Tracer) -> tuple[int, ...]:
         return x.wrapped.shape[1:]
@@ -184,7 +189,7 @@ class BatchTrace(Trace):
             return tuple(tracer(v, self, None) for v in y)
         out = tracer(y, self, None)
         if self.writes and not (prim.view is not None and prim.view.is_view(args[0], out, params)):
-            out.wrapped = fresh(y, values)
+            out.wrapped = fresh_layers(y, values) if type(y) is Tracer else fresh(y, values)
         return out
 
     def _loop(self, prim: Any, values: list, batched: list, params: dict) -> Any:

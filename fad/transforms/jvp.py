@@ -16,6 +16,7 @@ from fad.backends import is_numpy_scalar
 from fad.core.archetypes import one, spread
 from fad.core.buffers import flat_result
 from fad.core.cotangent import Masked, densify, is_basic, mask_later
+from fad.core.layers import fresh_layers
 from fad.core.limits import keep_perturbed, take_derivative, take_limit
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.core.transformed import as_run
@@ -45,6 +46,7 @@ from fad.transforms.check import (
     stands_for_array,
     zeros_like,
 )
+from fad.transforms.layered_writes import overwrite_layers
 from fad.transforms.operand_cotangents import operand_cotangents
 from fad.transforms.vjp import vjp
 from fad.typing import PyTree
@@ -57,6 +59,7 @@ class JVPTrace(Trace):
 
     __slots__ = ("writes",)
     kind = "a forward-mode transform (jvp)"
+    parts = ("wrapped", "info")
 
     def __init__(self) -> None:
         super().__init__()
@@ -175,7 +178,9 @@ class JVPTrace(Trace):
         """Write a value and its tangent into memory that only this trace knows."""
         mine = type(v) is Tracer and v.owner is self
         value, tangent = (v.wrapped, densify(v.info)) if mine else (v, 0.0)
-        if RUNS.depth != 1 or root.owner is not self:
+        if RUNS.depth != 1:
+            return overwrite_layers(self, root, path, template, v, arrays)
+        if root.owner is not self:
             return False
         live = root.info.live if type(root.info) is Masked else None
         root.info = densify(root.info)
@@ -225,7 +230,7 @@ class JVPTrace(Trace):
         if prim.multi:
             return tuple(self._attach(v, t) for v, t in zip(y, found, strict=True))
         if self.writes and prim.view is None:
-            y, found = fresh(y, values), _fresh_tangent(found, tangents)
+            y, found = _fresh(y, values), _fresh_tangent(found, tangents)
         return self._attach(y, found)
 
     def _attach(self, y: Any, t: Any) -> Any:
@@ -246,8 +251,12 @@ def _fresh_tangent(t: Any, operands: list) -> Any:
     """Return a result's tangent in memory of its own: operations hand on what may be overwritten, masks or not."""
     given = [x.value if type(x) is Masked else x for x in operands]
     if type(t) is not Masked:
-        return fresh(t, given)
-    return t.with_value(fresh(t.value, given))
+        return _fresh(t, given)
+    return t.with_value(_fresh(t.value, given))
+
+
+def _fresh(y: Any, operands: list) -> Any:
+    return fresh_layers(y, operands) if type(y) is Tracer else fresh(y, operands)
 
 
 def _copy(root: Tracer) -> None:

@@ -20,11 +20,23 @@ import numpy as np
 from fad.core.archetypes import fit
 from fad.core.buffers import PLAIN
 from fad.core.cotangent import Masked, densify, zero_absorbing
+from fad.core.layers import arrays_of, copy_layers, find_layers, map_arrays, takes
 from fad.core.tracer import Tracer
-from fad.core.views import RUNS, Memory, copy_layout, follow, own_memory, pick, refresh, shares, snapshot
+from fad.core.views import RUNS, Memory, copy_layout, follow, layout, own_memory, pick, refresh, shares, snapshot
 from fad.ops.indexing import join_index, split_index
 from fad.ops.writing import write_through
 from fad.transforms.accumulate import accumulate
+from fad.transforms.layered_writes import (
+    are_all_below,
+    copy_below,
+    find_place,
+    move_in_place,
+    own_layers,
+    pick_at,
+    put_at,
+    put_below,
+    view_along,
+)
 from fad.transforms.tape import WRITE, Recorder
 
 _PLACE, _INDEX, _OTHER, _WHOLE, _UNDONE, _ABSORBS = 3, 4, 5, 7, 8, 11
@@ -81,13 +93,13 @@ def store(trace: Recorder, x: Tracer, index: tuple, v: Any) -> bool:
 
 def overwrite(trace: Recorder, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
     """Write into the memory of an array that only this trace knows, and record it; False where others may know it."""
-    if RUNS.depth != 1 or type(root.wrapped) is not np.ndarray:
-        return False
     position = -1
-    if type(v) is Tracer:
-        if v.owner is not trace or type(v.wrapped) is Tracer:
-            return False
+    if type(v) is Tracer and v.owner is trace:
         position, v = v.info, v.wrapped
+    if type(root.wrapped) is Tracer:
+        return _overwrite_below(trace, root, path, template, v, position, arrays)
+    if type(root.wrapped) is not np.ndarray or type(v) is Tracer or not (RUNS.depth == 1 or RUNS.below):
+        return False
     shape, dtype = (v.shape, v.dtype) if position >= 0 else (None, None)
     index = join_index(template, arrays)
     if root.owner is PLAIN:
@@ -122,15 +134,47 @@ def overwrite(trace: Recorder, root: Tracer, path: list, template: tuple, v: Any
     return True
 
 
+def _overwrite_below(
+    trace: Recorder, root: Tracer, path: list, template: tuple, v: Any, position: int, arrays: tuple
+) -> bool:
+    """Write into an array of layers that only this trace and they know, and record it; False elsewhere."""
+    if root.owner is not trace or arrays or not are_all_below(trace, root.wrapped) or not takes(root.wrapped, v):
+        return False
+    memory = own_layers(root, copy_below)
+    whole = root.wrapped
+    found = find_place(whole, path, template, v)
+    if found is None:
+        return False
+    place, value = found
+    shape, dtype = (v.shape, v.dtype) if position >= 0 else (None, None)
+    old = pick_at(place, template)
+    put_below(place, template, value)
+    record = [WRITE, root.info, position, place, template, old, path, whole, False, shape, dtype, False, False]
+    trace.tape.append(record)
+    root.info = len(trace.tape) - 1
+    memory.version += 1
+    if memory.first is None:
+        memory.first = record
+    return True
+
+
 def may_view(root: Tracer, path: list) -> bool:
     """Return whether what is read through views of an array can be recorded in one step, past the views between.
 
     Cotangents are added into such a view, so it has to be one that can be written, and repeats no element.
     """
     memory = root.memory
-    if type(memory) is not Memory or not memory.private or RUNS.depth != 1:
+    if type(memory) is not Memory or not memory.private:
         return False
-    simple = root.wrapped.flags.c_contiguous
+    whole = root.wrapped
+    if type(whole) is Tracer:
+        if not are_all_below(root.owner, whole):
+            return False
+        simple = all(a.flags.c_contiguous for a in arrays_of(whole))
+    elif RUNS.depth != 1:
+        return False
+    else:
+        simple = whole.flags.c_contiguous
     return all(
         "template" in params or (simple and prim.view.in_place and prim.view.put_back is not None)
         for prim, params in path
@@ -145,13 +189,6 @@ def record_view(trace: Recorder, root: Tracer, path: list, index: Any) -> int:
     position = len(trace.tape)
     trace.tape.append((VIEW, root.info, path, index, root.wrapped.shape, root.wrapped.dtype))
     return position
-
-
-def view_along(x: Any, path: list) -> Any:
-    """Return the view of an array that a path leads to, for any kind of array."""
-    for prim, params in path:
-        x = prim(x, **params)
-    return x
 
 
 def adopt(trace: Any, root: Tracer, whole: np.ndarray) -> None:
@@ -171,8 +208,8 @@ def _copy(root: Tracer) -> None:
 def exchange(record: list) -> None:
     """Put back what a write replaced, or, the second time, what it had written."""
     place, index = record[_PLACE], record[_INDEX]
-    other = pick(place, index)
-    place[index] = record[_OTHER]
+    other = pick_at(place, index)
+    put_at(place, index, record[_OTHER])
     record[_OTHER] = other
     record[_UNDONE] = not record[_UNDONE]
 
@@ -190,15 +227,17 @@ def sweep_write(record: list, i: int, cts: list, own: bytearray, keep: bool) -> 
     if keep:
         exchange(record)
     else:
-        place[index] = old
+        put_at(place, index, old)
     g = cts[i]
     cts[i] = None
     if g is None:
         return
+    whole = layout(whole)
     live = _find_live(g, own[i], path, whole) if picks or type(g) is Masked else None
-    g = densify(g)
-    if type(g) is Tracer:
-        g, c = _move_traced(g, path, index)
+    if type(g) is Masked and live is None:
+        g, c = _move_masked(g, path, index, picks)
+    elif type(g := densify(g)) is Tracer:
+        g, c = _move_traced(g, own[i], path, index)
     else:
         g, c = _move(g, own[i], path, index, whole)
     if live is not None:
@@ -233,7 +272,7 @@ def _fit_written(c: Any, index: Any, place: tuple, shape: tuple, dtype: Any) -> 
 def _find_live(g: Any, owned: int, path: list, whole: np.ndarray) -> tuple | None:
     """Return which elements of a cotangent are live, as a mask to write into, and the part that a path leads to.
 
-    None if that is not known: the mask is traced, or no view of it.
+    None if the mask is traced, or no view of it.
     """
     live = g.live if type(g) is Masked else True
     if type(live) is Tracer:
@@ -277,12 +316,26 @@ def _move(g: Any, owned: int, path: list, index: Any, whole: np.ndarray) -> tupl
     return g, c
 
 
-def _move_traced(g: Tracer, path: list, index: Any) -> tuple:
+def _move_masked(g: Masked, path: list, index: Any, picks: bool) -> tuple:
+    """Take a cotangent of which it is traced where it is live out of that of the array."""
+    live = np.broadcast_to(g.live, g.value.shape)
+    written = view_along(live, path)[index]
+    if picks:
+        template, arrays = split_index(index)
+        live = write_through(live, path, template, np.False_, arrays)
+    rest, c = _move_traced(g.dense(), 0, path, index)
+    return Masked(rest, live, clean=True), Masked(c, written, clean=True)
+
+
+def _move_traced(g: Tracer, owned: int, path: list, index: Any) -> tuple:
     """Take the cotangent of a place out of that of the array, however that one lies in memory."""
+    c = move_in_place(g, owned, path, index)
+    if c is not None:
+        return g, c
     part = view_along(g, path)
     c = part[index]
     template, arrays = split_index(index)
-    return write_through(g, path, template, g.dtype.type(0), arrays), snapshot(c) if type(c) is Tracer else c
+    return write_through(g, path, template, part.dtype.type(0), arrays), snapshot(c) if type(c) is Tracer else c
 
 
 def _last(c: Any, index: Any, shape: tuple) -> Any:
@@ -303,7 +356,7 @@ def detach(tape: list) -> None:
 
     The sweep then puts nothing back: another transform may keep what this sweep computes with.
     """
-    written = [record[_WHOLE] for record in tape if type(record) is list]
+    written = [a for record in tape if type(record) is list for a in arrays_of(record[_WHOLE])]
     for i in range(len(tape) - 1, -1, -1):
         record = tape[i]
         if type(record) is list:
@@ -313,7 +366,7 @@ def detach(tape: list) -> None:
     redo(tape)
     for record in tape:
         if type(record) is list:
-            record[_PLACE] = np.empty(record[_PLACE].shape, record[_PLACE].dtype)
+            record[_PLACE] = map_arrays(lambda a: np.empty(a.shape, a.dtype), record[_PLACE])
 
 
 def _copy_shared(item: Any, written: list) -> Any:
@@ -321,4 +374,6 @@ def _copy_shared(item: Any, written: list) -> Any:
     if type(item) is tuple:
         parts = tuple([_copy_shared(part, written) for part in item])
         return parts if any(a is not b for a, b in zip(parts, item, strict=True)) else item
-    return item.copy() if type(item) is np.ndarray and any(shares(item, w) for w in written) else item
+    if type(item) is not np.ndarray and (type(item) is not Tracer or find_layers(item) is None):
+        return item
+    return copy_layers(item) if any(shares(a, w) for a in arrays_of(item) for w in written) else item

@@ -18,6 +18,7 @@ from fad.core.array_likes import open_operand
 from fad.core.buffers import flat_result
 from fad.core.cotangent import Masked, share_at_ties
 from fad.core.journal import effect_place
+from fad.core.layers import arrays_of, find_layers, map_arrays
 from fad.core.spec import spec_of
 from fad.core.tracer import Trace, Tracer, bind, leaked_error, tracer
 from fad.core.views import is_array, link, may_be_view, own_small_part
@@ -394,6 +395,10 @@ def _forget_sources(y: Any) -> Any:
     """Do the same for what stands behind a view, and for its tangents, which are views as well."""
     if type(y) is Masked:
         y.value = _forget_sources(y.value)
+    elif type(y) is Tracer and y.owner.recorded and find_layers(y) is not None:
+        copy = map_arrays(own_small_part, y)
+        if all(a is not b for a, b in zip(arrays_of(copy), arrays_of(y), strict=True)):
+            y.memory, y.wrapped = None, copy.wrapped  # others are views: what was written may be put back elsewhere
     elif type(y) is Tracer:
         y.memory, y.wrapped, y.info = None, _forget_sources(y.wrapped), _forget_sources(y.info)
     return own_small_part(y)

@@ -17,6 +17,7 @@ import numpy as np
 from fad import tree
 from fad.backends import ARRAYS
 from fad.backends.counterparts import explain
+from fad.core.layers import copy_layers, find_layers, fresh_layers
 from fad.core.tracer import Tracer, strong, tracer
 from fad.core.transformed import LinearMap, as_run
 from fad.core.views import (
@@ -24,6 +25,7 @@ from fad.core.views import (
     follow,
     fresh,
     is_array,
+    link,
     may_be_view,
     path_of,
     refresh,
@@ -34,10 +36,11 @@ from fad.core.views import (
 from fad.errors import PullbackConsumedError
 from fad.transforms.backward_sweep import sweep
 from fad.transforms.check import check_cotangent, flatten_primals, plain_values, run, settle
+from fad.transforms.layered_writes import note_writes
 from fad.transforms.mutation import check_fingerprints, check_own, copy_result, own, take_fingerprints
 from fad.transforms.operand_cotangents import PULL_BACK
 from fad.transforms.overwrites import detach, may_view, overwrite, record_view, redo, store
-from fad.transforms.tape import INDEX, SEEDS, Recorder
+from fad.transforms.tape import INDEX, SEEDS, Recorder, forget_source
 from fad.typing import PyTree
 
 make_trace: ContextVar[Callable | None] = ContextVar("make_trace", default=None)
@@ -48,6 +51,8 @@ class VJPTrace(Recorder):
     """The trace of reverse mode."""
 
     __slots__ = ()
+    parts = ("wrapped",)
+    recorded = True
     writes = False  # whether the program has written into an array
 
     def note_writes(self) -> None:
@@ -102,7 +107,7 @@ class WritingVJPTrace(VJPTrace):
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
         v = x.wrapped
         if type(v) is Tracer:
-            return VJPTrace.index(self, prim, x, index)
+            return self._index_layers(prim, x, index)
         y = v[index]
         if type(x.memory) is tuple and may_view(root := root_of(x), path := path_of(x)):
             out = tracer(y, self, record_view(self, root, path, index))
@@ -119,7 +124,18 @@ class WritingVJPTrace(VJPTrace):
         tape.append((INDEX, x.info, prim, index, v.shape, v.dtype))
         return out
 
+    def _index_layers(self, prim: Any, x: Tracer, index: tuple) -> Any:
+        """Record what is read from an array of layers, which is written where it lies if this trace owns it."""
+        root, path = root_of(x), path_of(x)
+        if not may_view(root, path):
+            return VJPTrace.index(self, prim, x, index)
+        out = tracer(forget_source(x.wrapped[index]), self, record_view(self, root, path, index))
+        link(x, out, prim, {"template": index})
+        return out
+
     def take_view(self, x: Tracer, root: Tracer) -> bool:
+        if type(root.wrapped) is Tracer:
+            return False
         path = path_of(x)
         part = follow(root.wrapped, path) if may_view(root, path) else None
         if part is None:
@@ -130,12 +146,22 @@ class WritingVJPTrace(VJPTrace):
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         out = VJPTrace.process(self, prim, args, params)
-        if type(out) is Tracer and type(out.wrapped) is np.ndarray and prim.view is None:
-            out.wrapped = fresh(out.wrapped, [x.wrapped for x in args if type(x) is Tracer])
+        if type(out) is Tracer and prim.view is None:
+            given = [x.wrapped for x in args if type(x) is Tracer]
+            out.wrapped = fresh_layers(out.wrapped, given) if type(out.wrapped) is Tracer else fresh(out.wrapped, given)
         return out
 
     def hand_out(self, x: Any) -> Any:
-        return x.copy() if type(x) is np.ndarray else strong(x)
+        return x.copy() if type(x) is np.ndarray else strong(_copy(x))
+
+    def give_back(self, x: Tracer) -> None:
+        x.wrapped = _copy(x.wrapped)
+        VJPTrace.give_back(self, x)
+
+
+def _copy(x: Any) -> Any:
+    """Return layers in memory of their own, for the sweep puts back what was written into them; else the value."""
+    return copy_layers(x) if type(x) is Tracer and find_layers(x) is not None else x
 
 
 class Tape:
@@ -212,6 +238,8 @@ class Tape:
         trace = self.trace
         if trace.writes and any(_may_be_kept(ct) for ct in cts):
             detach(records)
+        if trace.writes:
+            note_writes(cts)
         seeds = [ct for ct in cts if type(ct) is Tracer]
         token = SEEDS.set((*SEEDS.get(), *seeds)) if seeds else None
         try:

@@ -8,7 +8,7 @@ import pytest
 
 import fad
 from fad.compile.pipeline import optimise
-from fad.core import views
+from fad.core import layers, views
 from fad.ops import indexing
 from fad.transforms import overwrites
 
@@ -98,6 +98,48 @@ def forward(f, x):
     return lambda: fad.jvp(f, (x,), (x,))
 
 
+def batch_in_reverse(f, x):
+    return lambda: fad.vmap(fad.grad(lambda v: np.sum(f(v))))(np.stack([x, 0.9 * x]))
+
+
+def batch_in_forward(f, x):
+    return lambda: fad.vmap(lambda v: fad.jvp(f, (v,), (x,)))(np.stack([x, 0.9 * x]))
+
+
+def batch_of_batches(f, x):
+    return lambda: fad.vmap(fad.vmap(f))(np.stack([[x, 0.9 * x]] * 2))
+
+
+def rows_of_the_jacobian(f, x):
+    return lambda: fad.vmap(fad.vjp(f, x)[1])(np.stack([x, 0.9 * x]))
+
+
+def sum_of_a_batch(f, x):
+    return lambda: fad.grad(lambda v: np.sum(fad.vmap(f)(v)))(np.stack([x, 0.9 * x]))
+
+
+def forward_over_reverse(f, x):
+    return lambda: fad.jvp(fad.grad(lambda v: np.sum(f(v))), (x,), (x,))
+
+
+def forward_over_forward(f, x):
+    return lambda: fad.jvp(lambda v: fad.jvp(f, (v,), (x,))[1], (x,), (x,))
+
+
+def reverse_over_forward(f, x):
+    return lambda: fad.grad(lambda v: np.sum(fad.jvp(f, (v,), (x,))[1]))(x)
+
+
+def reverse_over_reverse(f, x):
+    return lambda: fad.grad(lambda v: np.dot(fad.grad(lambda u: np.sum(f(u)))(v), x))(x)
+
+
+NESTED = [
+    batch_in_reverse, batch_in_forward, batch_of_batches, rows_of_the_jacobian, sum_of_a_batch, forward_over_reverse,
+    forward_over_forward, reverse_over_forward, reverse_over_reverse,
+]  # fmt: skip
+
+
 def seconds(run):
     """Return the least of the processor's seconds that some runs take."""
     run()
@@ -124,6 +166,39 @@ def test_no_write_computes_the_whole_array_again(f, transform, monkeypatch):
     monkeypatch.setattr(overwrites, "copy_layout", lambda x: whole.append("copied") or copy(x))
     transform(f, np.random.default_rng(0).uniform(0.5, 1.0, 1024))()
     assert len(whole) <= 4, f"{len(whole)} copies of the array in {STEPS} steps"
+
+
+@pytest.mark.parametrize("f", [f for f in PROGRAMS if f not in (index_arrays, masks_of_a_few_elements)])
+@pytest.mark.parametrize("transform", NESTED)
+def test_no_write_computes_the_whole_array_again_under_several_transforms(f, transform, monkeypatch):
+    n = 1024
+    whole, updated, copy = [], indexing._update, views.copy_layout
+    note = lambda x, what: whole.append(what) if x.size >= n - 1 else None
+    monkeypatch.setattr(indexing, "_update", lambda x, *args: note(x, "updated") or updated(x, *args))
+    for module in (overwrites, layers):
+        monkeypatch.setattr(module, "copy_layout", lambda x: note(x, "copied") or copy(x))
+    transform(f, np.random.default_rng(0).uniform(0.5, 1.0, n))()
+    assert len(whole) <= 12, f"{len(whole)} copies of the array in {STEPS} steps"
+
+
+def test_gradients_of_a_batch_of_written_rows_take_the_memory_of_a_few_arrays():
+    p, v = np.ones((40, 5)), np.ones(5)
+
+    def f(p):
+        y = np.zeros((600, 5))
+        y[0] = p
+        for i in range(599):
+            y[i + 1] = y[i] + 0.001 * np.sin(y[i])
+        return np.sum(y)
+
+    of_each = lambda: fad.vmap(fad.grad(f))(p)
+    of_all = lambda: fad.grad(lambda p: np.sum(fad.vmap(f)(p)))(p)
+    for run in (of_each, of_all, lambda: fad.vmap(lambda p: fad.jvp(f, (p,), (v,))[1])(p)):
+        tracemalloc.start()
+        run()
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 20 * 8 * 40 * 600 * 5  # a version of y for each step would be 576 MB
 
 
 def whole_arrays_in_steps(graph, n, in_loop=False):
