@@ -122,7 +122,7 @@ class BatchTrace(Trace):
     # --- the hot path: elementwise operations of values that need no aligning -----------------------------------
 
     def unary(self, prim: Any, x: Tracer) -> Any:
-        if self.writes or self.dead or prim.partials is None:
+        if self.dead or prim.partials is None or (self.writes and self._may_share(prim, x)):
             return bind(prim, x)
         try:
             return self._wrap(prim(x.wrapped))
@@ -131,7 +131,9 @@ class BatchTrace(Trace):
 
     def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
         a, b = x.wrapped, y.wrapped
-        if self.writes or self.dead or prim.partials is None or a.ndim != b.ndim:
+        if self.dead or prim.partials is None or a.ndim != b.ndim:
+            return bind(prim, x, y)
+        if self.writes and (self._may_share(prim, x) or type(y.memory) is tuple):
             return bind(prim, x, y)
         try:
             return self._wrap(prim(a, b))
@@ -139,7 +141,9 @@ class BatchTrace(Trace):
             return bind(prim, x, y)
 
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
-        if type(b) not in (float, int) or self.writes or self.dead or prim.partials is None:
+        if type(b) not in (float, int) or self.dead or prim.partials is None:
+            return super().left(prim, x, b)
+        if self.writes and self._may_share(prim, x):
             return super().left(prim, x, b)
         try:
             return self._wrap(prim(x.wrapped, b))
@@ -147,12 +151,18 @@ class BatchTrace(Trace):
             return super().left(prim, x, b)
 
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
-        if type(a) not in (float, int) or self.writes or self.dead or prim.partials is None:
+        if type(a) not in (float, int) or self.dead or prim.partials is None:
+            return super().right(prim, a, y)
+        if self.writes and self._may_share(prim, y):
             return super().right(prim, a, y)
         try:
             return self._wrap(prim(a, y.wrapped))
         except Exception:
             return super().right(prim, a, y)
+
+    def _may_share(self, prim: Any, x: Tracer) -> bool:
+        """Return whether an operand is a view, to be taken again, or an operation may hand it on."""
+        return type(x.memory) is tuple or type(prim.forward) is not np.ufunc
 
     def _wrap(self, y: Any) -> Tracer:
         out = Tracer()
