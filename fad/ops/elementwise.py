@@ -22,7 +22,6 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods
 from fad.core.values import traces_of
-from fad.core.views import unwrap
 from fad.core.weak import WeakFloat
 
 # --- arithmetic ----------------------------------------------------------------------------------------------
@@ -108,15 +107,24 @@ def _reflected_power_operator(y: Tracer, x: Any) -> Any:
 
 def _is_complex_to_python(x: Any, y: Any) -> bool:
     """Return whether a power is one of a negative number of Python's with a fraction, which NumPy's are not."""
-    base, exponent = unwrap(x), unwrap(y)
+    base, exponent = _number_of(x), _number_of(y)
     if type(base) not in (WeakFloat, float, int) or type(exponent) not in (WeakFloat, float):
         return False
-    if not math.isfinite(base) or not math.isfinite(exponent) or (type(y) is float and y % 1 == 0):
+    if type(y) is float and y % 1 == 0:
         return False
-    traces = [*traces_of(x), *traces_of(y)]
-    if any(trace.compiled for trace in traces) and all(trace.answers for trace in traces):
+    owners = [z.owner for z in (x, y) if type(z) is Tracer]
+    if all(trace.compiled for trace in owners):
+        return False  # a recording itself keeps the kind of number that its operations give
+    if any(trace.compiled for z in (x, y) for trace in traces_of(z)):
         base, exponent = x, y  # another call may have another answer, and a path of its own
-    return bool(base < 0) and bool(exponent % 1 != 0)
+    return bool(base < 0) and bool(base > -math.inf) and bool(exponent % 1 > 0)  # nothing is left of infinity
+
+
+def _number_of(x: Any) -> Any:
+    """Return what is behind a tracer, a number of Python's as one of its types."""
+    while type(x) is Tracer:
+        x = x.owner.lower(x)
+    return x
 
 
 add_methods(__pow__=_power_operator, __rpow__=_reflected_power_operator)

@@ -1,5 +1,6 @@
 """Python's numbers among the arguments of a jitted function: they stay Python's own, with its types and its answers."""
 
+import math
 import operator
 
 import numpy as np
@@ -285,3 +286,32 @@ def test_the_derivative_of_a_power_that_is_complex_to_python_for_other_numbers_i
     given = (2.0, 3.0, -2.0, -3.0, 2.0)
     np.testing.assert_allclose([fast(v) for v in given], [slope(v) for v in given], rtol=1e-14)
     assert fast.cache_info().paths == 2
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(
+    ("power", "given"),
+    [
+        (lambda v: v ** math.cos(v), [0.7, -0.7, -2.0, 0.7]),
+        (lambda v: v ** math.cos(v), [-0.7, 0.7, -2.0]),
+        (lambda v: math.sin(v) ** (v / 3), [0.7, -0.7, 0.7]),
+        (lambda v: (v**0.5).imag + (v - 1.0) ** v, [2.5, 0.5, 2.5, -2.5]),
+    ],
+)
+def test_the_derivative_of_a_power_with_a_traced_exponent_is_that_of_pythons_power(power, given, order):
+    def slope(v):
+        z = power(v)
+        return z.real + 0.5 * z.imag
+
+    for _ in range(order):
+        slope = fad.grad(slope)
+    fast = fad.jit(slope)
+    for _ in range(2):
+        np.testing.assert_allclose([fast(v) for v in given], [slope(v) for v in given], rtol=1e-12)
+
+
+def test_a_power_by_another_argument_is_pythons_where_it_is_complex():
+    f = fad.value_and_grad(lambda v, p: (v**p).real)
+    fast = fad.jit(f)
+    for args in [(2.0, 0.5), (-2.0, 0.75), (-2.0, 2.0), (2.0, 0.5), (math.inf, 0.5), (-2.0, 0.75)]:
+        np.testing.assert_allclose(fast(*args), f(*args), rtol=1e-14)
