@@ -198,3 +198,40 @@ def test_python_numbers_of_a_batch_are_a_batch_under_jit(f):
     fast = fad.jit(fad.vmap(f))
     for rows in (x, x, x[:1]):
         np.testing.assert_allclose(fast(rows), [f(row) for row in rows])
+
+
+REAL = np.array([2.0, -3.0])
+
+
+@each("transform", ["jit", "jvp", "vjp", "jet", "jitted jvp"])
+@each("compute", [operator.add, operator.sub, operator.mul, operator.truediv, operator.pow])
+def test_a_complex_number_of_pythons_before_a_scalar_of_double_precision_stays_pythons(compute, transform):
+    """To Python's complex numbers it is a float; after it, or beside a scalar of another dtype, NumPy's rules hold."""
+
+    def f(x):
+        single = x.astype("f4")
+        return compute(1j, x[0]) * ONES, compute(x[0], 1j) * ONES, compute(1j, single[0]) * x, compute(1j, x[:1])
+
+    run = {
+        "jit": fad.jit(f),
+        "jvp": lambda x: fad.jvp(f, (x,), (x,))[0],
+        "vjp": lambda x: fad.vjp(f, x)[0],
+        "jet": lambda x: fad.jet(f, (x,), ((x,),))[0],
+        "jitted jvp": lambda x: fad.jit(fad.jvp, static_argnums=0)(f, (x,), (x,))[0],
+    }[transform]
+    for found, wanted in zip(run(REAL), f(REAL), strict=True):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@each("compute", [operator.add, operator.sub, operator.mul, operator.truediv, operator.pow])
+@each("traced", [False, True])
+def test_pythons_complex_number_and_a_scalar_are_a_number_of_pythons_under_jit(compute, traced):
+    f = (lambda x, z: compute(z, x[0])) if traced else (lambda x, z: compute(1j, x[0]))
+    fast = fad.jit(f)
+    for x in (REAL, REAL, 2 * REAL):
+        assert type(fast(x, 1j)) is complex
+        np.testing.assert_allclose(fast(x, 1j), f(x, 1j), rtol=1e-14)
+    if compute is operator.truediv:
+        with pytest.raises(ZeroDivisionError):
+            fast(0 * REAL, 1j)
