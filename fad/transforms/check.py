@@ -400,6 +400,17 @@ def root(x: Any) -> Any:
     return x
 
 
+def was_changed(given: Any, structure: Any, before: list, made_of: list) -> bool:
+    """Return whether a function put something else into lists, dictionaries and objects that it was given.
+
+    Leaves that are not those of which it was made are no sign: an object may make its leaves when asked for them.
+    """
+    after, now = tree.flatten(given)
+    return now != structure or any(
+        old is x and new is not x for old, new, x in zip(before, after, made_of, strict=True)
+    )
+
+
 def separate(ys: list, given: list) -> list:
     """Return results that share no memory with what a function was given: a write changes them alone.
 

@@ -27,6 +27,7 @@ from fad.core.views import contents_of, fresh, snapshot, unwrap
 from fad.errors import ImpureFunctionError, ItemAssignmentError, LeakedTracerError
 from fad.introspect.reachable import reach
 from fad.transforms.batch_trace import BatchTrace
+from fad.transforms.check import was_changed
 from fad.transforms.handles import Handles
 from fad.transforms.kept_names import keep_names
 from fad.transforms.mutation import Earlier
@@ -95,7 +96,7 @@ def checkpoint(
             a, k = given
             before = tree.leaves(given)
             ys, out_tree = tree.flatten(as_run(own)(*a, **k))
-            if tree.structure(given) != in_tree or _has_other_leaves(given, before, xs):
+            if was_changed(given, in_tree, before, xs):
                 raise _has_changed("a list, dictionary or object among its arguments", "return what is new")
             roots, places = _find_roots(ys, [*xs, *captured])
             seen[0] = out_tree, places
@@ -116,11 +117,6 @@ def _is_on_tape(xs: list) -> bool:
         xs = list(map(trace.lower, xs))
         trace = youngest(xs)
     return isinstance(trace, VJPTrace)
-
-
-def _has_other_leaves(given: Any, before: list, xs: list) -> bool:
-    """Return whether a leaf was replaced; objects that make their leaves when asked have others each time."""
-    return any(old is x and new is not x for old, new, x in zip(before, tree.leaves(given), xs, strict=True))
 
 
 def _find_roots(ys: list, xs: list) -> tuple[list, list]:
