@@ -212,6 +212,25 @@ def test_a_bound_or_an_index_that_is_no_integer_is_refused_as_python_refuses_it(
             around(f)(1.5)
 
 
+@pytest.mark.parametrize("around", [lambda f: f, fad.jit])
+def test_an_index_is_a_truth_value_or_an_array_of_one_integer_in_a_batch_too(around):
+    pick = lambda i: fad.switch(i, [lambda x: x, lambda x: 2 * x], 3.0)
+    count = lambda n: fad.fori_loop(False, n, lambda i, s: s + 3.0, 0.0)
+    for i, kind in [(True, bool), (False, bool), (1, int), (0, np.uint8)]:
+        for given in (kind(i), np.array(i, kind), np.array([i], kind)):
+            assert around(pick)(given) == pick(int(i))
+            assert around(count)(given) == 3.0 * i
+            np.testing.assert_array_equal(around(fad.vmap(pick))(np.stack([given, given])), [pick(int(i))] * 2)
+    np.testing.assert_array_equal(around(fad.vmap(pick))(np.array([True, False])), [6.0, 3.0])
+
+
+@pytest.mark.parametrize("around", [lambda f: f, fad.jit, fad.vmap])
+@pytest.mark.parametrize("f", [lambda i: fad.switch(i, [np.sin, np.cos], 1.0), lambda i: fad.fori_loop(0, i, max, 1.0)])
+def test_an_index_of_another_dtype_says_what_to_write(around, f):
+    with pytest.raises(TypeError, match=r"(switch|fori_loop) cannot be .* dtype float64. Write int\(i\), or i.astype"):
+        around(f)(np.array([[1.0], [0.0]])[0])
+
+
 def test_an_unknown_way_of_checkpointing_a_loop_is_refused():
     for loop in (
         lambda: control.fori_loop(0, 3, lambda i, s: s, 1.0, checkpoint="some"),
