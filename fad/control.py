@@ -31,11 +31,11 @@ from fad.control_flow.run_scan import (
     run_scan,
     stack_results,
 )
-from fad.core.spec import ShapeDtypeStruct
 from fad.core.tracer import Trace, Tracer, youngest
 from fad.core.views import finding_writes, is_outside
 from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.eval_shape import eval_shape
+from fad.transforms.undo_writes import outside
 from fad.transforms.vmap import vmap
 from fad.typing import ArrayLike, PyTree
 
@@ -301,7 +301,7 @@ def scan(
     Returns
     -------
     (carry, ys)
-        Of no steps, `ys` are empty arrays of the types that a step on ones gives; None if the body writes into arrays.
+        Of no steps, `ys` are empty arrays of the types that a step on ones gives.
 
     Raises
     ------
@@ -338,8 +338,7 @@ def scan(
     n = lengths.pop()
     check_choice(checkpoint)
     if n == 0:
-        # A body that writes into arrays cannot be run to see what it gives: plain arrays would keep what it wrote.
-        return own_state(init), None if may_write(f) else _no_results(step, init, xs)
+        return own_state(init), _no_results(f, step, init, xs)
     recorded = record_loop.scan(step, init, xs, n, reverse, checkpoint, index=False)
     if recorded is not None:
         return recorded
@@ -360,10 +359,16 @@ def _check_length(length: Any) -> int:
     return n
 
 
-def _no_results(step: Callable, init: Any, xs: Any) -> Any:
-    """Return the stacked results of no step: their types are those of a step on ones."""
-    x = tree.map(lambda a: ShapeDtypeStruct(np.shape(a)[1:], a.dtype), xs)
-    types = eval_shape(lambda carry, x: step(carry, x)[1], init, x)
+def _no_results(f: Callable, step: Callable, init: Any, xs: Any) -> Any:
+    """Return the stacked results of no step: their types are those of a step on ones, which leaves nothing written."""
+    x = tree.map(lambda a: np.ones(np.shape(a)[1:], a.dtype)[()], xs)
+    arrays, written = outside(f), finding_writes(undoable=True)
+    try:
+        with written:
+            types = eval_shape(lambda: step(own_state(init), x)[1])
+    finally:
+        written.undo()
+        arrays.undo()
     return tree.map(lambda t: np.zeros((0, *t.shape), t.dtype), types)
 
 

@@ -309,7 +309,7 @@ class finding_writes:
     def undo(self, but: Any = ()) -> bool:
         """Let the arrays be what they were; return whether there are any. Those of the results are left out."""
         own = {id(root_of(x)) for x in but}
-        changed = [(root, then) for root, then in self.found if id(root) not in own]
+        changed = [(x, then) for x, then in self.found if id(x) not in own and x.memory is not None]  # a write may fail
         self.found = []
         for root, (value, trace, info, then) in changed:
             if trace.physical:

@@ -264,19 +264,46 @@ def test_a_scan_of_no_steps_stacks_results_of_the_right_types():
         assert (totals["total"].shape, totals["total"].dtype) == ((0,), np.float64)
 
 
-def test_a_scan_of_no_steps_does_not_run_a_body_that_writes():
+_SEEN = np.zeros(2)
+
+
+@pytest.mark.parametrize(
+    ("around", "wanted"), [(lambda f: f, 4.0), (fad.jit, 4.0), (fad.grad, 2.0), (lambda f: fad.jit(fad.grad(f)), 2.0)]
+)
+def test_a_scan_of_no_steps_leaves_nothing_written_and_stacks_results_of_the_right_types(around, wanted):
+    shapes = []
+
     def program(x):
         seen = np.zeros(2) * x
 
         def body(carry, v):
-            seen[0] += 1.0
+            seen[0] += carry[1]
+            _SEEN[:] += 1.0
+            carry[0] = v[0]
+            v[1] = 2.0
+            return carry, (v, {"seen": seen[1:] * 1.0, "nothing": None})
+
+        carry, (rows, found) = control.scan(body, np.zeros(2) + x, np.zeros((0, 3)))
+        shapes[:] = rows.shape, found["seen"].shape, found["nothing"]
+        return carry.sum() + seen.sum() + rows.sum() + found["seen"].sum()
+
+    assert around(program)(2.0) == wanted
+    assert shapes == [(0, 3), (0, 1), None]
+    assert _SEEN.tolist() == [0.0, 0.0]
+
+
+def test_a_write_that_fails_is_no_write_to_undo():
+    def program(x):
+        y = x * 1.0
+
+        def body(carry, v):
+            y[0] = x
             return carry, v
 
-        control.scan(body, x, np.zeros(0))
-        return seen.sum() + x
+        return control.scan(body, 0.0, np.zeros(0))[0] + np.sum(y)
 
-    assert fad.grad(program)(2.0) == 1.0
-    assert program(2.0) == 2.0
+    with pytest.raises(ValueError, match="setting an array element with a sequence"):
+        fad.grad(program)(np.ones(2))
 
 
 def test_map_of_an_empty_array_is_an_empty_array():
