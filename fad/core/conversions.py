@@ -213,7 +213,14 @@ def _advice(at: Step) -> str:
 def _advise_on_store(at: Step) -> str:
     text = at.text or "y[i]"  # where there is no source
     name, index = _split_item(text)
-    if index[:1] in ("'", '"'):
+    of_field = index[:1] in ("'", '"')
+    own = "[" not in text or of_field or at.container is not None  # an array itself, which a dictionary may hold
+    if at.kind == "update" and own and not isinstance(at.container, np.ndarray):
+        return (
+            f"Make the array in the function, by the NumPy that its module imports ({text} = np.array({text})), "
+            f"or write {text} = {text} {at.operator} x for {text} {at.operator}= x"
+        )
+    if of_field:
         return (
             "Keep an array for each field, in a dictionary or an object: a structured array holds plain numbers alone"
         )
