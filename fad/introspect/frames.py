@@ -66,6 +66,14 @@ def _user_frame() -> types.FrameType | None:
     return frame
 
 
+def runs_masked_arrays() -> bool:
+    """Return whether the user's line has called NumPy's masked arrays."""
+    frame, user = sys._getframe(1), _user_frame()
+    while frame is not None and frame is not user and not frame.f_globals.get("__name__", "").startswith("numpy.ma."):
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not user
+
+
 def show_place(place: tuple[str, int] | None) -> str:
     """Return ``'file.py:12: y = np.foo(x)'`` for a place, or ``''`` for none."""
     if place is None:
