@@ -161,7 +161,10 @@ def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     >>> fad.numpy.allclose(1.0, 1.0 + 1e-9)
     True
     """
-    return bind(python_bool_p, np.all(np.isclose(stack_list(a), stack_list(b), rtol, atol, equal_nan)))
+    found = bind(python_bool_p, np.all(np.isclose(stack_list(a), stack_list(b), rtol, atol, equal_nan)))
+    if type(found) is Tracer and found.owner.batched:
+        found.info = bool  # what isinstance says of it
+    return found
 
 
 def _contains(self, value):

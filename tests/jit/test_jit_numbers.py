@@ -315,3 +315,48 @@ def test_a_power_by_another_argument_is_pythons_where_it_is_complex():
     fast = fad.jit(f)
     for args in [(2.0, 0.5), (-2.0, 0.75), (-2.0, 2.0), (2.0, 0.5), (math.inf, 0.5), (-2.0, 0.75)]:
         np.testing.assert_allclose(fast(*args), f(*args), rtol=1e-14)
+
+
+def _is_close(x):
+    return np.sum(x) if np.allclose(x, 1.0) is not False else 2.0 * np.sum(x)
+
+
+def _is_large(x):
+    return np.sum(x) if np.any(x > 1) is np.True_ else 2.0 * np.sum(x)
+
+
+def _is_small(x):
+    found = np.any(x > 1) is not np.False_
+    return 2.0 * np.sum(x) if found or np.isfinite(x).all() is True else np.sum(x)
+
+
+def _is_large_at_some_steps(x):
+    total = 0.0
+    for k in range(12):
+        if (x[0] * k > 5.0) is np.True_:
+            total = total + x[1] * k
+    return total
+
+
+@pytest.mark.parametrize("f", [_is_close, _is_large, _is_small, _is_large_at_some_steps], ids=lambda f: f.__name__)
+def test_a_traced_flag_is_the_boolean_that_it_stands_for(f):
+    fast, slope = fad.jit(f), fad.jit(fad.grad(f))
+    for x in ([1.0, 2.0], [1.0, 1.0], [-1.0, 0.5], [1.0, 2.0]):
+        x = np.array(x)
+        assert fast(x) == f(x)
+        np.testing.assert_array_equal(slope(x), fad.grad(f)(x))
+    rows = np.array([[1.0, 2.0], [1.0, 1.0], [-1.0, 0.5]])
+    np.testing.assert_array_equal(fad.jit(fad.vmap(f))(rows), [f(x) for x in rows])
+
+
+@pytest.mark.parametrize("around", [lambda f: f, fad.jit])
+def test_the_flag_of_allclose_is_a_bool_inside_vmap(around):
+    kinds = []
+
+    def f(x):
+        flag = np.allclose(x, 1.0)
+        kinds.append([isinstance(v, bool) for v in (flag, np.all(x == 1.0))])
+        return np.where(flag, x, 0.0)
+
+    np.testing.assert_array_equal(around(fad.vmap(f))(np.array([[1.0, 1.0], [1.0, 2.0]])), [[1.0, 1.0], [0.0, 0.0]])
+    assert kinds == [[True, False]] * len(kinds)
