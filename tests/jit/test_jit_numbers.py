@@ -360,3 +360,16 @@ def test_the_flag_of_allclose_is_a_bool_inside_vmap(around):
 
     np.testing.assert_array_equal(around(fad.vmap(f))(np.array([[1.0, 1.0], [1.0, 2.0]])), [[1.0, 1.0], [0.0, 0.0]])
     assert kinds == [[True, False]] * len(kinds)
+
+
+def test_the_power_modulo_a_number_is_pythons():
+    same(lambda a, n, m: pow(a, n, m), (13, 3, 7), (13, -1, 7), (2, 1000, 13), (True, 3, 2))
+    same(lambda a: pow(a, 3, 7), (13,), (2**70,), (13,))
+    for transform in (fad.grad, fad.jit):
+        with pytest.raises(TypeError, match="3rd argument not allowed unless all arguments are integers"):
+            transform(lambda x: pow(x, 2, 3))(2.0)
+
+
+def test_a_number_of_numpys_is_converted_and_rounded_as_without_jit():
+    same(lambda a: float(a), (np.int64(3),), (3,), (np.bool_(True),))
+    same(lambda a, n: round(a / 3, n), (np.int64(13), np.int64(3)), (13.0, 2), (np.float32(13.0), 1))

@@ -235,3 +235,31 @@ def test_pythons_complex_number_and_a_scalar_are_a_number_of_pythons_under_jit(c
     if compute is operator.truediv:
         with pytest.raises(ZeroDivisionError):
             fast(0 * REAL, 1j)
+
+
+ASKED = {
+    "comparisons are counted": lambda v: ((v > 1) + (v < 5) + (v >= 1)) * v,
+    "a comparison is added to a boolean": lambda v: ((v == v) + True) * v,
+    "sum counts comparisons": lambda v: sum([v > k for k in range(3)]) * v,
+    "rounded as Python rounds": lambda v: (round(v, 1) + round(v * 1.5, np.int64(2)) + v.__round__(2)) * v,
+}
+AROUND = {
+    "grad": fad.grad,
+    "jitted grad": lambda f: fad.jit(fad.grad(f)),
+    "jvp": lambda f: lambda v: fad.jvp(f, (v,), (1.0,))[1],
+    "jvp of grad": lambda f: lambda v: fad.jvp(lambda w: fad.vjp(f, w)[1](1.0)[0], (v,), (1.0,))[0],
+    "jet": lambda f: lambda v: fad.jet(f, (v,), ((1.0,),))[1][0],
+}
+
+
+@each("around", AROUND)
+@pytest.mark.parametrize("name", ASKED)
+def test_what_is_asked_of_a_number_is_answered_as_python_does(name, around):
+    f = ASKED[name]
+    for v in (2.3, 0.45, -1.75, 2.3):
+        np.testing.assert_allclose(AROUND[around](f)(v), f(v) / v, rtol=1e-14)
+
+
+def test_numpys_comparison_of_a_number_is_numpys_boolean():
+    f = lambda v: (np.greater(v, 1) + np.less(v, 5)) * v
+    assert fad.grad(f)(2.3) == 1.0 == f(1.0 + 1e-9) - 1e-9
