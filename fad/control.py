@@ -31,11 +31,11 @@ from fad.control_flow.run_scan import (
     run_scan,
     stack_results,
 )
-from fad.core.spec import ShapeDtypeStruct
 from fad.core.tracer import Trace, Tracer, youngest
 from fad.core.views import finding_writes, is_outside
 from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.eval_shape import eval_shape
+from fad.transforms.undo_writes import outside
 from fad.transforms.vmap import vmap
 from fad.typing import ArrayLike, PyTree
 
@@ -85,7 +85,7 @@ def switch(index: ArrayLike, branches: Sequence[Callable], *operands: PyTree) ->
 
     Parameters
     ----------
-    index : int or integer array of shape ()
+    index : int, or an array of one integer; a bool is 0 or 1
         Which branch runs; it is brought into 0 ... len(branches) - 1.
     branches : sequence of callables
         Of the operands, with results of one structure.
@@ -100,6 +100,8 @@ def switch(index: ArrayLike, branches: Sequence[Callable], *operands: PyTree) ->
     ------
     ValueError
         if there is no branch.
+    TypeError
+        if the index is no integer.
 
     Examples
     --------
@@ -108,10 +110,24 @@ def switch(index: ArrayLike, branches: Sequence[Callable], *operands: PyTree) ->
     """
     if not branches:
         raise ValueError("switch needs at least one branch")
+    index = _as_integer(index, "the index of switch")
     recorded = branches_.choose(index, branches, operands)
     if recorded is not None:
         return recorded[0]
-    return _call(branches[min(max(operator.index(index), 0), len(branches) - 1)], *operands)
+    return _call(branches[min(max(int(index), 0), len(branches) - 1)], *operands)
+
+
+def _as_integer(x: Any, what: str) -> Any:
+    """Return a whole number or truth value as a number or scalar; raise if it is none."""
+    if isinstance(x, int):
+        return x
+    given = repr(x)
+    if isinstance(x, (np.ndarray, np.generic)) or type(x) is Tracer:
+        if x.dtype.kind in "biu" and x.size == 1:
+            return x.reshape(())
+        given = f"{'an array of shape ' + str(x.shape) if x.shape else 'a number'} of dtype {x.dtype}"
+    instead = "" if np.size(x) != 1 else ". Write int(i), or i.astype(int) for a traced one"
+    raise TypeError(f"{what} cannot be interpreted as an integer: it is {given}{instead}")
 
 
 def while_loop(cond_fun: Callable, body_fun: Callable, init: PyTree) -> PyTree:
@@ -222,6 +238,8 @@ def fori_loop(
         if the body returns a tree of another structure than it was given.
     ShapeMismatchError
         if it returns an array of another shape.
+    TypeError
+        if a bound is no integer.
 
     Examples
     --------
@@ -234,13 +252,14 @@ def fori_loop(
     def step(state, i):
         return check_state(body_fun(start + i, state), state, what), None
 
+    lower, upper = [_as_integer(x, "a bound of fori_loop") for x in (lower, upper)]
     bounds = record_loop.steps_between(lower, upper)
     if bounds is not None:
         n, start = bounds
         recorded = record_loop.scan(step, init, None, n, False, checkpoint, index=True)
         if recorded is not None:
             return recorded[0]
-    start, stop = operator.index(lower), operator.index(upper)
+    start, stop = int(lower), int(upper)
     n = max(0, stop - start)
     recorded = record_loop.scan(step, init, None, n, False, checkpoint, index=True)
     if recorded is not None:
@@ -282,7 +301,7 @@ def scan(
     Returns
     -------
     (carry, ys)
-        Of no steps, `ys` are empty arrays of the types that a step on ones gives; None if the body writes into arrays.
+        Of no steps, `ys` are empty arrays of the types that a step on ones gives.
 
     Raises
     ------
@@ -319,8 +338,7 @@ def scan(
     n = lengths.pop()
     check_choice(checkpoint)
     if n == 0:
-        # A body that writes into arrays cannot be run to see what it gives: plain arrays would keep what it wrote.
-        return own_state(init), None if may_write(f) else _no_results(step, init, xs)
+        return own_state(init), _no_results(f, step, init, xs)
     recorded = record_loop.scan(step, init, xs, n, reverse, checkpoint, index=False)
     if recorded is not None:
         return recorded
@@ -341,10 +359,16 @@ def _check_length(length: Any) -> int:
     return n
 
 
-def _no_results(step: Callable, init: Any, xs: Any) -> Any:
-    """Return the stacked results of no step: their types are those of a step on ones."""
-    x = tree.map(lambda a: ShapeDtypeStruct(np.shape(a)[1:], a.dtype), xs)
-    types = eval_shape(lambda carry, x: step(carry, x)[1], init, x)
+def _no_results(f: Callable, step: Callable, init: Any, xs: Any) -> Any:
+    """Return the stacked results of no step: their types are those of a step on ones, which leaves nothing written."""
+    x = tree.map(lambda a: np.ones(np.shape(a)[1:], a.dtype)[()], xs)
+    arrays, written = outside(f), finding_writes(undoable=True)
+    try:
+        with written:
+            types = eval_shape(lambda: step(own_state(init), x)[1])
+    finally:
+        written.undo()
+        arrays.undo()
     return tree.map(lambda t: np.zeros((0, *t.shape), t.dtype), types)
 
 

@@ -147,9 +147,9 @@ def is_(x: Any, y: Any) -> bool:
         return x is y
     if all(isinstance(v, _VALUES) for v in (x, y)) and (is_staged(x) or is_staged(y)):
         refuse("`is` asks which object a value is that differs from step to step; `not done` and `==` can be asked")
-    if type(x) is Tracer and x.__class__ is bool and type(y) is bool:
-        return bool(x) is y  # an argument of a jitted function
-    return False
+    x, y = (y, x) if type(y) is Tracer else (x, y)
+    flags = type(x) is Tracer and type(y) in (bool, np.bool_) and x.__class__ is type(y)  # there is one of each value
+    return flags and bool(x) == bool(y)
 
 
 _COMPARISONS = {

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from fad import config
-from fad.capture.expressions import HELPERS
+from fad.capture.expressions import FLAGS, HELPERS
 from fad.capture.names import move_conditions, name_private, name_super, walk_scope
 from fad.capture.rewrite import NotConvertible, Rewriter
 from fad.core.transformed import Transformed
@@ -240,7 +240,7 @@ def _look(fun: types.FunctionType, depth: int) -> bool:
         for before, at in itertools.pairwise(steps):
             if {before.opname[:9], at.opname[:9]} == {"PUSH_NULL", "LOAD_FAST"}:
                 return True  # a function that it is given
-            if at.opname == "IS_OP" and before.argval in (True, False):
+            if at.opname == "IS_OP" and before.argval in (True, False, *FLAGS):
                 return True  # what it asks of a flag that is traced, converted code can answer
         for at in steps:
             if at.opname in ("LOAD_METHOD", "LOAD_ATTR") and not _is_usual(at.argval):

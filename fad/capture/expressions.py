@@ -9,6 +9,7 @@ from typing import Any
 
 from fad.capture.names import name_called
 
+FLAGS = ("True_", "False_")  # NumPy's booleans
 HELPERS = "__fad__"  # the name under which converted code finds the helpers
 MADE = "_fad_"  # begins the names that conversion makes, of functions and variables
 _THUNK = f"{MADE}thunk"
@@ -29,6 +30,12 @@ def thunk(value: ast.expr) -> ast.Lambda:
     """Return a function that evaluates an expression; an argument that is never given tells it from the user's own."""
     never = ast.arguments([], [], ast.arg(_THUNK), [], [], None, [])
     return ast.copy_location(ast.Lambda(never, value), value)
+
+
+def _is_flag(node: ast.expr) -> bool:
+    """Return whether an expression is a boolean of Python's or NumPy's, of which there is one for each value."""
+    name = getattr(node, "attr", getattr(node, "id", None))
+    return name in FLAGS or (isinstance(node, ast.Constant) and isinstance(node.value, bool))
 
 
 def is_made(code: types.CodeType) -> bool:
@@ -127,7 +134,7 @@ class Expressions(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
         if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
-            if not self.staged and getattr(node.comparators[0], "value", None) not in (True, False):
+            if not self.staged and not (_is_flag(node.comparators[0]) or _is_flag(node.left)):
                 return node
             same = helper("is_", node.left, node.comparators[0], at=node)
             return same if isinstance(node.ops[0], ast.Is) else helper("not_", same, at=node)

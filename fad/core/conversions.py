@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fad.errors import BatchedValueError, FadError, TracerConversionError
-from fad.introspect.frames import Step, is_machinery, is_own, library_function, show_place, step
+from fad.introspect.frames import Step, is_machinery, is_own, library_function, runs_masked_arrays, show_place, step
 
 # Given the name of a library's function, whether fad has one of the same name, for advice.
 OFFERED: list[Callable[[str], bool]] = []
@@ -37,6 +37,10 @@ _COVERING = ("setting an array element with a sequence.", _OF_FLAT, _OF_NDITER)
 _OF_COMPILED = re.compile(
     r"(got|not) '?Tracer'?$|got Tracer\)|^Cannot convert Tracer|^No matching signature found$|^can't unbox array from|"
     r"^bad argument type for built-in operation$"
+)
+_OF_MASKED = (
+    "A masked array holds plain numbers: keep the mask apart, and write np.where(mask, 0.0, x) for its values, "
+    "np.mean(x, where=~mask) for what is computed of those that count"
 )
 _MAKE = "Make the array in the function, by NumPy's own functions (np.zeros(n), np.array(y)), and return it"
 _BARE = "for the bare numbers, fad.stop_gradient(x)"
@@ -58,9 +62,8 @@ def _error_of_loss(what: str, wanted: str, bare: str, find_caller: Callable) -> 
     if caller:
         return _to_library(caller, what)
     at = step()
-    error = TracerConversionError(
-        f"{what} was about to become a {wanted}, without its derivative. {_advice(at)}; {bare}"
-    )
+    advice = _OF_MASKED if runs_masked_arrays() else _advice(at)
+    error = TracerConversionError(f"{what} was about to become a {wanted}, without its derivative. {advice}; {bare}")
     error.caller = find_caller(at.called)
     return error
 
@@ -213,7 +216,14 @@ def _advice(at: Step) -> str:
 def _advise_on_store(at: Step) -> str:
     text = at.text or "y[i]"  # where there is no source
     name, index = _split_item(text)
-    if index[:1] in ("'", '"'):
+    of_field = index[:1] in ("'", '"')
+    own = "[" not in text or of_field or at.container is not None  # an array itself, which a dictionary may hold
+    if at.kind == "update" and own and not isinstance(at.container, np.ndarray):
+        return (
+            f"Make the array in the function, by the NumPy that its module imports ({text} = np.array({text})), "
+            f"or write {text} = {text} {at.operator} x for {text} {at.operator}= x"
+        )
+    if of_field:
         return (
             "Keep an array for each field, in a dictionary or an object: a structured array holds plain numbers alone"
         )

@@ -12,6 +12,7 @@ What `info` means is the trace's business: a tape position (vjp), a tangent (jvp
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 import sys
 from collections.abc import Callable
@@ -29,7 +30,7 @@ from fad.core.lengths import Iteration, Length, Seen
 from fad.core.like_users import find_written
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
 from fad.core.views import RUNS, is_array, link, refresh, refuse, replace_root, snapshot, unwrap
-from fad.core.weak import ENTRIES, WEAK, is_weak, number
+from fad.core.weak import ENTRIES, WEAK, is_pythons_complex, is_weak, number, on_numbers
 from fad.errors import FadError, LeakedTracerError
 from fad.introspect.frames import is_printing_number
 from fad.introspect.reachable import TRACED
@@ -92,10 +93,7 @@ class Tracer(metaclass=Seen):
 
     @property
     def size(self) -> int:
-        n = 1
-        for d in self.owner.shape(self):
-            n *= d
-        return n
+        return math.prod(self.owner.shape(self))
 
     @property
     def dtype(self) -> np.dtype:
@@ -474,6 +472,8 @@ def bind(prim: Any, *args: Any, **params: Any) -> Any:
                 top = trace
     if top is None:
         try:
+            if is_pythons_complex(args) and type(prim.forward) is np.ufunc:
+                return on_numbers(prim.forward, *args)
             return prim.forward(*args, **params)
         except (TypeError, ValueError) as error:
             explain(error)

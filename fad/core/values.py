@@ -21,6 +21,13 @@ def traces_of(x: Any) -> Iterator[Trace]:
         x = x.wrapped
 
 
+def number_behind(x: Any) -> Any:
+    """Return what is behind a tracer, a number of Python's as one of its types."""
+    while type(x) is Tracer:
+        x = x.owner.lower(x)
+    return x
+
+
 def class_of_element(x: Any) -> type:
     """Return the class of ``x[0]``: NumPy's arrays of one axis have scalars for elements, a device's have arrays."""
     cls: type = x.__class__

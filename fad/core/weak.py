@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,7 @@ for _kind in _NUMBERS:
 WEAK = frozenset(_NUMBERS)
 _ALONE = {*_NUMBERS, bool, int, float, complex}
 _FLOATS = {WeakFloat, float, int}
+_COMPLEX = {WeakComplex, complex}
 _ARITHMETIC_TYPES = {*_FLOATS, np.float64}
 # Scalars on which `on_numbers` is quicker than a ufunc, or takes Python's rules of promotion.
 NUMPY_SCALARS = {WeakFloat, WeakComplex, np.float64}
@@ -126,7 +128,12 @@ _WEAK: dict[type, Any] = {
 
 
 def _alone(inputs: tuple) -> bool:
-    return _ALONE.issuperset(map(type, inputs))
+    return _ALONE.issuperset(map(type, inputs)) or is_pythons_complex(inputs)
+
+
+def is_pythons_complex(operands: Sequence) -> bool:
+    """Return whether Python's complex number computes with a scalar of NumPy's on its right, which is a float to it."""
+    return len(operands) == 2 and type(operands[0]) in _COMPLEX and type(operands[1]) is np.float64
 
 
 def number(x: Any) -> Any:

@@ -66,6 +66,14 @@ def _user_frame() -> types.FrameType | None:
     return frame
 
 
+def runs_masked_arrays() -> bool:
+    """Return whether the user's line has called NumPy's masked arrays."""
+    frame, user = sys._getframe(1), _user_frame()
+    while frame is not None and frame is not user and not frame.f_globals.get("__name__", "").startswith("numpy.ma."):
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not user
+
+
 def show_place(place: tuple[str, int] | None) -> str:
     """Return ``'file.py:12: y = np.foo(x)'`` for a place, or ``''`` for none."""
     if place is None:
@@ -86,6 +94,7 @@ class Step(NamedTuple):
     text: str = ""  # what is stored into or updated, what is indexed, what is called
     operator: str = ""
     called: Any = None  # the function, where the text names one
+    container: Any = None  # what an item of is updated, likewise
 
 
 def is_printing() -> bool:
@@ -154,7 +163,8 @@ def step() -> Step:
         sign = _OPERATORS.get(argument % 13, "")
         left = text.partition(f"{sign}=")[0].strip()
         updates = 13 <= argument < _SUBSCRIPT and sign and left
-        return Step("update", left, sign) if updates else Step("operator", text, sign)
+        held = _container(left, frame) if updates else None
+        return Step("update", left, sign, container=held) if updates else Step("operator", text, sign)
     return _call(text, frame) if name.startswith(_CALLS) else Step("")
 
 
@@ -177,6 +187,15 @@ def _call(text: str, frame: types.FrameType) -> Step:
     if not isinstance(call, ast.Call):
         return Step("")
     return Step("call", ast.unparse(call.func), called=_look_up(call.func, frame))
+
+
+def _container(text: str, frame: types.FrameType) -> Any:
+    """Return the object of which a text is an item, as far as it is known without a run."""
+    try:
+        item = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+    return _look_up(item.value, frame) if isinstance(item, ast.Subscript) else None
 
 
 def _look_up(node: ast.expr, frame: types.FrameType) -> Any:

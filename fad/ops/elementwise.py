@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import cmath
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +22,7 @@ from fad.core.options import refuse_options
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods
-from fad.core.values import traces_of
-from fad.core.views import unwrap
+from fad.core.values import number_behind, traces_of
 from fad.core.weak import WeakFloat
 
 # --- arithmetic ----------------------------------------------------------------------------------------------
@@ -95,11 +95,20 @@ _OF_ARRAYS: dict[type, dict] = {float: {0.5: sqrt}, int: {2: square, -1: recipro
 _raised, _raise_to = Tracer.__pow__, Tracer.__rpow__
 
 
-def _power_operator(x: Tracer, y: Any) -> Any:
+def _power_operator(x: Tracer, y: Any, modulus: Any = None) -> Any:
+    if modulus is not None:
+        return _raise_modulo(x, y, modulus)
     known = _OF_ARRAYS.get(type(y))
     if known is not None and y in known and x.__class__ is np.ndarray and x.dtype.kind in ("fcb" if y == 2 else "fc"):
         return x.owner.unary(known[y], x)
     return _raised(x + 0j if type(y) is not int and _is_complex_to_python(x, y) else x, y)
+
+
+def _raise_modulo(x: Tracer, y: Any, modulus: Any) -> Any:
+    """Return Python's power modulo a number, of whole numbers of Python's alone; it asks for the traced ones."""
+    if not all(isinstance(z, int) for z in (x, y, modulus)):
+        raise TypeError("pow() 3rd argument not allowed unless all arguments are integers")
+    return pow(*map(operator.index, (x, y, modulus)))
 
 
 def _reflected_power_operator(y: Tracer, x: Any) -> Any:
@@ -108,15 +117,17 @@ def _reflected_power_operator(y: Tracer, x: Any) -> Any:
 
 def _is_complex_to_python(x: Any, y: Any) -> bool:
     """Return whether a power is one of a negative number of Python's with a fraction, which NumPy's are not."""
-    base, exponent = unwrap(x), unwrap(y)
+    base, exponent = number_behind(x), number_behind(y)
     if type(base) not in (WeakFloat, float, int) or type(exponent) not in (WeakFloat, float):
         return False
-    if not math.isfinite(base) or not math.isfinite(exponent) or (type(y) is float and y % 1 == 0):
+    if type(y) is float and y % 1 == 0:
         return False
-    traces = [*traces_of(x), *traces_of(y)]
-    if any(trace.compiled for trace in traces) and all(trace.answers for trace in traces):
+    owners = [z.owner for z in (x, y) if type(z) is Tracer]
+    if all(trace.compiled for trace in owners):
+        return False  # a recording itself keeps the kind of number that its operations give
+    if any(trace.compiled for z in (x, y) for trace in traces_of(z)):
         base, exponent = x, y  # another call may have another answer, and a path of its own
-    return bool(base < 0) and bool(exponent % 1 != 0)
+    return bool(base < 0) and bool(base > -math.inf) and bool(exponent % 1 > 0)  # nothing is left of infinity
 
 
 add_methods(__pow__=_power_operator, __rpow__=_reflected_power_operator)

@@ -340,6 +340,21 @@ def _set_shape(self: Tracer, shape: Any) -> None:
     point(self, y)
 
 
+def _set_dtype(self: Tracer, dtype: Any) -> None:
+    if np.dtype(dtype) != self.dtype:
+        raise AttributeError(
+            "x.dtype = ... reads the memory of a traced array as other numbers, of which there is no derivative; write "
+            "x = x.astype(dtype), which converts them"
+        )
+
+
+def _set_strides(self: Tracer, strides: Any) -> None:
+    raise AttributeError(
+        "x.strides = ... changes how a traced array lies in memory; write x = x.T, x[::2] or what else the strides are "
+        "of, or np.lib.stride_tricks.sliding_window_view(x, n)"
+    )
+
+
 def _base(self: Tracer) -> Any:
     """The array that this one is a view of, or None."""
     RUNS.laid_out = True
@@ -366,7 +381,10 @@ def _of_arrays(name: str) -> property:
 _METHODS = vars(Tracer)
 add_methods(
     base=property(_base),
-    strides=property(lambda self: _read_layout(self).strides, doc="The steps in memory on each axis, in bytes."),
+    strides=property(
+        lambda self: _read_layout(self).strides, _set_strides, doc="The steps in memory on each axis, in bytes."
+    ),
+    dtype=_METHODS["dtype"].setter(_set_dtype),
     flags=property(lambda self: Flags(_read_layout(self).flags), doc="How the array lies in memory."),
     shape=_METHODS["shape"].setter(_set_shape),
     real=_METHODS["real"].setter(_set_part("real")),

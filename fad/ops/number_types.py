@@ -89,7 +89,7 @@ def _to_float(x: Any) -> Any:
     x = _take_scalar(x)
     if x.dtype.kind == "c":
         raise TypeError("float() argument must be a string or a real number, not 'complex'")
-    return bind(python_number_p, x) if x.dtype.kind == "f" else x * 1.0
+    return bind(python_number_p, x if x.dtype.kind == "f" else x * 1.0)
 
 
 def _to_complex(real: Any = 0.0, imag: Any = None) -> Any:

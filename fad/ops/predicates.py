@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from fad.backends import is_on_device
+from fad.core.archetypes import COMPARISON_METHODS
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, outcome, stack_list, strong
+from fad.core.values import number_behind
 from fad.core.views import as_one_array, is_array
+from fad.core.weak import WeakFloat
 from fad.ops.selection import sample_close
 from fad.ops.structural import as_array
 
@@ -161,7 +164,28 @@ def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     >>> fad.numpy.allclose(1.0, 1.0 + 1e-9)
     True
     """
-    return bind(python_bool_p, np.all(np.isclose(stack_list(a), stack_list(b), rtol, atol, equal_nan)))
+    found = bind(python_bool_p, np.all(np.isclose(stack_list(a), stack_list(b), rtol, atol, equal_nan)))
+    if type(found) is Tracer and found.owner.batched:
+        found.info = bool  # what isinstance says of it
+    return found
+
+
+def _as_python(compare):
+    """Return a comparison that gives a boolean of Python's for its numbers: True + True is 2, and True of NumPy's."""
+
+    def compared(x, y):
+        out = compare(x, y)
+        kind = type(out)
+        if kind is not np.bool_ and (kind is not Tracer or type(number_behind(out)) is bool):
+            return out
+        kinds = {type(number_behind(x)), type(number_behind(y))}
+        return bind(python_bool_p, out) if WeakFloat in kinds and kinds <= _NUMBERS else out
+
+    return compared
+
+
+_NUMBERS = {bool, int, float, WeakFloat}
+add_methods(**{f"__{name}__": _as_python(getattr(Tracer, f"__{name}__")) for name in COMPARISON_METHODS.values()})
 
 
 def _contains(self, value):

@@ -14,7 +14,9 @@ from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, stack_list
+from fad.core.values import number_behind
 from fad.core.views import as_one_array, is_array, pin_index
+from fad.core.weak import WeakFloat, number
 from fad.ops.asking import result_type
 from fad.ops.elementwise import at_multiples
 from fad.ops.memory_order import lay_out, lay_out_like
@@ -209,7 +211,7 @@ def round(a, decimals=0, out=None):
 # Python's own numbers are rounded by Python, and stay its own.
 round_number_p = Primitive(
     "round_number",
-    lambda x, *, ndigits: builtins.round(x, ndigits),
+    lambda x, *, ndigits: builtins.round(number(x), ndigits),
     flat=True,
     batch=lambda size, batched, xs, params: bind(round_p, *xs, decimals=params["ndigits"]),
     archetype="flat",
@@ -223,8 +225,9 @@ def _round_to(x, ndigits=None):
         raise TypeError(f"type numpy.{name} doesn't define __round__ method")
     if ndigits is None:
         return int(np.rint(x))
-    if type(x.owner.lower(x)) in (bool, int, float):
-        return bind(round_number_p, x, ndigits=operator.index(ndigits))
+    ndigits = operator.index(ndigits)
+    if type(number_behind(x)) in (bool, int, float, WeakFloat):
+        return bind(round_number_p, x, ndigits=ndigits)
     return round(x, ndigits)
 
 

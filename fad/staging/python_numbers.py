@@ -13,7 +13,7 @@ import numpy as np
 from fad.core.archetypes import make_elementwise
 from fad.core.primitive import Primitive
 from fad.core.refusals import OF_MATH
-from fad.core.weak import from_operator
+from fad.core.weak import from_operator, is_pythons_complex
 
 # A Python number becomes a NumPy scalar, whose dtype counts in promotion.
 to_scalar_p = Primitive(
@@ -59,7 +59,7 @@ def gives_number(symbol: str, values: list, numbers: bool) -> bool:
     """Return whether an operation gives a Python number; `numbers`, whether all its operands are such."""
     if symbol.startswith(OF_MATH):
         return not any(map(np.ndim, values))
-    return numbers and symbol in _ARITHMETIC and from_operator()
+    return (numbers or is_pythons_complex(values)) and symbol in _ARITHMETIC and from_operator()
 
 
 def on_numbers(prim: Primitive) -> Primitive:

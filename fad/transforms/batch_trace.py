@@ -105,7 +105,7 @@ class BatchTrace(Trace):
         return x.wrapped.shape[1:]
 
     def class_of(self, x: Tracer) -> type:
-        return class_of_element(x.wrapped)
+        return bool if x.info is bool else class_of_element(x.wrapped)  # a flag that is Python's for each element
 
     def show(self, x: Tracer) -> str:
         return f"{self.size} batch elements of shape {self.shape(x)}: {x.wrapped}"

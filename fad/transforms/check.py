@@ -43,6 +43,13 @@ def lend(x: Any) -> Any:
     return borrow(x if not RUNS.buffers or type(x) is Tracer or type(x) in ARRAYS else stand_for_given(x))
 
 
+def _as_plain(x: np.ndarray) -> str:
+    """Return how to write an array of a subclass as a plain one."""
+    if isinstance(x, np.ma.MaskedArray):
+        return "x.filled(0.0), and np.mean(y, where=~mask) of a mask, np.ma.getmaskarray(x), for what leaves some out"
+    return "a field is one, np.asarray(x['name'])" if x.dtype.names else "np.asarray(x)"
+
+
 def as_operand(x: Any, beside: Any = ()) -> Any:
     """Return the constant operand of an operation as an array or number; NotImplemented if it is neither.
 
@@ -66,8 +73,7 @@ def as_operand(x: Any, beside: Any = ()) -> Any:
         return kind.__fad_number__(x)
     if isinstance(x, np.ndarray):
         raise UnsupportedInputError(
-            f"a {kind.__name__} met a traced value; fad takes plain arrays: "
-            "np.asarray(x), or x.filled() if it is masked"
+            f"a {kind.__name__} met a traced value; fad takes plain arrays: {_as_plain(x)}"
         )
     if backend_or_none(x) is not None:
         backend_of(x, *[unwrap(other) for other in beside])
@@ -182,11 +188,11 @@ def as_value(x: Any, what: str = "the argument") -> Any:
         return np.asarray(x)[()]
     if isinstance(x, np.generic) and x.dtype.kind in "fcbiu":
         return x
-    if isinstance(x, (np.timedelta64, np.datetime64)):
+    if isinstance(x, (np.timedelta64, np.datetime64, np.void)):
         raise _not_of_numbers(x, what)
     if isinstance(x, np.ndarray):
         raise UnsupportedInputError(
-            f"{what} is a {kind.__name__}; fad takes plain arrays: np.asarray(x), or x.filled() if it is masked"
+            f"{what} is a {kind.__name__}; fad takes plain arrays: {_as_plain(x)}"
         )
     if backend_or_none(x) is not None:
         return x
@@ -398,6 +404,17 @@ def root(x: Any) -> Any:
     while type(x) is np.ndarray and x.base is not None:
         x = x.base
     return x
+
+
+def was_changed(given: Any, structure: Any, before: list, made_of: list) -> bool:
+    """Return whether a function put something else into lists, dictionaries and objects that it was given.
+
+    Leaves that are not those of which it was made are no sign: an object may make its leaves when asked for them.
+    """
+    after, now = tree.flatten(given)
+    return now != structure or any(
+        old is x and new is not x for old, new, x in zip(before, after, made_of, strict=True)
+    )
 
 
 def separate(ys: list, given: list) -> list:

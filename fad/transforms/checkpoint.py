@@ -10,6 +10,8 @@ nothing else: a cotangent that arrives there is one of a value that the function
 from __future__ import annotations
 
 import functools
+import operator
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,13 +21,13 @@ from fad import tree
 from fad.core import effects
 from fad.core.overlay import swapped_in
 from fad.core.running import Running
-from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
+from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date, youngest
 from fad.core.transformed import as_run, transformed
 from fad.core.views import contents_of, fresh, snapshot, unwrap
 from fad.errors import ImpureFunctionError, ItemAssignmentError, LeakedTracerError
 from fad.introspect.reachable import reach
 from fad.transforms.batch_trace import BatchTrace
-from fad.transforms.check import separate
+from fad.transforms.check import was_changed
 from fad.transforms.handles import Handles
 from fad.transforms.kept_names import keep_names
 from fad.transforms.mutation import Earlier
@@ -33,6 +35,7 @@ from fad.transforms.tape import CALL
 from fad.transforms.vjp import VJPTrace
 
 _POLICIES = ("nothing", "everything")
+_INTO_COPY = "write into a copy, x = x.copy(), and return it"
 
 
 def checkpoint(
@@ -83,18 +86,74 @@ def checkpoint(
     @transformed("checkpoint", fun)
     def wrapper(*args, **kwargs):
         leaves, in_tree = tree.flatten((args, kwargs))
+        captured = _find_captured(fun)
+        if not _is_on_tape([*leaves, *captured]):
+            return as_run(fun)(*args, **kwargs)
         own = keep_names(fun)
 
         def flat(xs):
-            a, k = tree.unflatten(in_tree, xs)
-            ys, seen[0] = tree.flatten(as_run(own)(*a, **k))
-            return ys
+            given = tree.unflatten(in_tree, xs)
+            a, k = given
+            before = tree.leaves(given)
+            ys, out_tree = tree.flatten(as_run(own)(*a, **k))
+            if was_changed(given, in_tree, before, xs):
+                raise _has_changed("a list, dictionary or object among its arguments", "return what is new")
+            roots, places = _find_roots(ys, [*xs, *captured])
+            seen[0] = out_tree, places
+            return roots
 
         seen: list = [None]
-        ys = _run(flat, leaves, own, _find_captured(own))
-        return tree.unflatten(seen[0], separate(ys, leaves))
+        roots = _run(flat, leaves, own, captured)
+        out_tree, places = seen[0]
+        return tree.unflatten(out_tree, [_take_view(place, [*leaves, *captured], roots) for place in places])
 
     return wrapper
+
+
+def _is_on_tape(xs: list) -> bool:
+    """Return whether a tape keeps what is computed of some values, which may be those of a batch."""
+    trace = youngest(xs)
+    while isinstance(trace, BatchTrace):
+        xs = list(map(trace.lower, xs))
+        trace = youngest(xs)
+    return isinstance(trace, VJPTrace)
+
+
+def _find_roots(ys: list, xs: list) -> tuple[list, list]:
+    """Return the arrays of which results are views, and for each result which one it is a view of, and how.
+
+    A result is, as without checkpoint, the argument that the function gives back or a view of it, and so is one of
+    another result: what is written into one is written into the other. An argument counts as minus one and less.
+    """
+    known = {id(x): -1 - i for i, x in enumerate(xs) if type(x) in (Tracer, np.ndarray)}
+    chains = [_follow(up_to_date(y)) if type(y) is Tracer else (y, []) for y in ys]
+    shared = Counter(id(root) for root, _ in chains)
+    roots, places = [], []
+    for y, (root, path) in zip(ys, chains, strict=True):
+        if id(root) not in known and shared[id(root)] == 1:
+            root, path = y, []
+        if id(root) not in known:
+            known[id(root)] = len(roots)
+            roots.append(root)
+        places.append((known[id(root)], path))
+    return roots, places
+
+
+def _follow(y: Tracer) -> tuple[Tracer, list]:
+    """Return the array that a result is a view of in the end, and the operations that take the view."""
+    path = []
+    while type(y.memory) is tuple:
+        y, prim, params, _ = y.memory
+        path.append((prim, params))
+    return y, path[::-1]
+
+
+def _take_view(place: tuple, given: list, roots: list) -> Any:
+    k, path = place
+    x = roots[k] if k >= 0 else given[-1 - k]
+    for prim, params in path:
+        x = bind(prim, x, **params)
+    return x
 
 
 def _find_captured(fun: Callable) -> list:
@@ -120,15 +179,18 @@ def _run(flat: Callable, xs: list, fun: Callable, captured: list) -> list:
 def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     tape = trace.tape
     start, mark = len(tape), 0 if trace.watch is None else trace.watch.mark()
-    xs = list(map(_handle, trace.keep(xs, [-1] * len(xs))))
+    kept = trace.keep(xs, [-1] * len(xs))
     found = list(reach(fun))
     earlier = Earlier(x for x in found if type(x) is np.ndarray)
     handles = Handles(found)
-    given = list(map(_handle, xs))
+    given = list(map(_handle, xs))  # and plain arrays themselves, which results may be views of
+    plain, xs = xs, list(map(_handle, kept))
     exchanged = swapped_in()
     with effects.recording() as log:
         ys = _read_now(flat(given))
     _refuse_writes(given)
+    if any(map(operator.is_not, kept, trace.keep(plain, [-1] * len(plain)))):
+        raise _has_changed("its argument", _INTO_COPY)
     if handles.were_written():
         raise _has_changed("an array from outside", "make the array an argument, and return a changed copy")
     if len(tape) == start:
@@ -191,7 +253,7 @@ def _handle(x: Any) -> Any:
 
 def _refuse_writes(given: list) -> None:
     if any(type(x) is Tracer and contents_of(x) != (0, 0) for x in given):
-        raise _has_changed("its argument", "write into a copy, x = x.copy(), and return it")
+        raise _has_changed("its argument", _INTO_COPY)
 
 
 def _has_changed(what: str, instead: str) -> ItemAssignmentError:

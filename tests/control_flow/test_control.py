@@ -212,6 +212,25 @@ def test_a_bound_or_an_index_that_is_no_integer_is_refused_as_python_refuses_it(
             around(f)(1.5)
 
 
+@pytest.mark.parametrize("around", [lambda f: f, fad.jit])
+def test_an_index_is_a_truth_value_or_an_array_of_one_integer_in_a_batch_too(around):
+    pick = lambda i: fad.switch(i, [lambda x: x, lambda x: 2 * x], 3.0)
+    count = lambda n: fad.fori_loop(False, n, lambda i, s: s + 3.0, 0.0)
+    for i, kind in [(True, bool), (False, bool), (1, int), (0, np.uint8)]:
+        for given in (kind(i), np.array(i, kind), np.array([i], kind)):
+            assert around(pick)(given) == pick(int(i))
+            assert around(count)(given) == 3.0 * i
+            np.testing.assert_array_equal(around(fad.vmap(pick))(np.stack([given, given])), [pick(int(i))] * 2)
+    np.testing.assert_array_equal(around(fad.vmap(pick))(np.array([True, False])), [6.0, 3.0])
+
+
+@pytest.mark.parametrize("around", [lambda f: f, fad.jit, fad.vmap])
+@pytest.mark.parametrize("f", [lambda i: fad.switch(i, [np.sin, np.cos], 1.0), lambda i: fad.fori_loop(0, i, max, 1.0)])
+def test_an_index_of_another_dtype_says_what_to_write(around, f):
+    with pytest.raises(TypeError, match=r"(switch|fori_loop) cannot be .* dtype float64. Write int\(i\), or i.astype"):
+        around(f)(np.array([[1.0], [0.0]])[0])
+
+
 def test_an_unknown_way_of_checkpointing_a_loop_is_refused():
     for loop in (
         lambda: control.fori_loop(0, 3, lambda i, s: s, 1.0, checkpoint="some"),
@@ -245,19 +264,46 @@ def test_a_scan_of_no_steps_stacks_results_of_the_right_types():
         assert (totals["total"].shape, totals["total"].dtype) == ((0,), np.float64)
 
 
-def test_a_scan_of_no_steps_does_not_run_a_body_that_writes():
+_SEEN = np.zeros(2)
+
+
+@pytest.mark.parametrize(
+    ("around", "wanted"), [(lambda f: f, 4.0), (fad.jit, 4.0), (fad.grad, 2.0), (lambda f: fad.jit(fad.grad(f)), 2.0)]
+)
+def test_a_scan_of_no_steps_leaves_nothing_written_and_stacks_results_of_the_right_types(around, wanted):
+    shapes = []
+
     def program(x):
         seen = np.zeros(2) * x
 
         def body(carry, v):
-            seen[0] += 1.0
+            seen[0] += carry[1]
+            _SEEN[:] += 1.0
+            carry[0] = v[0]
+            v[1] = 2.0
+            return carry, (v, {"seen": seen[1:] * 1.0, "nothing": None})
+
+        carry, (rows, found) = control.scan(body, np.zeros(2) + x, np.zeros((0, 3)))
+        shapes[:] = rows.shape, found["seen"].shape, found["nothing"]
+        return carry.sum() + seen.sum() + rows.sum() + found["seen"].sum()
+
+    assert around(program)(2.0) == wanted
+    assert shapes == [(0, 3), (0, 1), None]
+    assert _SEEN.tolist() == [0.0, 0.0]
+
+
+def test_a_write_that_fails_is_no_write_to_undo():
+    def program(x):
+        y = x * 1.0
+
+        def body(carry, v):
+            y[0] = x
             return carry, v
 
-        control.scan(body, x, np.zeros(0))
-        return seen.sum() + x
+        return control.scan(body, 0.0, np.zeros(0))[0] + np.sum(y)
 
-    assert fad.grad(program)(2.0) == 1.0
-    assert program(2.0) == 2.0
+    with pytest.raises(ValueError, match="setting an array element with a sequence"):
+        fad.grad(program)(np.ones(2))
 
 
 def test_map_of_an_empty_array_is_an_empty_array():

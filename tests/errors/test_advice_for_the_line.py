@@ -59,6 +59,24 @@ def store_sum_of_part(x):
     return rows.sum()
 
 
+def store_sum_in_dictionary(x):
+    table = {"cells": elsewhere(3)}
+    table["cells"] += x
+    return table["cells"].sum()
+
+
+def store_sum_in_list(x):
+    rows = [elsewhere(3)]
+    rows[0] -= x
+    return rows[0].sum()
+
+
+def store_sum_of_field(x):
+    cells = np.zeros(3, dtype=[("mass", float)])
+    cells["mass"] += x
+    return cells["mass"].sum()
+
+
 # NumPy's own functions, which make plain arrays, and not those that a function sees while a transform runs.
 
 
@@ -103,6 +121,9 @@ LINES = [
     (store_in_dictionary, ("fad.numpy.at(table['cells'])[1:].set(", "table['cells'] = np.array(table['cells'])")),
     (store_field, ("an array for each field", "structured array")),
     (store_sum, ("rows +=", "rows = rows + ")),
+    (store_sum_in_dictionary, ('write table["cells"] = table["cells"] + x', '(table["cells"] = np.array(')),
+    (store_sum_in_list, ("write rows[0] = rows[0] - x for rows[0] -= x", "rows[0] = np.array(rows[0])")),
+    (store_sum_of_field, ("an array for each field", "structured array")),
     (store_sum_of_part, ("rows[1:] +=", "rows = fad.numpy.at(rows)[1:].add(")),
 ]
 

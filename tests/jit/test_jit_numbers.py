@@ -1,5 +1,6 @@
 """Python's numbers among the arguments of a jitted function: they stay Python's own, with its types and its answers."""
 
+import math
 import operator
 
 import numpy as np
@@ -285,3 +286,90 @@ def test_the_derivative_of_a_power_that_is_complex_to_python_for_other_numbers_i
     given = (2.0, 3.0, -2.0, -3.0, 2.0)
     np.testing.assert_allclose([fast(v) for v in given], [slope(v) for v in given], rtol=1e-14)
     assert fast.cache_info().paths == 2
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(
+    ("power", "given"),
+    [
+        (lambda v: v ** math.cos(v), [0.7, -0.7, -2.0, 0.7]),
+        (lambda v: v ** math.cos(v), [-0.7, 0.7, -2.0]),
+        (lambda v: math.sin(v) ** (v / 3), [0.7, -0.7, 0.7]),
+        (lambda v: (v**0.5).imag + (v - 1.0) ** v, [2.5, 0.5, 2.5, -2.5]),
+    ],
+)
+def test_the_derivative_of_a_power_with_a_traced_exponent_is_that_of_pythons_power(power, given, order):
+    def slope(v):
+        z = power(v)
+        return z.real + 0.5 * z.imag
+
+    for _ in range(order):
+        slope = fad.grad(slope)
+    fast = fad.jit(slope)
+    for _ in range(2):
+        np.testing.assert_allclose([fast(v) for v in given], [slope(v) for v in given], rtol=1e-12)
+
+
+def test_a_power_by_another_argument_is_pythons_where_it_is_complex():
+    f = fad.value_and_grad(lambda v, p: (v**p).real)
+    fast = fad.jit(f)
+    for args in [(2.0, 0.5), (-2.0, 0.75), (-2.0, 2.0), (2.0, 0.5), (math.inf, 0.5), (-2.0, 0.75)]:
+        np.testing.assert_allclose(fast(*args), f(*args), rtol=1e-14)
+
+
+def _is_close(x):
+    return np.sum(x) if np.allclose(x, 1.0) is not False else 2.0 * np.sum(x)
+
+
+def _is_large(x):
+    return np.sum(x) if np.any(x > 1) is np.True_ else 2.0 * np.sum(x)
+
+
+def _is_small(x):
+    found = np.any(x > 1) is not np.False_
+    return 2.0 * np.sum(x) if found or np.isfinite(x).all() is True else np.sum(x)
+
+
+def _is_large_at_some_steps(x):
+    total = 0.0
+    for k in range(12):
+        if (x[0] * k > 5.0) is np.True_:
+            total = total + x[1] * k
+    return total
+
+
+@pytest.mark.parametrize("f", [_is_close, _is_large, _is_small, _is_large_at_some_steps], ids=lambda f: f.__name__)
+def test_a_traced_flag_is_the_boolean_that_it_stands_for(f):
+    fast, slope = fad.jit(f), fad.jit(fad.grad(f))
+    for x in ([1.0, 2.0], [1.0, 1.0], [-1.0, 0.5], [1.0, 2.0]):
+        x = np.array(x)
+        assert fast(x) == f(x)
+        np.testing.assert_array_equal(slope(x), fad.grad(f)(x))
+    rows = np.array([[1.0, 2.0], [1.0, 1.0], [-1.0, 0.5]])
+    np.testing.assert_array_equal(fad.jit(fad.vmap(f))(rows), [f(x) for x in rows])
+
+
+@pytest.mark.parametrize("around", [lambda f: f, fad.jit])
+def test_the_flag_of_allclose_is_a_bool_inside_vmap(around):
+    kinds = []
+
+    def f(x):
+        flag = np.allclose(x, 1.0)
+        kinds.append([isinstance(v, bool) for v in (flag, np.all(x == 1.0))])
+        return np.where(flag, x, 0.0)
+
+    np.testing.assert_array_equal(around(fad.vmap(f))(np.array([[1.0, 1.0], [1.0, 2.0]])), [[1.0, 1.0], [0.0, 0.0]])
+    assert kinds == [[True, False]] * len(kinds)
+
+
+def test_the_power_modulo_a_number_is_pythons():
+    same(lambda a, n, m: pow(a, n, m), (13, 3, 7), (13, -1, 7), (2, 1000, 13), (True, 3, 2))
+    same(lambda a: pow(a, 3, 7), (13,), (2**70,), (13,))
+    for transform in (fad.grad, fad.jit):
+        with pytest.raises(TypeError, match="3rd argument not allowed unless all arguments are integers"):
+            transform(lambda x: pow(x, 2, 3))(2.0)
+
+
+def test_a_number_of_numpys_is_converted_and_rounded_as_without_jit():
+    same(lambda a: float(a), (np.int64(3),), (3,), (np.bool_(True),))
+    same(lambda a, n: round(a / 3, n), (np.int64(13), np.int64(3)), (13.0, 2), (np.float32(13.0), 1))

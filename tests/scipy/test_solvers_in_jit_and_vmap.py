@@ -240,3 +240,26 @@ def test_functions_that_run_again_find_the_variables_of_a_loop_as_they_were(f):
     for _ in range(2):
         assert fast(0.7) == pytest.approx(f(0.7), rel=1e-7)
         assert steep(0.7) == pytest.approx(slope, rel=1e-5)
+
+
+@pytest.mark.parametrize("around", [lambda f: f, fad.jit, lambda f: lambda a: fad.vmap(f)(np.array([a]))])
+def test_why_a_solver_failed_is_said_in_every_transform(around):
+    def stopped(a):
+        f = lambda x: np.sum((x - a) ** 4 + x**2)
+        return optimize.minimize(f, 9 * np.ones(2), options={"maxiter": 1}).x.sum()
+
+    def outside(b):
+        return optimize.linprog([1.0], A_eq=[[1.0]], b_eq=[b], bounds=[(0, 1)]).x[0]
+
+    with pytest.raises(DerivativeError, match=r"minimize did not converge \(Maximum number of iterations"):
+        around(fad.grad(stopped))(0.3)
+    with pytest.raises(DerivativeError, match=r"linprog did not converge \(.*infeasible"):
+        around(fad.grad(outside))(2.0)
+
+
+@pytest.mark.parametrize(
+    ("objective", "given"), [(lambda x: None, "None"), (lambda x: x * x, r"an array of shape \(2,\)")]
+)
+def test_an_objective_that_gives_no_number_says_what_it_gave(objective, given):
+    with pytest.raises(ValueError, match=f"must return a number, but gave {given}"):
+        optimize.minimize(objective, np.ones(2))

@@ -198,3 +198,68 @@ def test_python_numbers_of_a_batch_are_a_batch_under_jit(f):
     fast = fad.jit(fad.vmap(f))
     for rows in (x, x, x[:1]):
         np.testing.assert_allclose(fast(rows), [f(row) for row in rows])
+
+
+REAL = np.array([2.0, -3.0])
+
+
+@each("transform", ["jit", "jvp", "vjp", "jet", "jitted jvp"])
+@each("compute", [operator.add, operator.sub, operator.mul, operator.truediv, operator.pow])
+def test_a_complex_number_of_pythons_before_a_scalar_of_double_precision_stays_pythons(compute, transform):
+    """To Python's complex numbers it is a float; after it, or beside a scalar of another dtype, NumPy's rules hold."""
+
+    def f(x):
+        single = x.astype("f4")
+        return compute(1j, x[0]) * ONES, compute(x[0], 1j) * ONES, compute(1j, single[0]) * x, compute(1j, x[:1])
+
+    run = {
+        "jit": fad.jit(f),
+        "jvp": lambda x: fad.jvp(f, (x,), (x,))[0],
+        "vjp": lambda x: fad.vjp(f, x)[0],
+        "jet": lambda x: fad.jet(f, (x,), ((x,),))[0],
+        "jitted jvp": lambda x: fad.jit(fad.jvp, static_argnums=0)(f, (x,), (x,))[0],
+    }[transform]
+    for found, wanted in zip(run(REAL), f(REAL), strict=True):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@each("compute", [operator.add, operator.sub, operator.mul, operator.truediv, operator.pow])
+@each("traced", [False, True])
+def test_pythons_complex_number_and_a_scalar_are_a_number_of_pythons_under_jit(compute, traced):
+    f = (lambda x, z: compute(z, x[0])) if traced else (lambda x, z: compute(1j, x[0]))
+    fast = fad.jit(f)
+    for x in (REAL, REAL, 2 * REAL):
+        assert type(fast(x, 1j)) is complex
+        np.testing.assert_allclose(fast(x, 1j), f(x, 1j), rtol=1e-14)
+    if compute is operator.truediv:
+        with pytest.raises(ZeroDivisionError):
+            fast(0 * REAL, 1j)
+
+
+ASKED = {
+    "comparisons are counted": lambda v: ((v > 1) + (v < 5) + (v >= 1)) * v,
+    "a comparison is added to a boolean": lambda v: ((v == v) + True) * v,
+    "sum counts comparisons": lambda v: sum([v > k for k in range(3)]) * v,
+    "rounded as Python rounds": lambda v: (round(v, 1) + round(v * 1.5, np.int64(2)) + v.__round__(2)) * v,
+}
+AROUND = {
+    "grad": fad.grad,
+    "jitted grad": lambda f: fad.jit(fad.grad(f)),
+    "jvp": lambda f: lambda v: fad.jvp(f, (v,), (1.0,))[1],
+    "jvp of grad": lambda f: lambda v: fad.jvp(lambda w: fad.vjp(f, w)[1](1.0)[0], (v,), (1.0,))[0],
+    "jet": lambda f: lambda v: fad.jet(f, (v,), ((1.0,),))[1][0],
+}
+
+
+@each("around", AROUND)
+@pytest.mark.parametrize("name", ASKED)
+def test_what_is_asked_of_a_number_is_answered_as_python_does(name, around):
+    f = ASKED[name]
+    for v in (2.3, 0.45, -1.75, 2.3):
+        np.testing.assert_allclose(AROUND[around](f)(v), f(v) / v, rtol=1e-14)
+
+
+def test_numpys_comparison_of_a_number_is_numpys_boolean():
+    f = lambda v: (np.greater(v, 1) + np.less(v, 5)) * v
+    assert fad.grad(f)(2.3) == 1.0 == f(1.0 + 1e-9) - 1e-9

@@ -127,6 +127,17 @@ def solve_dense(slope: Callable, y: Any) -> Any:
 _COUNTS = ("nfev", "njev", "nhev", "nit", "status")
 
 
+class _Counts(dict):
+    """What is left of a report under jit and vmap; the message is for errors alone, and no result."""
+
+    message = ""
+
+
+def message_of(report: Any) -> str:
+    """Return what a solver said at last."""
+    return str(report.get("message", getattr(report, "message", ""))).strip()
+
+
 class _Plain:
     """Runs a solver on plain arrays, one batch element after the other under vmap, and keeps what it reported."""
 
@@ -154,7 +165,9 @@ def run(solver: Callable, *operands: Any) -> tuple[Any, Any, Any]:
     x, success, *counts = solving.call(*[np.asarray(v) if not hasattr(v, "dtype") else v for v in leaves])
     report = solving.report
     if type(success) is Tracer:  # what one batch element, or the first call of a compiled function, reported is no more
-        report = {k: v for k, v in zip(_COUNTS, counts, strict=True) if k in report}
+        said = message_of(report)
+        report = _Counts({k: v for k, v in zip(_COUNTS, counts, strict=True) if k in report})
+        report.message = said
     return x, success, report
 
 
@@ -164,7 +177,7 @@ def finish(x, success, report, equation, problem, what, count=None):
     With `count` the unknowns of the problem are so many of the equation's, the first ones.
     """
     order = derivatives_of(equation(x))
-    check_convergence(success, x, order, str(report.get("message", "")).strip(), what)
+    check_convergence(success, x, order, message_of(report), what)
     x = implicit_root(equation, x, solve_dense)[:count]
     result = OptimizeResult(report)
     result.x = problem.unravel(x)

@@ -11,7 +11,15 @@ from fad.core.primitive import has_tracer
 from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.ops.structural import as_array
-from fad.scipy.optimize.common import OptimizeResult, as_float, check_convergence, derivatives_of, run, solve_dense
+from fad.scipy.optimize.common import (
+    OptimizeResult,
+    as_float,
+    check_convergence,
+    derivatives_of,
+    message_of,
+    run,
+    solve_dense,
+)
 from fad.scipy.special.build import number
 from fad.transforms.implicit import implicit_root
 
@@ -94,7 +102,7 @@ def linprog(
         ])  # fmt: skip
 
     order = derivatives_of(equation(z))
-    check_convergence(success, z, order, str(report.get("message", "")).strip(), "scipy.optimize.linprog")
+    check_convergence(success, z, order, message_of(report), "scipy.optimize.linprog")
     if order and not np.all(number(proper) == 1.0):
         raise DerivativeError(
             "the solution of this linear program has no derivative: several points are as good, or more constraints "

@@ -185,7 +185,15 @@ def minimize_scalar(
 
 def _number(f: Callable) -> Callable:
     """Return a function whose result of one element is a number."""
-    return lambda x: as_float(f(x)).reshape(())
+
+    def number(x: Any) -> Any:
+        y = f(x)
+        if y is None or (shaped := as_float(y)).size != 1:
+            given = "None" if y is None else f"an array of shape {shaped.shape}"
+            raise ValueError(f"the objective must return a number, but gave {given}: np.sum(y) makes one")
+        return shaped.reshape(())
+
+    return number
 
 
 def _objective(f: Callable, name: str) -> dict:
