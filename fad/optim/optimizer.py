@@ -192,6 +192,15 @@ class Group:
         width = 2 if flat.dtype.kind == "c" else 1
         self.slots = [np.zeros_like(flat, shape=(width * flat.size,), dtype=self.dtype) for _ in range(slots)]
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("dtype", "members", "shapes", "bounds", "g", "slots")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.g_views = self._views(self.g)  # copied one by one, they would be views of nothing
+        self.p, self.p_views = None, []
+
     def _views(self, flat: Any) -> list:
         cuts = zip(self.bounds, self.bounds[1:], self.shapes, strict=False)
         return [flat[a:b].reshape(shape) for a, b, shape in cuts]

@@ -12,19 +12,28 @@ Schedule = Callable[[float], float]
 
 
 class _Named:
-    """A schedule that says in its repr how it was made."""
+    """A schedule that says in its repr how it was made, and is pickled as that."""
 
-    __slots__ = ("_rate", "_text")
+    __slots__ = ("_rate", "_how")
 
-    def __init__(self, rate: Schedule, text: str):
+    def __init__(self, rate: Schedule, how: tuple[str, tuple, dict]):
         self._rate = rate
-        self._text = text
+        self._how = how
 
     def __call__(self, step: float) -> float:
         return self._rate(step)
 
     def __repr__(self) -> str:
-        return f"<fad.optim.schedules.{self._text}>"
+        name, args, kwargs = self._how
+        settings = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
+        return f"<fad.optim.schedules.{name}({', '.join(settings)})>"
+
+    def __reduce__(self) -> tuple:
+        return _make, self._how
+
+
+def _make(name: str, args: tuple, kwargs: dict) -> Schedule:
+    return globals()[name](*args, **kwargs)
 
 
 def _label(make: Callable[..., Schedule]) -> Callable[..., Schedule]:
@@ -32,8 +41,7 @@ def _label(make: Callable[..., Schedule]) -> Callable[..., Schedule]:
 
     @functools.wraps(make)
     def made(*args: Any, **kwargs: Any) -> Schedule:
-        settings = [*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())]
-        return _Named(make(*args, **kwargs), f"{make.__name__}({', '.join(settings)})")
+        return _Named(make(*args, **kwargs), (make.__name__, args, kwargs))
 
     return made
 
