@@ -15,8 +15,13 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 from fad import tree
+from fad.core import views
+from fad.core.tracer import Tracer
 from fad.core.transformed import as_run
+from fad.core.values import stop
 
 
 class Stateful:
@@ -39,29 +44,58 @@ _world: ContextVar[Any] = ContextVar("world", default=None)
 
 
 class Log:
-    """What the state was when a run first touched it: ``(id(store), name) -> value``."""
+    """What the state was when a run first touched it: ``(id(store), name) -> value``.
 
-    __slots__ = ("values", "stores")
+    The values are copies: a run may write into an array of the state (``self.count += 1``), as well as set another.
+    """
+
+    __slots__ = ("values", "stores", "originals")
 
     def __init__(self, values: dict | None = None):
         self.values: dict[tuple[int, str], Any] = values or {}
         self.stores: list = []  # kept alive, so that an id is never used twice
+        self.originals: dict[tuple[int, str], Any] = {}
 
     def note(self, store: dict, name: str, value: Any) -> None:
         key = (id(store), name)
         if key not in self.values:
-            self.values[key] = value
+            self.values[key] = _apart(value)
+            self.originals[key] = value
             self.stores.append(store)
+
+    def again(self) -> Log:
+        """Return the state as it was, for one more run, which may write into it."""
+        return Log({key: _apart(value) for key, value in self.values.items()})
 
     def restore(self) -> bool:
         """Put back what the run changed; return whether it changed anything."""
         changed = False
         stores = {id(store): store for store in self.stores}
-        for (number, name), value in self.values.items():
-            if read(stores[number], name) is not value:
-                write(stores[number], name, value)
+        for key, value in self.values.items():
+            store, name, original = stores[key[0]], key[1], self.originals[key]
+            if not _holds(read(store, name), value, original):
+                if type(original) is np.ndarray and original is not value:
+                    original[...] = value  # others have it, too
+                    value = original
+                write(store, name, value)
                 changed = True
         return changed
+
+
+def _apart(value: Any) -> Any:
+    """Return a value into which nobody else writes."""
+    if type(value) is np.ndarray:
+        return value.copy() if views.is_writeable(value) else value
+    return views.snapshot(value) if type(value) is Tracer else value
+
+
+def _holds(now: Any, before: Any, original: Any) -> bool:
+    """Return whether a piece of state is what it was: the same object, into which nothing was written since."""
+    if now is not original or before is original:
+        return now is original
+    if type(now) is Tracer:
+        return now.wrapped is before.wrapped and now.info is before.info
+    return now.tobytes() == before.tobytes()
 
 
 @contextlib.contextmanager
@@ -78,7 +112,7 @@ def recording() -> Iterator[Log]:
 @contextlib.contextmanager
 def replaying(log: Log) -> Iterator[None]:
     """Run in a world where all state is as it was at the start of the recorded run, and where writes stay."""
-    token = _world.set(Log(dict(log.values)))
+    token = _world.set(log.again())
     try:
         yield
     finally:
@@ -95,7 +129,8 @@ def read(store: dict, name: str) -> Any:
     world = _world.get()
     value = store[name]
     if world is not None:
-        value = world.values.get((id(store), name), value)
+        world.note(store, name, value)
+        value = world.values[id(store), name]
     for log in _recording.get():
         log.note(store, name, value)
     return value
@@ -162,7 +197,7 @@ def open_flatten(value: Any, flatten: Callable = tree.flatten) -> tuple:
 
 
 class Open:
-    """A tree whose nodes give up their state as leaves; rebuilt, it is the tree itself."""
+    """A tree whose nodes give up their state as leaves."""
 
     __slots__ = ("value",)
 
@@ -173,7 +208,7 @@ class Open:
 tree.register_node(
     Open,
     lambda x: open_flatten(x.value)[:2],
-    lambda structure, leaves: tree.unflatten(structure, leaves),
+    lambda structure, leaves: Open(tree.unflatten(structure, leaves)),
 )
 
 
@@ -186,19 +221,38 @@ def with_changes(fun: Callable) -> Callable:
 
     def run(*args: Any, **kwargs: Any) -> tuple:
         before = _state((args, kwargs))
+        written = [_find_writes(x) for x in before]
         out = as_run(fun)(*args, **kwargs)
         after = _state((args, kwargs))
-        return Open(out), {i: v for i, (u, v) in enumerate(zip(before, after, strict=True)) if u is not v}
+        changed = [u is not v or was_written() for u, v, was_written in zip(before, after, written, strict=True)]
+        return Open(out), {i: v for i, v in enumerate(after) if changed[i]}
 
     return run
 
 
-def apply_changes(found: list, given: tuple) -> Any:
+def _find_writes(x: Any) -> Callable[[], bool]:
+    """Return a function that says whether something was written into an array since."""
+    if type(x) is Tracer:
+        contents = views.contents_of(x)
+        return lambda: views.contents_of(x) != contents
+    if type(x) is np.ndarray and views.is_writeable(x):
+        numbers = x.tobytes()
+        return lambda: x.tobytes() != numbers
+    return lambda: False
+
+
+def write_home(store: dict, home: tuple, name: str, value: Any, plain: Any) -> None:
+    """Set ``store[name]``, and the same in the stores of what this is a copy of, as a plain number or array."""
+    if write(store, name, value if home else plain):
+        for other in home:
+            other[name] = plain
+
+
+def apply_changes(found: list, given: tuple, as_plain: Callable) -> Any:
     """Write the changes that a program returned into the state of the arguments of this call; return its output."""
     out, changes = given
     for i, value in changes.items():
         store, home, name = found[i]
-        if write(store, name, value):
-            for other in home:
-                other[name] = value
-    return out.value if type(out) is Open else out  # as it is where the function ran without jit
+        value = stop(value)
+        write_home(store, home, name, value, as_plain(value))
+    return out.value

@@ -19,13 +19,12 @@ import numpy as np
 from fad import tree
 from fad.backends import behind, device_put, is_numpy_scalar
 from fad.core import effects
-from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
 from fad.core.views import is_writeable
 from fad.errors import FadError, ImpureFunctionError
 from fad.nn.structure import CONTAINERS, RESERVED, flatten_module, is_array, unflatten_module
 from fad.nn.summary import table
-from fad.transforms.batch_trace import BatchTrace
+from fad.transforms.batch_trace import plain_state
 from fad.typing import Array
 
 
@@ -160,15 +159,13 @@ class Module(effects.Stateful):
         value = stop_gradient(value)
         fields = self.__dict__
         store, home = fields["_buffers"], fields["_home"]
-        plain = _plain(value)
+        plain = plain_state(value)
         if effects.is_compiling() and not fields.get("_opened"):
             raise ImpureFunctionError(
                 f"{type(self).__name__} would write {name!r} while jit records it, and a replay would not. "
                 "Give the model to the compiled function as an argument"
             )
-        if effects.write(store, name, value if home else plain):
-            for other in home:
-                other[name] = plain
+        effects.write_home(store, home, name, value, plain)
 
     # --- walking --------------------------------------------------------------------------------------------------
 
@@ -351,7 +348,7 @@ class Module(effects.Stateful):
         """Take over the buffers of a model of the same structure."""
         for mine, theirs in zip(self.modules(), other.modules(), strict=True):
             if "_buffers" in mine.__dict__:
-                mine.__dict__["_buffers"].update(theirs.__dict__["_buffers"])
+                mine.__dict__["_buffers"].update({k: v.copy() for k, v in theirs.__dict__["_buffers"].items()})
 
     # --- showing ------------------------------------------------------------------------------------------------------
 
@@ -375,18 +372,6 @@ def _open(name: str, holder: Any, key: Any, value: Any) -> Iterator[tuple[str, A
     elif type(value) in CONTAINERS:
         for k, v in list(value.items() if type(value) is dict else enumerate(value)):
             yield from _open(f"{name}.{k}", value, k, v)
-
-
-def _plain(value: Any) -> Any:
-    """Return the plain array that a buffer gets: of a batched value, the mean over the batch elements."""
-    while type(value) is Tracer and value.owner.kind != "jit":
-        batched = isinstance(value.owner, BatchTrace)
-        value = value.wrapped
-        if batched and value.dtype.kind in "fc":
-            value = np.add.reduce(value, axis=0) / len(value)
-        elif batched:
-            value = value[0]
-    return value
 
 
 tree.register_node(Module, flatten_module, unflatten_module)

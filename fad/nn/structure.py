@@ -15,6 +15,7 @@ from fad.backends import is_numpy_scalar
 from fad.core import effects
 from fad.core.effects import Stateful
 from fad.core.tracer import Tracer
+from fad.core.values import stop_gradient
 
 # Names in a module's __dict__ that are machinery: buffers, the stores of the modules of which this is a copy, buffers
 # not to be saved, frozen names, the cached layout, and whether jit records this copy.
@@ -249,10 +250,13 @@ def unflatten_module(skeleton: Skeleton, leaves: Any) -> Any:
     if mapped:
         leaves = [np.asarray(x) if is_numpy_scalar(x) else x for x in leaves]
     new = _build(skeleton.root, leaves, {})
-    if mapped and not any(type(x) is Tracer for x in leaves):
+    if mapped:
+        followed = any(type(x) is Tracer and x.owner.kind != "jit" for x in leaves)
         for made in _below(new, {}):
-            if "_home" in made.__dict__:
-                made.__dict__["_home"] = ()
+            fields = made.__dict__
+            if "_home" in fields and not followed:
+                fields["_home"] = ()
+                fields["_buffers"] = {name: stop_gradient(x) for name, x in fields["_buffers"].items()}  # copies
     return new
 
 
@@ -288,7 +292,7 @@ def _build(node: Node, leaves: Any, made: dict) -> Any:
         fields["_buffers"], fields["_home"] = own, ()
         fields["_opened"] = any(type(x) is Tracer for x in own.values())
     elif "_buffers" in fields:
-        fields["_buffers"] = dict(fields["_buffers"])
+        fields["_buffers"] = effects.snapshot(fields["_buffers"])
     return new
 
 

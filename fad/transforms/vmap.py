@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core import effects
 from fad.core.limits import take_limit
 from fad.core.running import Running
 from fad.core.tracer import Tracer, tracer
@@ -105,9 +106,14 @@ def vmap(
         before = outside(fun)
         chunked = chunk_size is not None and size > chunk_size
 
+        log = effects.Log()
+
         def run(elements, path, chunk):
+            nonlocal log
             given = leaves if chunk is None else chunk
-            return _run(fun, in_tree, given, flags, elements, path, on_branch, before, chunked)
+            log.restore()  # what a run before this one changed
+            with effects.recording() as log:
+                return _run(fun, in_tree, given, flags, elements, path, on_branch, before, chunked)
 
         if chunk_size is None or not chunked:
             outs, out_tree = _explore(run, leaves, flags, size)
