@@ -139,7 +139,7 @@ def _in_chunks(run: Callable, leaves: list, flags: list, size: int, chunk: int) 
 
 
 def _joined_chunks(column: tuple) -> Any:
-    if all(type(y) is Unmapped for y in column):
+    if all(type(y) is Unmapped and y.equals(column[0]) for y in column):
         return Unmapped(column[0].value, sum(y.size for y in column))
     return np.concatenate([is_mapped(y) for y in column])
 
@@ -225,7 +225,7 @@ def _run_once(fun, in_tree, leaves, flags, trace, before) -> tuple:
     outs = []
     for y in ys:
         mapped = type(y) is Tracer and y.owner is trace
-        outs.append(take_limit(y.wrapped, derivative=False) if mapped else Unmapped(y, trace.size))
+        outs.append(take_limit(y.wrapped, derivative=False) if mapped else Unmapped(y, trace.size, bool(trace.path)))
     return outs, out_tree
 
 
