@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.nn.structure import leaves_of
 from fad.typing import Array, PyTree
 
 
@@ -51,7 +52,8 @@ def clip_by_value(grads: PyTree, limit: float) -> PyTree:
 class EMA:
     """An exponential moving average of a model's weights; ``ema.model`` is an independent model that holds it.
 
-    ``ema.update()`` after each step: ``average = decay average + (1 - decay) weights``; buffers are copied.
+    ``ema.update()`` after each step: ``average = decay average + (1 - decay) weights``; buffers and whole
+    numbers are copied.
 
     >>> w = [np.array([0.0])]
     >>> ema = EMA(w, decay=0.5)
@@ -64,6 +66,11 @@ class EMA:
     def __init__(self, model: PyTree, decay: float = 0.999):
         if not 0.0 <= decay <= 1.0:
             raise ValueError(f"decay must lie in [0, 1], not {decay}")
+        for x in leaves_of(model):
+            if not hasattr(x, "__setitem__"):
+                raise TypeError(
+                    f"an EMA changes its average in place, which a {type(x).__name__} does not allow: use np.array(x)"
+                )
         self.source = model
         self.model = copy.deepcopy(model)
         self.decay = decay
@@ -73,8 +80,12 @@ class EMA:
 
     def update(self) -> None:
         """Take the source's present weights into the average."""
-        for mean, x in zip(tree.leaves(self.model), tree.leaves(self.source), strict=True):
-            mean *= self.decay
-            mean += (1.0 - self.decay) * x
+        pairs = zip(leaves_of(self.model), leaves_of(self.source), strict=True)
+        for mean, x in {id(mean): (mean, x) for mean, x in pairs}.values():  # an array in two places is one
+            if mean.dtype.kind in "fc":
+                mean *= self.decay
+                mean += (1.0 - self.decay) * x
+            else:
+                mean[...] = x
         if hasattr(self.model, "copy_buffers"):
             self.model.copy_buffers(self.source)

@@ -93,8 +93,9 @@ class Optimizer:
         lr = float(self.rate(self.steps))
         self.steps += 1
         for group in groups:
-            group.gather(leaves)
-            group.run(self, arrays, lr)
+            if group.dtype.kind == "f":  # whole numbers stay as they are
+                group.gather(leaves)
+                group.run(self, arrays, lr)
 
     def zero_grad(self) -> None:
         """Do nothing: gradients are values that `grad` returns, and nothing accumulates. Here for PyTorch's loop."""
@@ -164,7 +165,10 @@ class Optimizer:
 
 
 def _apply(rule: Callable, g: Any, p: Any, slots: tuple, t: int, lr: float) -> tuple:
-    """Apply a rule to one leaf; to the real and imaginary parts of a complex one."""
+    """Apply a rule to one leaf; to the real and imaginary parts of a complex one. Whole numbers stay as they are."""
+    if np.result_type(p).kind not in "fc":
+        return p, slots
+    g = g if hasattr(g, "dtype") else np.asarray(g)[()]
     if g.dtype.kind != "c":
         step, slots = rule(g, p, slots, t, lr)
         return p - step, slots
@@ -270,9 +274,9 @@ def check_gradients(ps: list, gs: list, params: Any, grads: Any, groups: list | 
             f"The parameters are {_describe(params)}; the gradient is {_describe(grads)}"
         )
     for i, (p, g) in enumerate(zip(ps, gs, strict=True)):
-        if p.shape != g.shape:
+        if np.shape(p) != np.shape(g):
             raise ShapeMismatchError(
-                f"leaf {i} of the gradient has shape {g.shape}, but its parameter has {p.shape}. "
+                f"leaf {i} of the gradient has shape {np.shape(g)}, but its parameter has {np.shape(p)}. "
                 f"The parameters are {_describe(params)}; the gradient is {_describe(grads)}"
             )
     if groups is not None and len(ps) != sum(len(group.members) for group in groups):
