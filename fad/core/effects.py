@@ -22,6 +22,7 @@ from fad.core import views
 from fad.core.tracer import Tracer
 from fad.core.transformed import as_run
 from fad.core.values import stop
+from fad.introspect.reachable import OPEN
 
 
 class Stateful:
@@ -36,6 +37,9 @@ class Stateful:
     def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> Any:
         """Return the object with this state."""
         raise NotImplementedError
+
+
+OPEN.append(Stateful)
 
 
 # The logs of the runs in progress, outermost first, or None; and the world that a replay reads and writes.
