@@ -39,7 +39,7 @@ class Stateful:
         raise NotImplementedError
 
 
-OPEN.append(Stateful)
+OPEN[Stateful] = frozenset({"_buffers"}), frozenset()
 
 
 # The logs of the runs in progress, outermost first, or None; and the world that a replay reads and writes.

@@ -48,9 +48,9 @@ _LIBRARIES = frozenset({"fad", "numpy", "scipy", "cupy", "cupyx", "matplotlib", 
 # Classes of objects that are not looked into: arrays of a device, and what has a state that no program reads. What
 # changes in them makes no recording stale.
 OPAQUE: list[type] = []
-# Classes of objects whose code is the library's, and whose attributes the user sets: all of them may be read. What
-# they keep under private names is theirs, but for the numbers in their buffers.
-OPEN: list[type] = []
+# Classes of objects whose code is the library's, and whose attributes the user sets. Of each, the private names that
+# are read nevertheless, and the others that are not.
+OPEN: dict[type, tuple[frozenset, frozenset]] = {}
 LOADED = (sys.modules,)  # the place of a module that a function imports, and that is not loaded yet
 TRACED: set[type] = set()  # what stands for an array while a transform runs; entered where it is defined
 _CODE = (
@@ -272,10 +272,11 @@ class Walk:
                     self._add(v, *((entry, held, name) if of_scipy and not self.every else ()))
             if type(slot := getattr(kind, "fun", None)) is types.MemberDescriptorType:
                 self._add(slot.__get__(x))
-        if issubclass(kind, tuple(OPEN)):
-            for name, v in held.items():
-                if name[:1] != "_" or name == "_buffers":
-                    self._add(v, entry, held, name)
+        for cls, (private, other) in OPEN.items() if issubclass(kind, tuple(OPEN)) else ():
+            if issubclass(kind, cls):
+                for name, v in held.items():
+                    if name in private if name[:1] == "_" else name not in other:
+                        self._add(v, entry, held, name)
         read_from = (threading.local.__getattribute__, x) if local else (entry, held)  # of the thread that calls
         self._own(Owner(held, None, *read_from), _WRAPPED if issubclass(kind, _WRAPPERS) else frozenset())
         hiding: list = [held]  # what an attribute of a class may be hidden by

@@ -20,6 +20,7 @@ from fad import tree
 from fad.core.tracer import Tracer
 from fad.core.views import is_writeable
 from fad.errors import ShapeMismatchError, TreeMismatchError
+from fad.introspect.reachable import OPEN
 from fad.nn.structure import leaves_of
 from fad.typing import PyTree
 
@@ -162,6 +163,9 @@ class Optimizer:
     def __repr__(self) -> str:
         names = [n for n in inspect.signature(type(self)).parameters if n != "params"]
         return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in names)})"
+
+
+OPEN[Optimizer] = frozenset(), frozenset({"params", "steps"})  # of which the pure form reads nothing
 
 
 def _apply(rule: Callable, g: Any, p: Any, slots: tuple, t: int, lr: float) -> tuple:

@@ -409,3 +409,15 @@ def test_fit_trains_and_the_history_plots_itself(tmp_path):
 def test_a_rate_of_forgetting_that_averages_nothing_is_refused(make):
     with pytest.raises(ValueError, match=r"alpha must lie in|momentum must be"):
         make()
+
+
+@pytest.mark.parametrize("setting", [("lr", 0.5), ("momentum", 0.9), ("weight_decay", 0.1), ("maximize", True)])
+def test_a_setting_that_changes_between_calls_of_a_compiled_step_is_read_again(setting):
+    opt = optim.SGD(lr=0.1, momentum=0.5)
+    step = fad.jit(lambda w, state: opt.update(2 * w, state, w))
+    w = np.array([1.0, 2.0])
+    state = opt.init(w)
+    for _ in range(3):
+        w, state = step(w, state)
+    setattr(opt, *setting)
+    np.testing.assert_array_equal(step(w, state)[0], opt.update(2 * w, state, w)[0])
