@@ -8,7 +8,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from fad.ops.python_functions import stand_for_operation
+from fad.ops.python_math import OPERATIONS, take_real
+
 Schedule = Callable[[float], float]
+_cos = stand_for_operation(math.cos, OPERATIONS["cos"], take_real)  # also of the traced step of a compiled update
 
 
 class _Named:
@@ -113,7 +117,7 @@ def cosine(start: float, steps: float, end: float = 0.0) -> Schedule:
     >>> round(cosine(1.0, 4)(2), 12)
     0.5
     """
-    return lambda step: end + (start - end) * 0.5 * (1.0 + math.cos(math.pi * min(step / steps, 1.0)))
+    return lambda step: end + (start - end) * 0.5 * (1.0 + _cos(math.pi * min(step / steps, 1.0)))
 
 
 @_label

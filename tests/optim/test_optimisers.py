@@ -421,3 +421,23 @@ def test_a_setting_that_changes_between_calls_of_a_compiled_step_is_read_again(s
         w, state = step(w, state)
     setattr(opt, *setting)
     np.testing.assert_array_equal(step(w, state)[0], opt.update(2 * w, state, w)[0])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("lr", [
+    optim.schedules.cosine(0.1, 30),
+    optim.schedules.warmup(5, optim.schedules.cosine(0.1, 30)),
+    optim.schedules.one_cycle(0.1, 40),
+    optim.schedules.joined([optim.schedules.linear(0.1, 0.2, 5), optim.schedules.exponential(0.2, 0.9)], [10]),
+], ids=repr)  # fmt: skip
+def test_a_compiled_step_follows_its_schedule_with_few_recordings(lr, dtype):
+    opt = optim.Adam(lr=lr)
+    step = fad.jit(lambda w, state: opt.update(2 * w, state, w))
+    w = expected = np.array([1.0, 2.0], dtype)
+    state, plain = opt.init(w), opt.init(expected)
+    for _ in range(40):
+        w, state = step(w, state)
+        expected, plain = opt.update(2 * expected, plain, expected)
+    assert w.dtype == dtype
+    np.testing.assert_allclose(w, expected, rtol=1e-12 if dtype == "float64" else 1e-6)
+    assert step.cache_info().misses <= 4
