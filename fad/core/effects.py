@@ -11,6 +11,7 @@ inputs, and what the function left there as further outputs: see :func:`open_fla
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -22,7 +23,7 @@ from fad.core import views
 from fad.core.tracer import Tracer
 from fad.core.transformed import as_run
 from fad.core.values import stop
-from fad.introspect.reachable import OPEN
+from fad.introspect.reachable import INSIDE, OPEN, Open, code_of
 
 
 class Stateful:
@@ -38,8 +39,32 @@ class Stateful:
         """Return the object with this state."""
         raise NotImplementedError
 
+    def __fad_settings__(self, leaf: Any) -> Iterator[Any]:
+        """Give what the object and those below hold besides its state and what is the object `leaf`."""
+        raise NotImplementedError
 
-OPEN[Stateful] = frozenset({"_buffers"}), frozenset()
+
+OPEN[Stateful] = Open(private=frozenset({"_buffers"}), called=frozenset({"forward"}))
+
+
+def _read_structure(structure: Any) -> Iterator[Any]:
+    """Give what a function finds in arguments of a structure besides their leaves: code of classes, and settings."""
+    leaf = np.zeros(())
+    nodes: list = []
+    try:
+        tree.flatten(tree.unflatten(structure, [leaf] * structure.num_leaves), nodes.append)
+    except Exception:  # a class of the user's may take no other leaves
+        return
+    for x in nodes:
+        if x is not leaf:
+            yield from code_of(type(x))
+        if isinstance(x, Stateful):
+            yield from x.__fad_settings__(leaf)
+        elif dataclasses.is_dataclass(x):
+            yield from (v for v in (getattr(x, f.name, leaf) for f in dataclasses.fields(x)) if v is not leaf)
+
+
+INSIDE[type(tree.structure(0))] = _read_structure
 
 
 # The logs of the runs in progress, outermost first, or None; and the world that a replay reads and writes.
@@ -200,7 +225,7 @@ def open_flatten(value: Any, flatten: Callable = tree.flatten) -> tuple:
         _slots.reset(token)
 
 
-class Open:
+class Opened:
     """A tree whose nodes give up their state as leaves."""
 
     __slots__ = ("value",)
@@ -210,9 +235,9 @@ class Open:
 
 
 tree.register_node(
-    Open,
+    Opened,
     lambda x: open_flatten(x.value)[:2],
-    lambda structure, leaves: Open(tree.unflatten(structure, leaves)),
+    lambda structure, leaves: Opened(tree.unflatten(structure, leaves)),
 )
 
 
@@ -229,7 +254,7 @@ def with_changes(fun: Callable) -> Callable:
         out = as_run(fun)(*args, **kwargs)
         after = _state((args, kwargs))
         changed = [u is not v or was_written() for u, v, was_written in zip(before, after, written, strict=True)]
-        return Open(out), {i: v for i, v in enumerate(after) if changed[i]}
+        return Opened(out), {i: v for i, v in enumerate(after) if changed[i]}
 
     return run
 

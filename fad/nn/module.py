@@ -22,7 +22,8 @@ from fad.core import effects
 from fad.core.values import stop_gradient
 from fad.core.views import is_writeable
 from fad.errors import FadError, ImpureFunctionError
-from fad.nn.structure import CONTAINERS, RESERVED, flatten_module, is_array, unflatten_module
+from fad.introspect.reachable import code_of
+from fad.nn.structure import CONTAINERS, RESERVED, flatten_module, is_array, settings_in, unflatten_module
 from fad.nn.summary import table
 from fad.transforms.batch_trace import plain_state
 from fad.typing import Array
@@ -229,6 +230,13 @@ class Module(effects.Stateful):
             for name, holder, key in module._places():
                 if not isinstance(holder[key], Module):
                     yield (f"{prefix}.{name}" if prefix else name), holder, key
+
+    def __fad_settings__(self, leaf: Any) -> Iterator[Any]:
+        for module in self.modules():
+            yield from code_of(type(module))
+            for name, value in module.__dict__.items():
+                if name not in RESERVED:
+                    yield from settings_in(value, leaf)
 
     # --- modes ------------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ settings) travels in the structure.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,24 @@ class Layout:
 def _may_hold(x: tuple) -> bool:
     return any(isinstance(v, Stateful) or is_array(v) or type(v) in (list, dict) or (type(v) is tuple and _may_hold(v))
                for v in x)  # fmt: skip
+
+
+def settings_in(x: Any, leaf: Any) -> Iterator[Any]:
+    """Give what an attribute holds besides modules and the object `leaf`; what holds neither, as it is."""
+    if type(x) in CONTAINERS and _has(x, leaf):
+        for value in _values(x):
+            yield from settings_in(value, leaf)
+    elif not (x is leaf or isinstance(x, Stateful)):
+        yield x
+
+
+def _has(x: Any, leaf: Any) -> bool:
+    """Return whether a module or the object `leaf` is in a container, at any depth."""
+    return any(v is leaf or isinstance(v, Stateful) or (type(v) in CONTAINERS and _has(v, leaf)) for v in _values(x))
+
+
+def _values(x: Any) -> Any:
+    return x.values() if type(x) is dict else x
 
 
 # --- the pytree ---------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from fad import tree
 from fad.core.tracer import Tracer
 from fad.core.views import is_writeable
 from fad.errors import ShapeMismatchError, TreeMismatchError
-from fad.introspect.reachable import OPEN
+from fad.introspect.reachable import OPEN, Open
 from fad.nn.structure import leaves_of
 from fad.typing import PyTree
 
@@ -165,7 +165,7 @@ class Optimizer:
         return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in names)})"
 
 
-OPEN[Optimizer] = frozenset(), frozenset({"params", "steps"})  # of which the pure form reads nothing
+OPEN[Optimizer] = Open(others=frozenset({"params", "steps"}), called=frozenset({"rule", "descent", "rate"}))
 
 
 def _apply(rule: Callable, g: Any, p: Any, slots: tuple, t: int, lr: float) -> tuple:
