@@ -256,7 +256,7 @@ class Module(effects.Stateful):
         A frozen parameter is no leaf of the tree: it gets no gradient, costs nothing, and the optimiser never sees it.
         """
         for module in self.modules():
-            names = () if flag else [k for k, v in module.__dict__.items() if is_array(v) or type(v) in CONTAINERS]
+            names = () if flag else [k for k, v in module.__dict__.items() if is_array(v) or isinstance(v, CONTAINERS)]
             module.__dict__["_frozen"] = frozenset(names)
             module.__dict__.pop("_layout", None)
         return self
@@ -377,8 +377,8 @@ class Module(effects.Stateful):
 def _open(name: str, holder: Any, key: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(value, Module) or is_array(value):
         yield name, holder, key
-    elif type(value) in CONTAINERS:
-        for k, v in list(value.items() if type(value) is dict else enumerate(value)):
+    elif isinstance(value, CONTAINERS):
+        for k, v in list(value.items() if isinstance(value, dict) else enumerate(value)):
             yield from _open(f"{name}.{k}", value, k, v)
 
 
