@@ -78,17 +78,20 @@ class Log:
     The values are copies: a run may write into an array of the state (``self.count += 1``), as well as set another.
     """
 
-    __slots__ = ("values", "stores", "originals")
+    __slots__ = ("values", "stores", "originals", "copies")
 
     def __init__(self, values: dict | None = None):
         self.values: dict[tuple[int, str], Any] = values or {}
         self.stores: list = []  # kept alive, so that an id is never used twice
         self.originals: dict[tuple[int, str], Any] = {}
+        self.copies: dict[int, Any] = {}  # of each original, which a model and its copies may share, by id
 
     def note(self, store: dict, name: str, value: Any) -> None:
         key = (id(store), name)
         if key not in self.values:
-            self.values[key] = _apart(value)
+            if id(value) not in self.copies:
+                self.copies[id(value)] = _apart(value)
+            self.values[key] = self.copies[id(value)]
             self.originals[key] = value
             self.stores.append(store)
 
@@ -274,7 +277,7 @@ def write_home(store: dict, home: tuple, name: str, value: Any, plain: Any) -> N
     """Set ``store[name]``, and the same in the stores of what this is a copy of, as a plain number or array."""
     if write(store, name, value if home else plain):
         for other in home:
-            other[name] = plain
+            write(other, name, plain)
 
 
 def apply_changes(found: list, given: tuple, as_plain: Callable) -> Any:

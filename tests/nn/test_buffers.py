@@ -70,6 +70,10 @@ TRANSFORMS = {
     "vmap": lambda f: lambda model: over_batch(f)(model, np.arange(2.0)),
     "vmap of jit": lambda f: lambda model: over_batch(fad.jit(f))(model, np.arange(2.0)),
     "jit of vmap of grad": lambda f: lambda model: fad.jit(over_batch(fad.grad(f)))(model, np.arange(2.0)),
+    "jit of a branch": lambda f: fad.jit(lambda model: fad.cond(model.w[0] > 0, f, lambda model: -f(model), model)),
+    "jit of grad of a switch": lambda f: fad.jit(
+        fad.grad(lambda model: fad.switch((model.w[0] > 0).astype(int), [lambda model: 0.0, f], model))
+    ),
     "jit of a closure": lambda f: fad.grad(lambda model: fad.jit(lambda model, x: model(x))(model, X)),
 }
 
