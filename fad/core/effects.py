@@ -24,6 +24,7 @@ from fad.core.tracer import Tracer
 from fad.core.transformed import as_run
 from fad.core.values import stop
 from fad.introspect.reachable import INSIDE, OPEN, Open, code_of
+from fad.tree.nodes import enter_node
 
 
 class Stateful:
@@ -237,7 +238,7 @@ class Opened:
         self.value = value
 
 
-tree.register_node(
+enter_node(
     Opened,
     lambda x: open_flatten(x.value)[:2],
     lambda structure, leaves: Opened(tree.unflatten(structure, leaves)),

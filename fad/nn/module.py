@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from fad import tree
 from fad.backends import behind, device_put, is_numpy_scalar
 from fad.core import effects
 from fad.core.values import stop_gradient
@@ -26,6 +25,7 @@ from fad.introspect.reachable import code_of
 from fad.nn.structure import CONTAINERS, RESERVED, flatten_module, is_array, settings_in, unflatten_module
 from fad.nn.summary import table
 from fad.transforms.batch_trace import plain_state
+from fad.tree.nodes import enter_node
 from fad.typing import Array
 
 
@@ -97,7 +97,7 @@ class Module(effects.Stateful):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        tree.register_node(cls, flatten_module, unflatten_module)
+        enter_node(cls, flatten_module, unflatten_module)
 
     def forward(self, *args: Any, **kwargs: Any) -> Array:
         raise NotImplementedError(f"{type(self).__name__} does not define forward(self, x)")
@@ -382,4 +382,4 @@ def _open(name: str, holder: Any, key: Any, value: Any) -> Iterator[tuple[str, A
             yield from _open(f"{name}.{k}", value, k, v)
 
 
-tree.register_node(Module, flatten_module, unflatten_module)
+enter_node(Module, flatten_module, unflatten_module)

@@ -19,6 +19,7 @@ from fad.core import effects
 from fad.core.effects import Stateful
 from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
+from fad.tree.nodes import kind_of
 
 # Names in a module's __dict__ that are machinery: buffers, the stores of the modules of which this is a copy, buffers
 # not to be saved, frozen names, the cached layout, and whether jit records this copy.
@@ -388,12 +389,12 @@ def _alike(a: Any, b: Any) -> bool:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Compare settings: arrays by identity, everything else by ``==``."""
+    """Compare settings: arrays by identity, everything else by ``==`` and its type."""
     if a is b:
         return True
     if hasattr(a, "dtype") or hasattr(b, "dtype"):
-        return is_numpy_scalar(a) and is_numpy_scalar(b) and bool(a == b)
+        return is_numpy_scalar(a) and is_numpy_scalar(b) and a.dtype == b.dtype and a.tobytes() == b.tobytes()
     try:
-        return bool(a == b)
+        return bool(a == b) and kind_of(a) == kind_of(b)
     except ValueError:
         return False

@@ -114,3 +114,37 @@ def test_a_list_that_is_a_static_field_is_read_again():
         run(record)
     record.powers[0] = 3
     np.testing.assert_allclose(run(record), record(2.0), rtol=1e-12)
+
+
+@fad.tree.register_dataclass
+@dataclasses.dataclass
+class Scaled:
+    w: np.ndarray
+    by: tuple = dataclasses.field(metadata={"static": True})
+
+
+class Registered:
+    def __init__(self, w, by):
+        self.w, self.by = w, by
+
+
+fad.tree.register_node(Registered, lambda x: ((x.w,), x.by), lambda by, ws: Registered(*ws, by))
+
+
+class ScaledModule(nn.Module):
+    def __init__(self, w, by):
+        self.w, self.by = w, by
+
+
+@pytest.mark.parametrize("wrap", [fad.jit, lambda f: lambda x: fad.jvp(fad.jit(f), (x,), (x,))[0]], ids=["jit", "jvp"])
+@pytest.mark.parametrize(("a", "b"), [
+    (1, 1.0), (1.0, 1), (True, 1), (0.0, -0.0), (np.float32(2), np.float64(2)), (np.float64(0.0), np.float64(-0.0)),
+])  # fmt: skip
+@pytest.mark.parametrize("kind", [Scaled, Registered, ScaledModule])
+def test_settings_that_are_equal_and_not_the_same_are_told_apart(kind, a, b, wrap):
+    f = wrap(lambda x: (np.arange(3, dtype="int8") * x.by[0], np.ones(2, "float32") * x.by[0], x.w))
+    w = np.ones(2)
+    for by in (a, b, a):
+        for got, like in zip(f(kind(w, (by,))), (np.arange(3, dtype="int8"), np.ones(2, "float32")), strict=False):
+            assert got.dtype == (like * by).dtype
+            assert got.tobytes() == (like * by).tobytes()
