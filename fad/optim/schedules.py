@@ -8,11 +8,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from fad.ops.python_functions import stand_for_operation
-from fad.ops.python_math import OPERATIONS, take_real
+from fad.ops import python_functions as _functions
+from fad.ops import python_math as _math
 
 Schedule = Callable[[float], float]
-_cos = stand_for_operation(math.cos, OPERATIONS["cos"], take_real)  # also of the traced step of a compiled update
+# Also of the traced step of a compiled update.
+_cos = _functions.stand_for_operation(math.cos, _math.OPERATIONS["cos"], _math.take_real)
 
 
 class _Named:

@@ -359,8 +359,9 @@ def register_node(cls: type, flatten: Callable, unflatten: Callable) -> type:
     >>> leaves(Interval(1.0, 2.0))
     [1.0, 2.0]
     """
+    enter_node(cls, flatten, unflatten)
     _SETTINGS[cls] = lambda x: flatten(x)[1]
-    return enter_node(cls, flatten, unflatten)
+    return cls
 
 
 def enter_node(cls: type, flatten: Callable, unflatten: Callable) -> type:
@@ -424,9 +425,10 @@ def register_dataclass(
             object.__setattr__(new, name, value)
         return new
 
+    enter_node(cls, flatten_fields, unflatten_fields)
     if settings:
         _SETTINGS[cls] = lambda x: tuple([getattr(x, name) for name in settings])
-    return enter_node(cls, flatten_fields, unflatten_fields)
+    return cls
 
 
 def _split_fields(cls: type, data: Sequence[str] | None, meta: Sequence[str] | None) -> tuple[tuple, tuple]:

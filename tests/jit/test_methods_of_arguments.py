@@ -148,3 +148,9 @@ def test_settings_that_are_equal_and_not_the_same_are_told_apart(kind, a, b, wra
         for got, like in zip(f(kind(w, (by,))), (np.arange(3, dtype="int8"), np.ones(2, "float32")), strict=False):
             assert got.dtype == (like * by).dtype
             assert got.tobytes() == (like * by).tobytes()
+
+
+def test_a_class_that_could_not_be_registered_is_as_it_was():
+    with pytest.raises(ValueError, match="registered"):
+        fad.tree.register_node(dict, lambda x: ((x["w"],), None), lambda _, ws: {"w": ws[0]})
+    assert fad.jit(lambda d: d["v"] * 2)({"v": 1.5}) == 3.0
