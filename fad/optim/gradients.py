@@ -41,12 +41,18 @@ def clip_by_global_norm(grads: PyTree, max_norm: float) -> tuple[Any, Any]:
 
 
 def clip_by_value(grads: PyTree, limit: float) -> PyTree:
-    """Return the gradients with each element brought into [-limit, limit].
+    """Return the gradients with each element brought into [-limit, limit]; of complex numbers, both parts.
 
     >>> fad.optim.clip_by_value([np.array([3.0, -0.5])], 1.0)
     [array([ 1. , -0.5])]
     """
-    return tree.map(lambda g: np.clip(g, -limit, limit), grads)
+
+    def clip(g: Any) -> Any:
+        if np.iscomplexobj(g):
+            return np.clip(g.real, -limit, limit) + 1j * np.clip(g.imag, -limit, limit)
+        return np.clip(g, -limit, limit)
+
+    return tree.map(clip, grads)
 
 
 class EMA:

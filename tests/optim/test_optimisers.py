@@ -360,6 +360,14 @@ def test_clipping_keeps_the_direction_and_short_gradients():
         optim.clip_by_global_norm([np.array([np.nan])], 1.0)
 
 
+def test_both_parts_of_complex_gradients_are_clipped():
+    z = np.array([3 + 4j, -0.5 - 2j], np.complex64)
+    for wrap in (lambda f: f, fad.jit):
+        (clipped,) = wrap(lambda z: optim.clip_by_value([z], 1.0))(z)
+        np.testing.assert_array_equal(clipped, [1 + 1j, -0.5 - 1j])
+        assert clipped.dtype == z.dtype
+
+
 def test_an_average_of_weights_takes_over_buffers():
     model = nn.BatchNorm1d(2)
     ema = optim.EMA(model, decay=0.9)
