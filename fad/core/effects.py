@@ -132,14 +132,22 @@ def _holds(now: Any, before: Any, original: Any) -> bool:
 
 
 @contextlib.contextmanager
-def recording() -> Iterator[Log]:
-    """Record what state a run touches; give the log to :func:`replaying` later."""
+def recording(undo: bool = False) -> Iterator[Log]:
+    """Record what state a run touches; give the log to :func:`replaying` later.
+
+    With `undo`, state is put back where the run ends in an error: of a trial, after which the function runs another way.
+    """
     log = Log()
     token = _recording.set((*_recording.get(), log))
     try:
-        yield log
-    finally:
-        _recording.reset(token)
+        try:
+            yield log
+        finally:
+            _recording.reset(token)
+    except BaseException:
+        if undo:
+            log.restore()
+        raise
 
 
 @contextlib.contextmanager

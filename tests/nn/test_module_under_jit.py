@@ -146,3 +146,22 @@ def test_a_closed_over_model_that_writes_a_buffer_in_place_writes_it_in_each_cal
     run = fad.jit(fad.grad(lambda x: model(x)))
     assert [run(1.0) for _ in range(4)] == [1.0, 2.0, 3.0, 4.0]
     assert model.count.tolist() == [4.0, 0.0]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, fad.jit], ids=["plain", "jit"])
+@pytest.mark.parametrize("opt", [optim.SGD(lr=0.1, momentum=0.9), optim.Adam(lr=0.1)], ids=["momentum", "adam"])
+def test_a_scan_of_training_steps_is_their_loop(opt, wrap):
+    def step(carry, x):
+        value, grads = fad.value_and_grad(loss)(carry[0], x)
+        return opt.update(grads, carry[1], carry[0]), value
+
+    expected, values = (network(), opt.init(network())), []
+    for x in BATCHES:
+        expected, value = step(expected, x)
+        values.append(value)
+    run = wrap(lambda model: fad.scan(step, (model, opt.init(model)), np.stack(BATCHES)))
+    for _ in range(2):
+        (model, _), found = run(network())
+        np.testing.assert_allclose(found, values, rtol=1e-6)
+        for name, x in expected[0].state_dict(everything=True).items():
+            np.testing.assert_allclose(model.state_dict(everything=True)[name], x, rtol=1e-5, err_msg=name)
