@@ -85,20 +85,23 @@ class Log:
         self.values: dict[tuple[int, str], Any] = values or {}
         self.stores: list = []  # kept alive, so that an id is never used twice
         self.originals: dict[tuple[int, str], Any] = {}
-        self.copies: dict[int, Any] = {}  # of each original, which a model and its copies may share, by id
+        # The copy of each original, which a model and its copies may share, by id; a copy's copy is itself.
+        self.copies: dict[int, Any] = {id(x): x for x in self.values.values()}
 
     def note(self, store: dict, name: str, value: Any) -> None:
         key = (id(store), name)
         if key not in self.values:
             if id(value) not in self.copies:
-                self.copies[id(value)] = _apart(value)
+                own = _apart(value)
+                self.copies[id(value)] = self.copies[id(own)] = own
             self.values[key] = self.copies[id(value)]
             self.originals[key] = value
             self.stores.append(store)
 
     def again(self) -> Log:
         """Return the state as it was, for one more run, which may write into it."""
-        return Log({key: _apart(value) for key, value in self.values.items()})
+        own = {id(x): _apart(x) for x in self.values.values()}
+        return Log({key: own[id(value)] for key, value in self.values.items()})
 
     def restore(self) -> bool:
         """Put back what the run changed; return whether it changed anything."""
@@ -135,7 +138,7 @@ def _holds(now: Any, before: Any, original: Any) -> bool:
 def recording(undo: bool = False) -> Iterator[Log]:
     """Record what state a run touches; give the log to :func:`replaying` later.
 
-    With `undo`, state is put back where the run ends in an error: of a trial, after which the function runs another way.
+    With `undo`, state is put back where the run ends in an error: that of a trial, after which it runs another way.
     """
     log = Log()
     token = _recording.set((*_recording.get(), log))
@@ -177,17 +180,16 @@ def read(store: dict, name: str) -> Any:
     return value
 
 
-def write(store: dict, name: str, value: Any) -> bool:
-    """Set ``store[name]``; false if that is to stay within a replay."""
+def write(store: dict, name: str, value: Any) -> None:
+    """Set ``store[name]``, or within a replay what that stands for there."""
     world = _world.get()
     if _recording.get():
         read(store, name)
     if world is not None:
         world.values[(id(store), name)] = value
         world.stores.append(store)
-        return False
-    store[name] = value
-    return True
+    else:
+        store[name] = value
 
 
 def snapshot(store: dict) -> dict:
@@ -284,9 +286,9 @@ def _find_writes(x: Any) -> Callable[[], bool]:
 
 def write_home(store: dict, home: tuple, name: str, value: Any, plain: Any) -> None:
     """Set ``store[name]``, and the same in the stores of what this is a copy of, as a plain number or array."""
-    if write(store, name, value if home else plain):
-        for other in home:
-            write(other, name, plain)
+    write(store, name, value if home else plain)
+    for other in home:
+        write(other, name, plain)
 
 
 def apply_changes(found: list, given: tuple, as_plain: Callable) -> Any:

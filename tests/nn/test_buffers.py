@@ -120,6 +120,23 @@ def test_a_model_of_a_closure_writes_once_however_often_its_examples_run(chunk_s
     assert model.count[0] == 1.0
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, fad.jit], ids=["plain", "jit"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_checkpoint_in_a_checkpoint_reads_what_the_one_before_wrote(kind, wrap):
+    def three(model, around):
+        return sum(around(lambda model: model(X) ** 2)(model) for _ in range(3))
+
+    model = kind()
+    run = wrap(fad.grad(fad.checkpoint(lambda model: three(model, fad.checkpoint))))
+    for _ in range(2):
+        found = run(model)
+    assert model.count[0] == 6.0
+    model = kind()
+    model.count = model.count + 3.0
+    expected = fad.grad(lambda model: three(model, lambda f: f))(model)
+    np.testing.assert_allclose(found.w, expected.w, rtol=1e-13)
+
+
 def test_dropout_in_a_jitted_function_drops_other_elements_in_each_call():
     x = np.arange(1.0, 101.0)
     models = [nn.Sequential(nn.Dropout(0.5, key=0), nn.PReLU()) for _ in range(2)]
