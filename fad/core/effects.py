@@ -134,23 +134,26 @@ def _holds(now: Any, before: Any, original: Any) -> bool:
     return now.tobytes() == before.tobytes()
 
 
-@contextlib.contextmanager
-def recording(undo: bool = False) -> Iterator[Log]:
+class recording:
     """Record what state a run touches; give the log to :func:`replaying` later.
 
     With `undo`, state is put back where the run ends in an error: that of a trial, after which it runs another way.
     """
-    log = Log()
-    token = _recording.set((*_recording.get(), log))
-    try:
-        try:
-            yield log
-        finally:
-            _recording.reset(token)
-    except BaseException:
-        if undo:
-            log.restore()
-        raise
+
+    __slots__ = ("undo", "log", "token")
+
+    def __init__(self, undo: bool = False):
+        self.undo = undo
+        self.log = Log()
+
+    def __enter__(self) -> Log:
+        self.token = _recording.set((*_recording.get(), self.log))
+        return self.log
+
+    def __exit__(self, kind: type | None, *_: Any) -> None:
+        _recording.reset(self.token)
+        if self.undo and kind is not None:
+            self.log.restore()
 
 
 @contextlib.contextmanager

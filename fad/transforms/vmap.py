@@ -106,12 +106,13 @@ def vmap(
         before = outside(fun)
         chunked = chunk_size is not None and size > chunk_size
 
-        log = effects.Log()
+        log: Any = None
 
         def run(elements, path, chunk):
             nonlocal log
             given = leaves if chunk is None else chunk
-            log.restore()  # what a run before this one changed
+            if log is not None:
+                log.restore()  # what a run before this one changed
             with effects.recording() as log:
                 return _run(fun, in_tree, given, flags, elements, path, on_branch, before, chunked)
 
