@@ -36,8 +36,8 @@ def clip_by_global_norm(grads: PyTree, max_norm: float) -> tuple[Any, Any]:
         )
     if norm <= max_norm:
         return grads, norm
-    factor = max_norm / float(norm)
-    return tree.map(lambda g: g * factor, grads), norm
+    factor = max_norm / norm.astype(np.float64)  # no float, which examples in a vmap have not
+    return tree.map(lambda g: g * factor.astype(np.result_type(g).type(0).real.dtype), grads), norm
 
 
 def clip_by_value(grads: PyTree, limit: float) -> PyTree:

@@ -449,3 +449,16 @@ def test_a_compiled_step_follows_its_schedule_with_few_recordings(lr, dtype):
     assert w.dtype == dtype
     np.testing.assert_allclose(w, expected, rtol=1e-12 if dtype == "float64" else 1e-6)
     assert step.cache_info().misses <= 4
+
+
+def test_gradients_of_each_example_are_clipped_in_vmap():
+    g = {"a": np.array([[3.0, 4.0], [0.1, 0.2]], "float32"), "z": np.array([1j, 0.1])}
+    clip = lambda g: optim.clip_by_global_norm(g, 1.0)
+    for run in (fad.vmap(clip), fad.jit(fad.vmap(clip))):
+        clipped, norms = run(g)
+        for i in range(2):
+            expected, norm = clip({k: x[i] for k, x in g.items()})
+            np.testing.assert_allclose(norms[i], norm, rtol=1e-6)
+            for k, x in expected.items():
+                assert clipped[k].dtype == g[k].dtype
+                np.testing.assert_allclose(clipped[k][i], x, rtol=1e-6)
