@@ -315,7 +315,7 @@ class _Choice:
         """Run a way to see what it does: what names it leaves, as examples, how it ends, which arrays it writes."""
         trace = TrialTrace()
         written = finding_writes(undoable=True)
-        with np.errstate(all="ignore"), recording_by(trace), effects.recording() as log:
+        with np.errstate(all="ignore"), recording_by(trace), effects.recording(undo=True) as log:
             try:
                 with written, recording_body(trace, True, self.before, way=True), self.lists.one():
                     ends, outcome, mine = self._try_way(trace, way)

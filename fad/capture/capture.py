@@ -325,7 +325,7 @@ class Capture:
         step.look_who_knows()
         self.entry = step.before = {name: step.content(name) for name in step.bound}
         written = finding_writes(undoable=True)
-        with np.errstate(all="ignore"), recording_by(trace), effects.recording() as log:
+        with np.errstate(all="ignore"), recording_by(trace), effects.recording(undo=True) as log:
             try:
                 with written, recording_body(trace, True, self.entered):
                     changed = self._look(trace, n, item)

@@ -208,7 +208,7 @@ def record_body(fun: Callable, examples: list) -> Body:
         try:
             given = [trace.new(x) for x in examples]
             numbers = [x.info for x in given]  # the body may write into its arguments
-            with effects.recording() as log, written:
+            with effects.recording(undo=True) as log, written:
                 outs, out_tree = tree.flatten(run_to_end(trace, lambda: fun(*given)))
                 if written.written:
                     outs = _let_go(outs, given)

@@ -11,12 +11,20 @@ inputs, and what the function left there as further outputs: see :func:`open_fla
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 from fad import tree
+from fad.core import views
+from fad.core.tracer import Tracer
 from fad.core.transformed import as_run
+from fad.core.values import stop
+from fad.introspect.reachable import INSIDE, OPEN, Open, code_of
+from fad.tree.nodes import enter_node
 
 
 class Stateful:
@@ -32,6 +40,33 @@ class Stateful:
         """Return the object with this state."""
         raise NotImplementedError
 
+    def __fad_settings__(self, leaf: Any) -> Iterator[Any]:
+        """Give what the object and those below hold besides its state and what is the object `leaf`."""
+        raise NotImplementedError
+
+
+OPEN[Stateful] = Open(private=frozenset({"_buffers"}), called=frozenset({"forward"}))
+
+
+def _read_structure(structure: Any) -> Iterator[Any]:
+    """Give what a function finds in arguments of a structure besides their leaves: code of classes, and settings."""
+    leaf = np.zeros(())
+    nodes: list = []
+    try:
+        tree.flatten(tree.unflatten(structure, [leaf] * structure.num_leaves), nodes.append)
+    except Exception:  # a class of the user's may take no other leaves
+        return
+    for x in nodes:
+        if x is not leaf:
+            yield from code_of(type(x))
+        if isinstance(x, Stateful):
+            yield from x.__fad_settings__(leaf)
+        elif dataclasses.is_dataclass(x):
+            yield from (v for v in (getattr(x, f.name, leaf) for f in dataclasses.fields(x)) if v is not leaf)
+
+
+INSIDE[type(tree.structure(0))] = _read_structure
+
 
 # The logs of the runs in progress, outermost first, or None; and the world that a replay reads and writes.
 _recording: ContextVar[tuple] = ContextVar("recording", default=())
@@ -39,46 +74,92 @@ _world: ContextVar[Any] = ContextVar("world", default=None)
 
 
 class Log:
-    """What the state was when a run first touched it: ``(id(store), name) -> value``."""
+    """What the state was when a run first touched it: ``(id(store), name) -> value``.
 
-    __slots__ = ("values", "stores")
+    The values are copies: a run may write into an array of the state (``self.count += 1``), as well as set another.
+    """
+
+    __slots__ = ("values", "stores", "originals", "copies")
 
     def __init__(self, values: dict | None = None):
         self.values: dict[tuple[int, str], Any] = values or {}
         self.stores: list = []  # kept alive, so that an id is never used twice
+        self.originals: dict[tuple[int, str], Any] = {}
+        # The copy of each original, which a model and its copies may share, by id; a copy's copy is itself.
+        self.copies: dict[int, Any] = {id(x): x for x in self.values.values()}
 
     def note(self, store: dict, name: str, value: Any) -> None:
         key = (id(store), name)
         if key not in self.values:
-            self.values[key] = value
+            if id(value) not in self.copies:
+                own = _apart(value)
+                self.copies[id(value)] = self.copies[id(own)] = own
+            self.values[key] = self.copies[id(value)]
+            self.originals[key] = value
             self.stores.append(store)
+
+    def again(self) -> Log:
+        """Return the state as it was, for one more run, which may write into it."""
+        own = {id(x): _apart(x) for x in self.values.values()}
+        return Log({key: own[id(value)] for key, value in self.values.items()})
 
     def restore(self) -> bool:
         """Put back what the run changed; return whether it changed anything."""
         changed = False
         stores = {id(store): store for store in self.stores}
-        for (number, name), value in self.values.items():
-            if read(stores[number], name) is not value:
-                write(stores[number], name, value)
+        for key, value in self.values.items():
+            store, name, original = stores[key[0]], key[1], self.originals[key]
+            if not _holds(read(store, name), value, original):
+                if type(original) is np.ndarray and original is not value:
+                    original[...] = value  # others have it, too
+                    value = original
+                write(store, name, value)
                 changed = True
         return changed
 
 
-@contextlib.contextmanager
-def recording() -> Iterator[Log]:
-    """Record what state a run touches; give the log to :func:`replaying` later."""
-    log = Log()
-    token = _recording.set((*_recording.get(), log))
-    try:
-        yield log
-    finally:
-        _recording.reset(token)
+def _apart(value: Any) -> Any:
+    """Return a value into which nobody else writes."""
+    if type(value) is np.ndarray:
+        return value.copy() if views.is_writeable(value) else value
+    return views.snapshot(value) if type(value) is Tracer else value
+
+
+def _holds(now: Any, before: Any, original: Any) -> bool:
+    """Return whether a piece of state is what it was: the same object, into which nothing was written since."""
+    if now is not original or before is original:
+        return now is original
+    if type(now) is Tracer:
+        return now.wrapped is before.wrapped and now.info is before.info
+    return now.tobytes() == before.tobytes()
+
+
+class recording:
+    """Record what state a run touches; give the log to :func:`replaying` later.
+
+    With `undo`, state is put back where the run ends in an error: that of a trial, after which it runs another way.
+    """
+
+    __slots__ = ("undo", "log", "token")
+
+    def __init__(self, undo: bool = False):
+        self.undo = undo
+        self.log = Log()
+
+    def __enter__(self) -> Log:
+        self.token = _recording.set((*_recording.get(), self.log))
+        return self.log
+
+    def __exit__(self, kind: type | None, *_: Any) -> None:
+        _recording.reset(self.token)
+        if self.undo and kind is not None:
+            self.log.restore()
 
 
 @contextlib.contextmanager
 def replaying(log: Log) -> Iterator[None]:
     """Run in a world where all state is as it was at the start of the recorded run, and where writes stay."""
-    token = _world.set(Log(dict(log.values)))
+    token = _world.set(log.again())
     try:
         yield
     finally:
@@ -95,23 +176,23 @@ def read(store: dict, name: str) -> Any:
     world = _world.get()
     value = store[name]
     if world is not None:
-        value = world.values.get((id(store), name), value)
+        world.note(store, name, value)
+        value = world.values[id(store), name]
     for log in _recording.get():
         log.note(store, name, value)
     return value
 
 
-def write(store: dict, name: str, value: Any) -> bool:
-    """Set ``store[name]``; false if that is to stay within a replay."""
+def write(store: dict, name: str, value: Any) -> None:
+    """Set ``store[name]``, or within a replay what that stands for there."""
     world = _world.get()
     if _recording.get():
         read(store, name)
     if world is not None:
         world.values[(id(store), name)] = value
         world.stores.append(store)
-        return False
-    store[name] = value
-    return True
+    else:
+        store[name] = value
 
 
 def snapshot(store: dict) -> dict:
@@ -161,8 +242,8 @@ def open_flatten(value: Any, flatten: Callable = tree.flatten) -> tuple:
         _slots.reset(token)
 
 
-class Open:
-    """A tree whose nodes give up their state as leaves; rebuilt, it is the tree itself."""
+class Opened:
+    """A tree whose nodes give up their state as leaves."""
 
     __slots__ = ("value",)
 
@@ -170,10 +251,10 @@ class Open:
         self.value = value
 
 
-tree.register_node(
-    Open,
+enter_node(
+    Opened,
     lambda x: open_flatten(x.value)[:2],
-    lambda structure, leaves: tree.unflatten(structure, leaves),
+    lambda structure, leaves: Opened(tree.unflatten(structure, leaves)),
 )
 
 
@@ -186,19 +267,38 @@ def with_changes(fun: Callable) -> Callable:
 
     def run(*args: Any, **kwargs: Any) -> tuple:
         before = _state((args, kwargs))
+        written = [_find_writes(x) for x in before]
         out = as_run(fun)(*args, **kwargs)
         after = _state((args, kwargs))
-        return Open(out), {i: v for i, (u, v) in enumerate(zip(before, after, strict=True)) if u is not v}
+        changed = [u is not v or was_written() for u, v, was_written in zip(before, after, written, strict=True)]
+        return Opened(out), {i: v for i, v in enumerate(after) if changed[i]}
 
     return run
 
 
-def apply_changes(found: list, given: tuple) -> Any:
+def _find_writes(x: Any) -> Callable[[], bool]:
+    """Return a function that says whether something was written into an array since."""
+    if type(x) is Tracer:
+        contents = views.contents_of(x)
+        return lambda: views.contents_of(x) != contents
+    if type(x) is np.ndarray and views.is_writeable(x):
+        numbers = x.tobytes()
+        return lambda: x.tobytes() != numbers
+    return lambda: False
+
+
+def write_home(store: dict, home: tuple, name: str, value: Any, plain: Any) -> None:
+    """Set ``store[name]``, and the same in the stores of what this is a copy of, as a plain number or array."""
+    write(store, name, value if home else plain)
+    for other in home:
+        write(other, name, plain)
+
+
+def apply_changes(found: list, given: tuple, as_plain: Callable) -> Any:
     """Write the changes that a program returned into the state of the arguments of this call; return its output."""
     out, changes = given
     for i, value in changes.items():
         store, home, name = found[i]
-        if write(store, name, value):
-            for other in home:
-                other[name] = value
-    return out.value if type(out) is Open else out  # as it is where the function ran without jit
+        value = stop(value)
+        write_home(store, home, name, value, as_plain(value))
+    return out.value

@@ -328,6 +328,17 @@ class Tensor:
             new._grad = self._grad.__deepcopy__(memo)
         return new
 
+    def __copy__(self) -> Tensor:
+        new = type(self)(self.value)
+        new.node = self.node
+        return new
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        """Pickle a leaf: its numbers, and whether it requires grad; like PyTorch, without its ``.grad``."""
+        if not is_leaf(self.node):
+            raise BackwardError("only leaves can be pickled; write y.detach()")
+        return _remake, (type(self), self.value, self.requires_grad)
+
     # --- NumPy's protocols ------------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -342,6 +353,10 @@ class Tensor:
 
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
         return through(func, args, kwargs)
+
+
+def _remake(kind: type, value: Any, requires_grad: bool) -> Tensor:
+    return kind(value).requires_grad_(requires_grad)
 
 
 def add_methods(**methods: Any) -> None:

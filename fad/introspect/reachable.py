@@ -48,6 +48,9 @@ _LIBRARIES = frozenset({"fad", "numpy", "scipy", "cupy", "cupyx", "matplotlib", 
 # Classes of objects that are not looked into: arrays of a device, and what has a state that no program reads. What
 # changes in them makes no recording stale.
 OPAQUE: list[type] = []
+# Classes of objects whose code is the library's, and whose attributes and methods are the user's.
+OPEN: dict[type, Open] = {}
+INSIDE: dict[type, Callable] = {}  # classes of objects of compiled code, and what gives what is in one
 LOADED = (sys.modules,)  # the place of a module that a function imports, and that is not loaded yet
 TRACED: set[type] = set()  # what stands for an array while a transform runs; entered where it is defined
 _CODE = (
@@ -72,6 +75,14 @@ _WHETHER_THERE = frozenset({"hasattr", "getattr"})  # code that names these read
 _ANY_VARIABLE = frozenset({"globals", "eval", "exec"})  # code that names these may read any variable of its module
 _OF_PYTHON = frozenset({"__builtins__", "__loader__", "__spec__"})  # variables that every module has
 _BY_ANY_NAME = frozenset({"getattr", "vars", "__dict__", "asdict", "astuple", "__getattribute__", "attrgetter"})
+
+
+class Open(NamedTuple):
+    """What the library reads of objects of a class: their attributes, but for private ones and some `others`."""
+
+    private: frozenset = frozenset()  # the private ones that it reads nevertheless
+    others: frozenset = frozenset()
+    called: frozenset = frozenset()  # methods that it calls
 
 
 class Owner(NamedTuple):
@@ -165,6 +176,8 @@ class Walk:
             self._each(gc.get_referents(x))  # what it shows: its own methods may run code of the user's
         elif kind is contextvars.ContextVar:
             self._add(x.get(None), contextvars.ContextVar.get, x)
+        elif kind in INSIDE:
+            self._each(INSIDE[kind](x))
         elif kind not in TRACED and not issubclass(kind, (types.ModuleType, *OPAQUE)):
             self._object(x)
 
@@ -269,6 +282,8 @@ class Walk:
                     self._add(v, *((entry, held, name) if of_scipy and not self.every else ()))
             if type(slot := getattr(kind, "fun", None)) is types.MemberDescriptorType:
                 self._add(slot.__get__(x))
+        for name in open_attributes(kind, held):
+            self._add(held[name], entry, held, name)
         read_from = (threading.local.__getattribute__, x) if local else (entry, held)  # of the thread that calls
         self._own(Owner(held, None, *read_from), _WRAPPED if issubclass(kind, _WRAPPERS) else frozenset())
         hiding: list = [held]  # what an attribute of a class may be hidden by
@@ -276,8 +291,8 @@ class Walk:
         for cls in kind.__mro__:
             hiding.append(vars(cls))
             if not is_library(_module_of(cls)):
-                named = frozenset(n for n in vars(cls) if n[:2] == n[-2:] == "__" and n not in _NOT_READ)
-                self._own(Owner(vars(cls), x, look_up, tuple(hiding) if changeable else (vars(cls),)), named)
+                held = tuple(hiding) if changeable else (vars(cls),)
+                self._own(Owner(vars(cls), x, look_up, held), frozenset(called_unnamed(kind, cls)))
                 if not cls.__flags__ & _IMMUTABLE:
                     changeable[id(cls)] = vars(cls)
         if self.missing:
@@ -333,6 +348,28 @@ class Walk:
             some = [type(x.names) is dict and not (private and id(x.names) in self._of_libraries) for x in owners]
             self._named += [(owner, name) for owner, read in zip(owners, some, strict=True) if read]
             owners[:] = [owner for owner, read in zip(owners, some, strict=True) if not read]
+
+
+def open_attributes(kind: type, held: dict) -> list[str]:
+    """Return the names of the attributes of an object that code of the library reads, though no code names them."""
+    if not issubclass(kind, tuple(OPEN)):
+        return []
+    some = [x for cls, x in OPEN.items() if issubclass(kind, cls)]
+    return [n for n in held if any(n in x.private if n[:1] == "_" else n not in x.others for x in some)]
+
+
+def called_unnamed(kind: type, cls: type) -> Iterator[str]:
+    """Give the methods of a class, of which objects of a kind are, that are called by operators or by the library."""
+    called = frozenset().union(*(x.called for of, x in OPEN.items() if issubclass(kind, of)))
+    return (n for n in vars(cls) if n in called or (n[:2] == n[-2:] == "__" and n not in _NOT_READ))
+
+
+def code_of(kind: type) -> Iterator[Any]:
+    """Give a class, if it is the user's, and what of its methods is called though no code names it."""
+    for cls in kind.__mro__:
+        if not is_library(_module_of(cls)):
+            yield cls
+            yield from (vars(cls)[name] for name in called_unnamed(kind, cls))
 
 
 def _read(descriptor: Any, x: Any) -> Any:

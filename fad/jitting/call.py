@@ -233,7 +233,8 @@ class JittedCall:
 
     def look_outside(self, arrays: Any) -> OuterState:
         """Return what the function reads besides its arguments."""
-        return OuterState([self.fun, *(x for x, t in zip(self.leaves, self.traced, strict=True) if not t)], arrays)
+        rest = (x for x, t in zip(self.leaves, self.traced, strict=True) if not t)
+        return OuterState([self.fun, self.in_tree, *rest], arrays)
 
     def evict(self, key: Any) -> None:
         jitted = self.jitted

@@ -45,6 +45,7 @@ from fad.jitting.programs import (
 )
 from fad.jitting.static_arguments import StaticArguments, as_tuple, hashable
 from fad.staging.record import LARGEST, is_traceable, make_graph
+from fad.transforms.batch_trace import plain_state
 from fad.transforms.handles import closes_over_tracer
 from fad.transforms.mutation import overlaps
 from fad.transforms.undo_writes import outside
@@ -124,6 +125,7 @@ class Jitted(Wrapping):
         args_given = args
         fun, args, kwargs, static = self._static.split(args, kwargs)
         leaves, in_tree, orders, state = effects.open_flatten((args, kwargs), flatten_with_orders)
+        program = effects.with_changes(fun) if state else fun
         if DONATED:
             refuse_gone(leaves)
         traced, key = [], []
@@ -132,24 +134,22 @@ class Jitted(Wrapping):
                 traced.append(True)
                 key.append((*describe(x),))
             elif type(x) is Tracer:
-                return self._under(fun, leaves, in_tree, (orders, static))
+                return _settle(state, self._under(program, leaves, in_tree, (orders, static)))
             elif hasattr(x, "dtype"):
-                return _on_own(fun, in_tree, leaves)  # an array of Python's objects
+                return _settle(state, _on_own(program, in_tree, leaves))  # an array of Python's objects
             else:
                 traced.append(False)
                 key.append(hashable(x, "an argument that is no array"))
         xs = [x for x, t in zip(leaves, traced, strict=True) if t]
         donated, given = self._give(args_given, leaves, xs) if self._donated else ((), [])
-        call = JittedCall(self, effects.with_changes(fun) if state else fun, in_tree, leaves, traced, xs, donated)
+        call = JittedCall(self, program, in_tree, leaves, traced, xs, donated)
         try:
             out = call.run((in_tree, (*key, orders), static), self._quick_key(leaves, in_tree, traced))
         except BaseException:
             for x in given if not call.written else ():
                 take_back(x)
             raise
-        if state:
-            out = effects.apply_changes(state, out)
-        return out
+        return _settle(state, out)
 
     def _quick_key(self, leaves: list, in_tree: Any, traced: list) -> Any:
         if not self._plain or not all(traced) or in_tree != tree.structure((tuple(leaves), {})):
@@ -226,6 +226,11 @@ class Jitted(Wrapping):
 
     def _repr_html_(self) -> str:
         return programs_as_html(repr(self), self.cache_info(), list(self._signatures.values()))
+
+
+def _settle(state: list, out: Any) -> Any:
+    """Return the output of a call, after writing what it changed of the state of its arguments."""
+    return effects.apply_changes(state, out, plain_state) if state else out
 
 
 def _on_own(fun: Callable, in_tree: Any, leaves: list) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -61,9 +62,13 @@ def hashable(x: Any, what: str) -> Any:
     try:
         hash(x)
     except TypeError:
+        kind = type(x).__name__
+        advice = "Pass a tuple for a list, or an array as an ordinary argument"
+        if dataclasses.is_dataclass(x):
+            advice = f"Write @fad.tree.register_dataclass above @dataclass of {kind}, so that its fields are arguments"
         raise StaticArgumentError(
-            f"{what} of a jitted function is of type {type(x).__name__}, which cannot be hashed, so jit cannot tell "
-            "whether it is the same next time. Pass a tuple for a list, or an array as an ordinary argument"
+            f"{what} of a jitted function is of type {kind}, which cannot be hashed, so jit cannot tell whether it is "
+            f"the same next time. {advice}"
         ) from None
     return x
 

@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from fad import tree
 from fad.backends import behind, device_put, is_numpy_scalar
 from fad.core import effects
-from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
 from fad.core.views import is_writeable
 from fad.errors import FadError, ImpureFunctionError
-from fad.nn.structure import CONTAINERS, RESERVED, flatten_module, is_array, unflatten_module
+from fad.introspect.reachable import code_of
+from fad.nn.structure import CONTAINERS, RESERVED, flatten_module, is_array, settings_in, unflatten_module
 from fad.nn.summary import table
-from fad.transforms.batch_trace import BatchTrace
+from fad.transforms.batch_trace import plain_state
+from fad.tree.nodes import enter_node
 from fad.typing import Array
 
 
@@ -97,7 +97,7 @@ class Module(effects.Stateful):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        tree.register_node(cls, flatten_module, unflatten_module)
+        enter_node(cls, flatten_module, unflatten_module)
 
     def forward(self, *args: Any, **kwargs: Any) -> Array:
         raise NotImplementedError(f"{type(self).__name__} does not define forward(self, x)")
@@ -160,15 +160,13 @@ class Module(effects.Stateful):
         value = stop_gradient(value)
         fields = self.__dict__
         store, home = fields["_buffers"], fields["_home"]
-        plain = _plain(value)
+        plain = plain_state(value)
         if effects.is_compiling() and not fields.get("_opened"):
             raise ImpureFunctionError(
                 f"{type(self).__name__} would write {name!r} while jit records it, and a replay would not. "
                 "Give the model to the compiled function as an argument"
             )
-        if effects.write(store, name, value if home else plain):
-            for other in home:
-                other[name] = plain
+        effects.write_home(store, home, name, value, plain)
 
     # --- walking --------------------------------------------------------------------------------------------------
 
@@ -233,6 +231,13 @@ class Module(effects.Stateful):
                 if not isinstance(holder[key], Module):
                     yield (f"{prefix}.{name}" if prefix else name), holder, key
 
+    def __fad_settings__(self, leaf: Any) -> Iterator[Any]:
+        for module in self.modules():
+            yield from code_of(type(module))
+            for name, value in module.__dict__.items():
+                if name not in RESERVED:
+                    yield from settings_in(value, leaf)
+
     # --- modes ------------------------------------------------------------------------------------------------------
 
     def train(self, mode: bool = True) -> Module:
@@ -251,7 +256,7 @@ class Module(effects.Stateful):
         A frozen parameter is no leaf of the tree: it gets no gradient, costs nothing, and the optimiser never sees it.
         """
         for module in self.modules():
-            names = () if flag else [k for k, v in module.__dict__.items() if is_array(v) or type(v) in CONTAINERS]
+            names = () if flag else [k for k, v in module.__dict__.items() if is_array(v) or isinstance(v, CONTAINERS)]
             module.__dict__["_frozen"] = frozenset(names)
             module.__dict__.pop("_layout", None)
         return self
@@ -351,7 +356,7 @@ class Module(effects.Stateful):
         """Take over the buffers of a model of the same structure."""
         for mine, theirs in zip(self.modules(), other.modules(), strict=True):
             if "_buffers" in mine.__dict__:
-                mine.__dict__["_buffers"].update(theirs.__dict__["_buffers"])
+                mine.__dict__["_buffers"].update({k: v.copy() for k, v in theirs.__dict__["_buffers"].items()})
 
     # --- showing ------------------------------------------------------------------------------------------------------
 
@@ -372,21 +377,9 @@ class Module(effects.Stateful):
 def _open(name: str, holder: Any, key: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(value, Module) or is_array(value):
         yield name, holder, key
-    elif type(value) in CONTAINERS:
-        for k, v in list(value.items() if type(value) is dict else enumerate(value)):
+    elif isinstance(value, CONTAINERS):
+        for k, v in list(value.items() if isinstance(value, dict) else enumerate(value)):
             yield from _open(f"{name}.{k}", value, k, v)
 
 
-def _plain(value: Any) -> Any:
-    """Return the plain array that a buffer gets: of a batched value, the mean over the batch elements."""
-    while type(value) is Tracer and value.owner.kind != "jit":
-        batched = isinstance(value.owner, BatchTrace)
-        value = value.wrapped
-        if batched and value.dtype.kind in "fc":
-            value = np.add.reduce(value, axis=0) / len(value)
-        elif batched:
-            value = value[0]
-    return value
-
-
-tree.register_node(Module, flatten_module, unflatten_module)
+enter_node(Module, flatten_module, unflatten_module)

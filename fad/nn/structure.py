@@ -6,6 +6,9 @@ settings) travels in the structure.
 
 from __future__ import annotations
 
+import copy
+from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,12 +18,14 @@ from fad.backends import is_numpy_scalar
 from fad.core import effects
 from fad.core.effects import Stateful
 from fad.core.tracer import Tracer
+from fad.core.values import stop_gradient
+from fad.tree.nodes import kind_of
 
 # Names in a module's __dict__ that are machinery: buffers, the stores of the modules of which this is a copy, buffers
 # not to be saved, frozen names, the cached layout, and whether jit records this copy.
 RESERVED = ("_buffers", "_home", "_transient", "_frozen", "_layout", "_opened")
 _UNIMPORTANT = {"_layout", "_opened"}
-CONTAINERS = (list, tuple, dict)
+CONTAINERS = (list, tuple, dict, deque)  # and what is derived from them, as named tuples
 _DEPTH = 8  # how many copies of copies a written buffer goes back through
 
 
@@ -34,8 +39,7 @@ def is_array(x: Any) -> bool:
 
 def _holds(x: Any) -> bool:
     """Return whether a container holds a module or a parameter, at any depth."""
-    values = x.values() if type(x) is dict else x
-    return any(isinstance(v, Stateful) or is_array(v) or (type(v) in CONTAINERS and _holds(v)) for v in values)
+    return any(isinstance(v, Stateful) or is_array(v) or (isinstance(v, CONTAINERS) and _holds(v)) for v in _values(x))
 
 
 class Layout:
@@ -51,12 +55,34 @@ class Layout:
         self.parameters = tuple(k for k in arrays if k not in frozen)
         self.frozen = tuple(k for k in arrays if k in frozen)
         self.children = tuple(k for k, v in named if isinstance(v, Stateful))
-        self.containers = tuple(k for k, v in named if type(v) in (list, dict) or (type(v) is tuple and _may_hold(v)))
+        held = [(k, v) for k, v in named if isinstance(v, CONTAINERS) and not isinstance(v, Stateful)]
+        self.containers = tuple(k for k, v in held if not isinstance(v, tuple) or _may_hold(v))
 
 
 def _may_hold(x: tuple) -> bool:
-    return any(isinstance(v, Stateful) or is_array(v) or type(v) in (list, dict) or (type(v) is tuple and _may_hold(v))
-               for v in x)  # fmt: skip
+    return any(
+        isinstance(v, Stateful) or is_array(v) or (_may_hold(v) if isinstance(v, tuple) else isinstance(v, CONTAINERS))
+        for v in x
+    )
+
+
+def settings_in(x: Any, leaf: Any) -> Iterator[Any]:
+    """Give what an attribute holds besides modules and the object `leaf`; what holds neither, as it is."""
+    if isinstance(x, CONTAINERS) and _has(x, leaf):
+        for value in _values(x):
+            yield from settings_in(value, leaf)
+    elif not (x is leaf or isinstance(x, Stateful)):
+        yield x
+
+
+def _has(x: Any, leaf: Any) -> bool:
+    """Return whether a module or the object `leaf` is in a container, at any depth."""
+    found = (v is leaf or isinstance(v, Stateful) or (isinstance(v, CONTAINERS) and _has(v, leaf)) for v in _values(x))
+    return any(found)
+
+
+def _values(x: Any) -> Any:
+    return x.values() if isinstance(x, dict) else x
 
 
 # --- the pytree ---------------------------------------------------------------------------------------------------
@@ -200,8 +226,8 @@ def _collect_container(value: Any, leaves: list, seen: dict, frozen: bool) -> No
     if isinstance(value, Stateful):
         if id(value) not in seen:
             _collect(value, leaves, seen)
-    elif type(value) in CONTAINERS:
-        for v in value.values() if type(value) is dict else value:
+    elif isinstance(value, CONTAINERS):
+        for v in _values(value):
             _collect_container(v, leaves, seen, frozen)
     elif not frozen and is_array(value) and id(value) not in seen:
         leaves.append(value)
@@ -223,10 +249,12 @@ def _take_container(value: Any, leaves: list, seen: dict, frozen: bool) -> Any:
     """Return a container with nodes for modules, leaf numbers for parameters, and `Still` around everything else."""
     if isinstance(value, Stateful):
         return _take(value, leaves, seen)
-    if type(value) is dict:
-        return {k: _take_container(v, leaves, seen, frozen) for k, v in value.items()}
-    if type(value) in CONTAINERS:
-        return type(value)([_take_container(v, leaves, seen, frozen) for v in value])
+    if isinstance(value, dict):
+        inside: Any = {k: _take_container(v, leaves, seen, frozen) for k, v in value.items()}
+        return inside if type(value) is dict else Derived(value, inside)
+    if isinstance(value, CONTAINERS):
+        inside = [_take_container(v, leaves, seen, frozen) for v in value]
+        return type(value)(inside) if type(value) in (list, tuple) else Derived(value, inside)
     return _leaf(value, leaves, seen) if is_array(value) and not frozen else Still(value)
 
 
@@ -244,15 +272,46 @@ class Still:
     __hash__ = None  # type: ignore[assignment]
 
 
+class Derived:
+    """A container of a class derived from Python's, taken apart into a list or dictionary."""
+
+    __slots__ = ("like", "inside")
+
+    def __init__(self, like: Any, inside: Any):
+        self.like = _copy_with(like, {} if isinstance(like, dict) else ())
+        self.inside = inside
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Derived and type(self.like) is type(other.like) and _alike(self.inside, other.inside)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _copy_with(like: Any, inside: Any) -> Any:
+    """Return a container of the same class and with the same attributes, and other entries."""
+    if isinstance(like, tuple):
+        new: Any = tuple.__new__(type(like), inside)
+        if hasattr(like, "__dict__"):
+            new.__dict__.update(like.__dict__)
+        return new
+    new = copy.copy(like)
+    new.clear()
+    new.update(inside) if isinstance(new, dict) else new.extend(inside)
+    return new
+
+
 def unflatten_module(skeleton: Skeleton, leaves: Any) -> Any:
     mapped = tree.mapping.get()
     if mapped:
         leaves = [np.asarray(x) if is_numpy_scalar(x) else x for x in leaves]
     new = _build(skeleton.root, leaves, {})
-    if mapped and not any(type(x) is Tracer for x in leaves):
+    if mapped:
+        followed = any(type(x) is Tracer and x.owner.kind != "jit" for x in leaves)
         for made in _below(new, {}):
-            if "_home" in made.__dict__:
-                made.__dict__["_home"] = ()
+            fields = made.__dict__
+            if "_home" in fields and not followed:
+                fields["_home"] = ()
+                fields["_buffers"] = {name: stop_gradient(x) for name, x in fields["_buffers"].items()}  # copies
     return new
 
 
@@ -263,9 +322,9 @@ def _below(x: Any, seen: dict) -> list:
             return []
         seen[id(x)] = x
         return [x, *(m for v in x.__dict__.values() for m in _below(v, seen))]
-    if type(x) not in CONTAINERS:
+    if not isinstance(x, CONTAINERS):
         return []
-    return [m for v in (x.values() if type(x) is dict else x) for m in _below(v, seen)]
+    return [m for v in _values(x) for m in _below(v, seen)]
 
 
 def _build(node: Node, leaves: Any, made: dict) -> Any:
@@ -288,7 +347,7 @@ def _build(node: Node, leaves: Any, made: dict) -> Any:
         fields["_buffers"], fields["_home"] = own, ()
         fields["_opened"] = any(type(x) is Tracer for x in own.values())
     elif "_buffers" in fields:
-        fields["_buffers"] = dict(fields["_buffers"])
+        fields["_buffers"] = effects.snapshot(fields["_buffers"])
     return new
 
 
@@ -300,6 +359,8 @@ def _build_container(inside: Any, leaves: Any, made: dict) -> Any:
         return _build(inside, leaves, made)
     if kind is Still:
         return inside.value
+    if kind is Derived:
+        return _copy_with(inside.like, _build_container(inside.inside, leaves, made))
     if kind is dict:
         return {k: _build_container(v, leaves, made) for k, v in inside.items()}
     return kind([_build_container(v, leaves, made) for v in inside])
@@ -328,12 +389,12 @@ def _alike(a: Any, b: Any) -> bool:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Compare settings: arrays by identity, everything else by ``==``."""
+    """Compare settings: arrays by identity, everything else by ``==`` and its type."""
     if a is b:
         return True
     if hasattr(a, "dtype") or hasattr(b, "dtype"):
-        return is_numpy_scalar(a) and is_numpy_scalar(b) and bool(a == b)
+        return is_numpy_scalar(a) and is_numpy_scalar(b) and a.dtype == b.dtype and a.tobytes() == b.tobytes()
     try:
-        return bool(a == b)
+        return bool(a == b) and kind_of(a) == kind_of(b)
     except ValueError:
         return False

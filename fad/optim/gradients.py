@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.nn.structure import leaves_of
 from fad.typing import Array, PyTree
 
 
@@ -35,23 +36,30 @@ def clip_by_global_norm(grads: PyTree, max_norm: float) -> tuple[Any, Any]:
         )
     if norm <= max_norm:
         return grads, norm
-    factor = max_norm / float(norm)
-    return tree.map(lambda g: g * factor, grads), norm
+    factor = max_norm / norm.astype(np.float64)  # no float, which examples in a vmap have not
+    return tree.map(lambda g: g * factor.astype(np.result_type(g).type(0).real.dtype), grads), norm
 
 
 def clip_by_value(grads: PyTree, limit: float) -> PyTree:
-    """Return the gradients with each element brought into [-limit, limit].
+    """Return the gradients with each element brought into [-limit, limit]; of complex numbers, both parts.
 
     >>> fad.optim.clip_by_value([np.array([3.0, -0.5])], 1.0)
     [array([ 1. , -0.5])]
     """
-    return tree.map(lambda g: np.clip(g, -limit, limit), grads)
+
+    def clip(g: Any) -> Any:
+        if np.iscomplexobj(g):
+            return np.clip(g.real, -limit, limit) + 1j * np.clip(g.imag, -limit, limit)
+        return np.clip(g, -limit, limit)
+
+    return tree.map(clip, grads)
 
 
 class EMA:
     """An exponential moving average of a model's weights; ``ema.model`` is an independent model that holds it.
 
-    ``ema.update()`` after each step: ``average = decay average + (1 - decay) weights``; buffers are copied.
+    ``ema.update()`` after each step: ``average = decay average + (1 - decay) weights``; buffers and whole
+    numbers are copied.
 
     >>> w = [np.array([0.0])]
     >>> ema = EMA(w, decay=0.5)
@@ -64,6 +72,11 @@ class EMA:
     def __init__(self, model: PyTree, decay: float = 0.999):
         if not 0.0 <= decay <= 1.0:
             raise ValueError(f"decay must lie in [0, 1], not {decay}")
+        for x in leaves_of(model):
+            if not hasattr(x, "__setitem__"):
+                raise TypeError(
+                    f"an EMA changes its average in place, which a {type(x).__name__} does not allow: use np.array(x)"
+                )
         self.source = model
         self.model = copy.deepcopy(model)
         self.decay = decay
@@ -73,8 +86,12 @@ class EMA:
 
     def update(self) -> None:
         """Take the source's present weights into the average."""
-        for mean, x in zip(tree.leaves(self.model), tree.leaves(self.source), strict=True):
-            mean *= self.decay
-            mean += (1.0 - self.decay) * x
+        pairs = zip(leaves_of(self.model), leaves_of(self.source), strict=True)
+        for mean, x in {id(mean): (mean, x) for mean, x in pairs}.values():  # an array in two places is one
+            if mean.dtype.kind in "fc":
+                mean *= self.decay
+                mean += (1.0 - self.decay) * x
+            else:
+                mean[...] = x
         if hasattr(self.model, "copy_buffers"):
             self.model.copy_buffers(self.source)

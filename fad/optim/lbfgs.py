@@ -34,9 +34,13 @@ def two_loop(g: Any, pairs: Sequence[tuple], scale: Any) -> Any:
 def as_vector(leaves: list) -> Any:
     """Return all leaves as one real vector; of a complex gradient, the direction in which its parts grow."""
     parts = []
-    for g in leaves:
+    for g in map(_with_dtype, leaves):
         parts += [g] if g.dtype.kind != "c" else [g.real, -g.imag]
-    return np.concatenate([np.reshape(x, (-1,)) for x in parts])
+    return np.concatenate([np.reshape(x, (-1,)) for x in parts]) if parts else np.zeros(0)
+
+
+def _with_dtype(x: Any) -> Any:
+    return x if hasattr(x, "dtype") else np.asarray(x)
 
 
 def as_leaves(vector: Any, like: list) -> list:
@@ -148,7 +152,7 @@ class LBFGS(Optimizer):
 
         value, g = evaluate()
         for _ in range(steps):
-            if np.max(np.abs(g)) <= tol:
+            if np.max(np.abs(g), initial=0.0) <= tol:
                 break
             d = self.direction(g)
             if not d @ g < 0:
@@ -184,7 +188,7 @@ class LBFGS(Optimizer):
 
     def update(self, grads: Any, state: dict[str, Any], params: Any) -> tuple[Any, dict[str, Any]]:
         """Return ``(new parameters, new state)`` after the step that :meth:`step` takes; pure, and differentiable."""
-        ps = tree.leaves(params)
+        ps = list(map(_with_dtype, tree.leaves(params)))
         gs = tree.leaves(grads)
         check_gradients(ps, gs, params, grads, None)
         g = as_vector(gs)

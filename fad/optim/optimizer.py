@@ -20,6 +20,7 @@ from fad import tree
 from fad.core.tracer import Tracer
 from fad.core.views import is_writeable
 from fad.errors import ShapeMismatchError, TreeMismatchError
+from fad.introspect.reachable import OPEN, Open
 from fad.nn.structure import leaves_of
 from fad.typing import PyTree
 
@@ -93,8 +94,9 @@ class Optimizer:
         lr = float(self.rate(self.steps))
         self.steps += 1
         for group in groups:
-            group.gather(leaves)
-            group.run(self, arrays, lr)
+            if group.dtype.kind == "f":  # whole numbers stay as they are
+                group.gather(leaves)
+                group.run(self, arrays, lr)
 
     def zero_grad(self) -> None:
         """Do nothing: gradients are values that `grad` returns, and nothing accumulates. Here for PyTorch's loop."""
@@ -163,8 +165,14 @@ class Optimizer:
         return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in names)})"
 
 
+OPEN[Optimizer] = Open(others=frozenset({"params", "steps"}), called=frozenset({"rule", "descent", "rate"}))
+
+
 def _apply(rule: Callable, g: Any, p: Any, slots: tuple, t: int, lr: float) -> tuple:
-    """Apply a rule to one leaf; to the real and imaginary parts of a complex one."""
+    """Apply a rule to one leaf; to the real and imaginary parts of a complex one. Whole numbers stay as they are."""
+    if np.result_type(p).kind not in "fc":
+        return p, slots
+    g = g if hasattr(g, "dtype") else np.asarray(g)[()]
     if g.dtype.kind != "c":
         step, slots = rule(g, p, slots, t, lr)
         return p - step, slots
@@ -191,6 +199,15 @@ class Group:
         self.p_views: list = []
         width = 2 if flat.dtype.kind == "c" else 1
         self.slots = [np.zeros_like(flat, shape=(width * flat.size,), dtype=self.dtype) for _ in range(slots)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("dtype", "members", "shapes", "bounds", "g", "slots")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.g_views = self._views(self.g)  # copied one by one, they would be views of nothing
+        self.p, self.p_views = None, []
 
     def _views(self, flat: Any) -> list:
         cuts = zip(self.bounds, self.bounds[1:], self.shapes, strict=False)
@@ -261,9 +278,9 @@ def check_gradients(ps: list, gs: list, params: Any, grads: Any, groups: list | 
             f"The parameters are {_describe(params)}; the gradient is {_describe(grads)}"
         )
     for i, (p, g) in enumerate(zip(ps, gs, strict=True)):
-        if p.shape != g.shape:
+        if np.shape(p) != np.shape(g):
             raise ShapeMismatchError(
-                f"leaf {i} of the gradient has shape {g.shape}, but its parameter has {p.shape}. "
+                f"leaf {i} of the gradient has shape {np.shape(g)}, but its parameter has {np.shape(p)}. "
                 f"The parameters are {_describe(params)}; the gradient is {_describe(grads)}"
             )
     if groups is not None and len(ps) != sum(len(group.members) for group in groups):

@@ -8,23 +8,37 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from fad.ops import python_functions as _functions
+from fad.ops import python_math as _math
+
 Schedule = Callable[[float], float]
+# Also of the traced step of a compiled update.
+_cos = _functions.stand_for_operation(math.cos, _math.OPERATIONS["cos"], _math.take_real)
 
 
 class _Named:
-    """A schedule that says in its repr how it was made."""
+    """A schedule that says in its repr how it was made, and is pickled as that."""
 
-    __slots__ = ("_rate", "_text")
+    __slots__ = ("_rate", "_how")
 
-    def __init__(self, rate: Schedule, text: str):
+    def __init__(self, rate: Schedule, how: tuple[str, tuple, dict]):
         self._rate = rate
-        self._text = text
+        self._how = how
 
     def __call__(self, step: float) -> float:
         return self._rate(step)
 
     def __repr__(self) -> str:
-        return f"<fad.optim.schedules.{self._text}>"
+        name, args, kwargs = self._how
+        settings = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
+        return f"<fad.optim.schedules.{name}({', '.join(settings)})>"
+
+    def __reduce__(self) -> tuple:
+        return _make, self._how
+
+
+def _make(name: str, args: tuple, kwargs: dict) -> Schedule:
+    return globals()[name](*args, **kwargs)
 
 
 def _label(make: Callable[..., Schedule]) -> Callable[..., Schedule]:
@@ -32,8 +46,7 @@ def _label(make: Callable[..., Schedule]) -> Callable[..., Schedule]:
 
     @functools.wraps(make)
     def made(*args: Any, **kwargs: Any) -> Schedule:
-        settings = [*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())]
-        return _Named(make(*args, **kwargs), f"{make.__name__}({', '.join(settings)})")
+        return _Named(make(*args, **kwargs), (make.__name__, args, kwargs))
 
     return made
 
@@ -105,7 +118,7 @@ def cosine(start: float, steps: float, end: float = 0.0) -> Schedule:
     >>> round(cosine(1.0, 4)(2), 12)
     0.5
     """
-    return lambda step: end + (start - end) * 0.5 * (1.0 + math.cos(math.pi * min(step / steps, 1.0)))
+    return lambda step: end + (start - end) * 0.5 * (1.0 + _cos(math.pi * min(step / steps, 1.0)))
 
 
 @_label

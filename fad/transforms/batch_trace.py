@@ -332,3 +332,15 @@ def _plain(x: Any) -> Any:
 
 def _copy(root: Tracer) -> None:
     root.wrapped = copy_layout(root.wrapped)
+
+
+def plain_state(value: Any) -> Any:
+    """Return the plain array that a model's state gets: of a batched value, the mean over the batch elements."""
+    while type(value) is Tracer and value.owner.kind != "jit":
+        batched = isinstance(value.owner, BatchTrace)
+        value = value.wrapped
+        if batched and value.dtype.kind in "fc":
+            value = np.add.reduce(value, axis=0) / len(value)
+        elif batched:
+            value = value[0]
+    return value

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core import effects
 from fad.core.ended_runs import run_to_end
 from fad.core.limits import take_limit
 from fad.core.running import Running
@@ -106,9 +107,15 @@ def vmap(
         before = outside(fun)
         chunked = chunk_size is not None and size > chunk_size
 
+        log: Any = None
+
         def run(elements, path, chunk):
+            nonlocal log
             given = leaves if chunk is None else chunk
-            return _run(fun, in_tree, given, flags, elements, path, on_branch, before, chunked)
+            if log is not None:
+                log.restore()  # what a run before this one changed
+            with effects.recording() as log:
+                return _run(fun, in_tree, given, flags, elements, path, on_branch, before, chunked)
 
         if chunk_size is None or not chunked:
             outs, out_tree = _explore(run, leaves, flags, size)
@@ -134,7 +141,7 @@ def _in_chunks(run: Callable, leaves: list, flags: list, size: int, chunk: int) 
 
 
 def _joined_chunks(column: tuple) -> Any:
-    if all(type(y) is Unmapped for y in column):
+    if all(type(y) is Unmapped and y.equals(column[0]) for y in column):
         return Unmapped(column[0].value, sum(y.size for y in column))
     return np.concatenate([is_mapped(y) for y in column])
 
@@ -220,7 +227,7 @@ def _run_once(fun, in_tree, leaves, flags, trace, before) -> tuple:
     outs = []
     for y in ys:
         mapped = type(y) is Tracer and y.owner is trace
-        outs.append(take_limit(y.wrapped, derivative=False) if mapped else Unmapped(y, trace.size))
+        outs.append(take_limit(y.wrapped, derivative=False) if mapped else Unmapped(y, trace.size, bool(trace.path)))
     return outs, out_tree
 
 

@@ -22,6 +22,7 @@ LEAF = optree.tree_structure(cast(Any, 0))
 SINGLE = optree.tree_structure(cast(Any, (0,)))  # of the arguments of a function of one array
 # Types that are a leaf beyond doubt: no need to ask optree. The tracer adds itself.
 _BARE: set[type] = {np.ndarray, float, np.float64, np.float32}
+_SETTINGS: dict[type, Callable] = {}  # of classes of the user's: the function that returns what is no child
 # True while `map` builds its result: a node with state of its own then makes a new one, and no view of the old.
 mapping: ContextVar[bool] = ContextVar("mapping", default=False)
 # True while paths are requested: a node may then name its children, which costs time that a plain flatten saves.
@@ -60,16 +61,32 @@ def flatten(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, Any]:
 def flatten_with_orders(tree: PyTree) -> tuple[list, Any, tuple]:
     """Return ``(leaves, structure, orders)``; the orders are those of the keys of dictionaries, which no structure has.
 
-    Structures are equal whatever the order of the keys, and for 1 and True as keys, but a function that loops over
-    them sees it.
+    Structures are equal whatever the order of the keys, and for 1 and True as keys or as settings of a class, but a
+    function that loops over them, or computes with them, sees it.
     """
     nodes: list = []
     leaves, treedef = flatten(tree, cast(Any, nodes.append))  # called with each node; None says that it is no leaf
-    return leaves, treedef, tuple([_keys_of(x) for x in nodes if isinstance(x, dict) and x])
+    return leaves, treedef, tuple([_note(x) for x in nodes if type(x) in _SETTINGS or (isinstance(x, dict) and x)])
+
+
+def _note(x: Any) -> Any:
+    return kind_of(_SETTINGS[type(x)](x)) if type(x) in _SETTINGS else _keys_of(x)
 
 
 def _keys_of(x: dict) -> tuple:
     return tuple([key if type(key) is str else (type(key), key) for key in x])
+
+
+def kind_of(x: Any) -> Any:
+    """Return what tells equal settings apart: 1 from 1.0 and True, 0.0 from -0.0, a list from a tuple."""
+    kind = type(x)
+    if kind is tuple or kind is list:
+        return (kind, *[kind_of(part) for part in x])
+    if kind is dict:
+        return (kind, *[kind_of(part) for part in x.values()])
+    if issubclass(kind, np.generic):
+        return kind, x.tobytes()
+    return (kind, repr(x)) if kind is float or kind is complex else kind
 
 
 def unflatten(treedef: Any, leaves: Iterable) -> PyTree:
@@ -342,6 +359,13 @@ def register_node(cls: type, flatten: Callable, unflatten: Callable) -> type:
     >>> leaves(Interval(1.0, 2.0))
     [1.0, 2.0]
     """
+    enter_node(cls, flatten, unflatten)
+    _SETTINGS[cls] = lambda x: flatten(x)[1]
+    return cls
+
+
+def enter_node(cls: type, flatten: Callable, unflatten: Callable) -> type:
+    """Make a class a pytree whose settings are told apart by their structure itself, or that has none."""
     return optree.register_pytree_node(cls, flatten, unflatten, namespace=_NAMESPACE)
 
 
@@ -401,7 +425,10 @@ def register_dataclass(
             object.__setattr__(new, name, value)
         return new
 
-    return register_node(cls, flatten_fields, unflatten_fields)
+    enter_node(cls, flatten_fields, unflatten_fields)
+    if settings:
+        _SETTINGS[cls] = lambda x: tuple([getattr(x, name) for name in settings])
+    return cls
 
 
 def _split_fields(cls: type, data: Sequence[str] | None, meta: Sequence[str] | None) -> tuple[tuple, tuple]:

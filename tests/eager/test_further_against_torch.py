@@ -113,6 +113,25 @@ def test_schedules_one_after_another_follow_torch():
     np.testing.assert_allclose(*[trained(api, "SGD", make) for api in FACES], rtol=2e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("by_hand", [0, 1, 2, 4])
+@pytest.mark.parametrize("after", ["ExponentialLR", "StepLR", "CosineAnnealingLR"])
+def test_schedules_one_after_another_go_on_from_a_rate_changed_by_hand_as_in_torch(after, by_hand):
+    paths = []
+    for api in FACES:
+        s = api.optim.lr_scheduler
+        opt = api.optim.SGD([api.zeros(1, requires_grad=True)], lr=1.0)
+        settings = {"ExponentialLR": (0.5,), "StepLR": (2, 0.5), "CosineAnnealingLR": (5,)}[after]
+        scheduler = s.SequentialLR(opt, [s.LinearLR(opt, 0.1, 1.0, 2), getattr(s, after)(opt, *settings)], [2])
+        paths.append([])
+        for i in range(7):
+            opt.step()
+            scheduler.step()
+            if i == by_hand:
+                opt.param_groups[0]["lr"] *= 0.1
+            paths[-1].append(opt.param_groups[0]["lr"])
+    np.testing.assert_allclose(*paths, rtol=1e-12)
+
+
 @pytest.mark.parametrize("mode", ["min", "max"])
 @pytest.mark.parametrize("kind", ["rel", "abs"])
 def test_a_plateau_lowers_the_rate_as_in_torch(mode, kind):

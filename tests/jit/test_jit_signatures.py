@@ -1,6 +1,7 @@
 """jit: what tells one recording from another, captured values, and jitted functions as objects; both lowerings."""
 
 import copy
+import dataclasses
 import gc
 import pickle
 import warnings
@@ -46,6 +47,15 @@ def test_static_arguments_by_number_and_by_name_are_the_same_argument():
         fast(1.0, how={"sin"})
     with pytest.raises(StaticArgumentError, match="no array"):
         fad.jit(lambda x, how: x)(1.0, how={1, 2})
+
+
+def test_a_dataclass_that_is_not_registered_is_told_how_to_be_an_argument():
+    @dataclasses.dataclass
+    class State:
+        x: np.ndarray
+
+    with pytest.raises(StaticArgumentError, match=r"register_dataclass above @dataclass of State"):
+        fad.jit(lambda state: state.x)(State(X))
 
 
 def test_slices_and_nan_are_known_by_what_they_are():

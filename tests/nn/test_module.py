@@ -465,6 +465,7 @@ def test_a_field_that_is_deleted_is_no_parameter_and_no_buffer():
     [
         (1, 1, True), (1, 2, False), (np.float64(1), np.float64(1), True), (np.float64(1), np.float64(2), False),
         ([1, {"k": "x"}], [1, {"k": "x"}], True), ({"k": 1}, {"j": 1}, False),
+        (1, 1.0, False), (1, True, False), ((0.0, "x"), (-0.0, "x"), False), (np.float32(1), np.float64(1), False),
         ([np.arange(2)], [np.arange(2)], False),  # arrays of integers are compared by identity
     ],
 )  # fmt: skip

@@ -105,3 +105,63 @@ def test_labels_and_indices_out_of_range_are_an_error_in_replays_too():
         f(z, np.array([-1, 1]))
     with pytest.raises(IndexError, match=r"0 ... 1, but range from -1"):
         g(z, np.array([-1, 1]))
+
+
+CHANGES = {
+    "another weight": lambda model: setattr(model[0], "weight", 2 * model[0].weight),
+    "a weight written in place": lambda model: np.multiply(model[0].weight, 2, out=model[0].weight),
+    "another buffer": lambda model: setattr(model[1], "running_mean", model[1].running_mean + 1),
+    "a loaded state": lambda model: model.load_state_dict({k: v + 1 for k, v in model.state_dict().items()}),
+    "a setting": lambda model: setattr(model[1], "eps", 0.5),
+    "training mode of dropout": lambda model: model[3].train(),
+    "another layer": lambda model: setattr(model, "2", np.tanh),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("kind", [nn.Sequential, type("Own", (nn.Sequential,), {})])
+def test_a_closed_over_model_that_changes_between_calls_is_read_again(kind, change):
+    model = kind(*network().eval()).eval()
+    run = fad.jit(lambda x: model(x))
+    for _ in range(3):
+        run(BATCHES[0])
+    CHANGES[change](model)
+    if change == "training mode of dropout":
+        with pytest.raises(fad.errors.ImpureFunctionError, match="as an argument"):
+            run(BATCHES[0])
+    else:
+        np.testing.assert_allclose(run(BATCHES[0]), model(BATCHES[0]), rtol=1e-12)
+
+
+def test_a_closed_over_model_that_writes_a_buffer_in_place_writes_it_in_each_call():
+    class Counter(nn.Module):
+        def __init__(self):
+            self.count = nn.Buffer(np.zeros(2))
+
+        def forward(self, x):
+            self.count[0] += 1
+            return x * self.count[0]
+
+    model = Counter()
+    run = fad.jit(fad.grad(lambda x: model(x)))
+    assert [run(1.0) for _ in range(4)] == [1.0, 2.0, 3.0, 4.0]
+    assert model.count.tolist() == [4.0, 0.0]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, fad.jit], ids=["plain", "jit"])
+@pytest.mark.parametrize("opt", [optim.SGD(lr=0.1, momentum=0.9), optim.Adam(lr=0.1)], ids=["momentum", "adam"])
+def test_a_scan_of_training_steps_is_their_loop(opt, wrap):
+    def step(carry, x):
+        value, grads = fad.value_and_grad(loss)(carry[0], x)
+        return opt.update(grads, carry[1], carry[0]), value
+
+    expected, values = (network(), opt.init(network())), []
+    for x in BATCHES:
+        expected, value = step(expected, x)
+        values.append(value)
+    run = wrap(lambda model: fad.scan(step, (model, opt.init(model)), np.stack(BATCHES)))
+    for _ in range(2):
+        (model, _), found = run(network())
+        np.testing.assert_allclose(found, values, rtol=1e-6)
+        for name, x in expected[0].state_dict(everything=True).items():
+            np.testing.assert_allclose(model.state_dict(everything=True)[name], x, rtol=1e-5, err_msg=name)

@@ -360,6 +360,14 @@ def test_clipping_keeps_the_direction_and_short_gradients():
         optim.clip_by_global_norm([np.array([np.nan])], 1.0)
 
 
+def test_both_parts_of_complex_gradients_are_clipped():
+    z = np.array([3 + 4j, -0.5 - 2j], np.complex64)
+    for wrap in (lambda f: f, fad.jit):
+        (clipped,) = wrap(lambda z: optim.clip_by_value([z], 1.0))(z)
+        np.testing.assert_array_equal(clipped, [1 + 1j, -0.5 - 1j])
+        assert clipped.dtype == z.dtype
+
+
 def test_an_average_of_weights_takes_over_buffers():
     model = nn.BatchNorm1d(2)
     ema = optim.EMA(model, decay=0.9)
@@ -409,3 +417,48 @@ def test_fit_trains_and_the_history_plots_itself(tmp_path):
 def test_a_rate_of_forgetting_that_averages_nothing_is_refused(make):
     with pytest.raises(ValueError, match=r"alpha must lie in|momentum must be"):
         make()
+
+
+@pytest.mark.parametrize("setting", [("lr", 0.5), ("momentum", 0.9), ("weight_decay", 0.1), ("maximize", True)])
+def test_a_setting_that_changes_between_calls_of_a_compiled_step_is_read_again(setting):
+    opt = optim.SGD(lr=0.1, momentum=0.5)
+    step = fad.jit(lambda w, state: opt.update(2 * w, state, w))
+    w = np.array([1.0, 2.0])
+    state = opt.init(w)
+    for _ in range(3):
+        w, state = step(w, state)
+    setattr(opt, *setting)
+    np.testing.assert_array_equal(step(w, state)[0], opt.update(2 * w, state, w)[0])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("lr", [
+    optim.schedules.cosine(0.1, 30),
+    optim.schedules.warmup(5, optim.schedules.cosine(0.1, 30)),
+    optim.schedules.one_cycle(0.1, 40),
+    optim.schedules.joined([optim.schedules.linear(0.1, 0.2, 5), optim.schedules.exponential(0.2, 0.9)], [10]),
+], ids=repr)  # fmt: skip
+def test_a_compiled_step_follows_its_schedule_with_few_recordings(lr, dtype):
+    opt = optim.Adam(lr=lr)
+    step = fad.jit(lambda w, state: opt.update(2 * w, state, w))
+    w = expected = np.array([1.0, 2.0], dtype)
+    state, plain = opt.init(w), opt.init(expected)
+    for _ in range(40):
+        w, state = step(w, state)
+        expected, plain = opt.update(2 * expected, plain, expected)
+    assert w.dtype == dtype
+    np.testing.assert_allclose(w, expected, rtol=1e-12 if dtype == "float64" else 1e-6)
+    assert step.cache_info().misses <= 4
+
+
+def test_gradients_of_each_example_are_clipped_in_vmap():
+    g = {"a": np.array([[3.0, 4.0], [0.1, 0.2]], "float32"), "z": np.array([1j, 0.1])}
+    clip = lambda g: optim.clip_by_global_norm(g, 1.0)
+    for run in (fad.vmap(clip), fad.jit(fad.vmap(clip))):
+        clipped, norms = run(g)
+        for i in range(2):
+            expected, norm = clip({k: x[i] for k, x in g.items()})
+            np.testing.assert_allclose(norms[i], norm, rtol=1e-6)
+            for k, x in expected.items():
+                assert clipped[k].dtype == g[k].dtype
+                np.testing.assert_allclose(clipped[k][i], x, rtol=1e-6)

@@ -334,6 +334,17 @@ def test_out_axes_none_returns_an_unmapped_output_once():
         fad.vmap(f, in_axes=(0, None), out_axes=None)(x, y)
 
 
+@pytest.mark.parametrize("chunk_size", [None, 1, 2, 3])
+def test_a_value_that_no_argument_reaches_is_that_of_the_path_of_its_example(chunk_size):
+    x, signs = np.array([1.0, 2.0, -1.0, -3.0, 5.0]), [1.0, 1.0, -1.0, -1.0, 1.0]
+    np.testing.assert_array_equal(fad.vmap(lambda x: 1.0 if x > 0 else -1.0, chunk_size=chunk_size)(x), signs)
+    total = lambda w: np.sum(fad.vmap(lambda x: 2.0 * w if x > 0 else w, chunk_size=chunk_size)(x))
+    for transform in (fad.grad, fad.jacfwd, lambda f: fad.jit(fad.grad(f))):
+        assert transform(total)(3.0) == 8.0
+    with_w = fad.vmap(lambda x, w: (x * w, 2.0 * w), in_axes=(0, None), out_axes=(0, None), chunk_size=chunk_size)
+    assert fad.grad(lambda w: with_w(x, w)[1])(3.0) == 2.0
+
+
 def test_distributions_take_a_number_and_an_array_per_example():
     import fad.scipy.stats as stats
 

@@ -342,7 +342,8 @@ class SequentialLR(LRScheduler):
     def step(self, epoch: int | None = None) -> None:
         self.last_epoch = self.last_epoch + 1 if epoch is None else int(epoch)
         i = bisect.bisect_right(self.milestones, self.last_epoch)
-        self.schedulers[i].step(self.last_epoch - (self.milestones[i - 1] if i else 0))
+        done = self.last_epoch - (self.milestones[i - 1] if i else 0)
+        self.schedulers[i].step(done if epoch is not None or not done else None)  # on from a rate changed by hand
 
     def state_dict(self) -> dict[str, Any]:
         inner = [s.state_dict() for s in self.schedulers]

@@ -218,14 +218,14 @@ def _array(p: Tensor) -> np.ndarray:
     return p.value
 
 
-def _adapt(title: str) -> type:
-    rule = getattr(fad.optim, title)
+def _adapt(title: str, of: str = "") -> type:
+    rule = getattr(fad.optim, of or title)
     return type(title, (Ruled,), {"rule": rule, "__doc__": rule.__doc__.split("\n\n")[0]})
 
 
 SGD, Adam, AdamW, Adagrad, Lion = map(_adapt, ("SGD", "Adam", "AdamW", "Adagrad", "Lion"))
 Adadelta, Adamax, ASGD, NAdam, RAdam, Rprop = map(_adapt, ("Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "Rprop"))
-RMSprop = _adapt("RMSProp")
+RMSprop = _adapt("RMSprop", of="RMSProp")
 
 
 class LBFGS(Ruled):
