@@ -384,7 +384,14 @@ def recording_by(trace: RecordTrace) -> Iterator[None]:
 
 
 def _record(
-    fun: Callable, in_tree: Any, leaves: list, traced: list[bool], places: bool, outer: OuterState, apart: bool = False
+    fun: Callable,
+    in_tree: Any,
+    leaves: list,
+    traced: list[bool],
+    places: bool,
+    outer: OuterState,
+    *,
+    apart: bool = False,
 ) -> Recording:
     trace = RecordTrace(places)
     token = _found.set(outer.found)

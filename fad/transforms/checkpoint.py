@@ -128,7 +128,8 @@ def _find_roots(ys: list, xs: list) -> tuple[list, list]:
     known = {id(x): -1 - i for i, x in enumerate(xs) if type(x) in (Tracer, np.ndarray)}
     chains = [_follow(up_to_date(y)) if type(y) is Tracer else (y, []) for y in ys]
     shared = Counter(id(root) for root, _ in chains)
-    roots, places = [], []
+    roots: list = []
+    places: list[tuple] = []
     for y, (root, path) in zip(ys, chains, strict=True):
         if id(root) not in known and shared[id(root)] == 1:
             root, path = y, []
