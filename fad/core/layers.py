@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import Trace, Tracer, tracer
-from fad.core.views import copy_layout, is_array, is_writeable, owner, refresh, shares
+from fad.core.views import copy_layout, is_array, is_writeable, owner, refresh, repeats_elements, shares
 
 _HOST = (np.ndarray, np.generic)
 
@@ -71,9 +71,7 @@ def can_write(x: Any) -> bool:
     """Return whether all arrays that a value is made of can be written, and repeat no element."""
     if type(x) is Tracer:
         return is_array(x) if x.owner.recorded else all(map(can_write, _parts(x)))
-    return (
-        type(x) is np.ndarray and is_writeable(x) and all(s or n < 2 for s, n in zip(x.strides, x.shape, strict=True))
-    )
+    return type(x) is np.ndarray and is_writeable(x) and not repeats_elements(x)
 
 
 def is_part(x: Any, whole: Any) -> bool:

@@ -364,13 +364,18 @@ def is_writeable(x: np.ndarray) -> bool:
     return bool(x.flags.num & _WRITEABLE)
 
 
+def repeats_elements(x: np.ndarray) -> bool:
+    """Return whether several places of an array are one in memory, as in ``np.broadcast_to(x, (3, 4))``."""
+    return 0 in x.strides and any(s == 0 and n > 1 for s, n in zip(x.strides, x.shape, strict=True))
+
+
 def copy_layout(x: Any) -> Any:
     """Return a copy in which the same axes lie side by side as in the array, for on that depends what is a view."""
     if type(x) is not np.ndarray:
         return x.copy("K")  # of a device
     if x.flags.forc or not x.size:
         return np.array(x, order="K")
-    if any(s == 0 and n > 1 for s, n in zip(x.strides, x.shape, strict=True)):
+    if repeats_elements(x):
         return np.array(x, order="C")  # a value that stands for a new array, though its elements are one
     strides = [x.itemsize] * x.ndim
     start, wanted, step, last = 0, x.itemsize, x.itemsize, x.itemsize

@@ -46,6 +46,7 @@ from fad.jitting.programs import (
 from fad.jitting.static_arguments import StaticArguments, as_tuple, hashable
 from fad.staging.record import LARGEST, is_traceable, make_graph
 from fad.transforms.batch_trace import plain_state
+from fad.transforms.check import separate
 from fad.transforms.handles import closes_over_tracer
 from fad.transforms.mutation import overlaps
 from fad.transforms.undo_writes import outside
@@ -234,9 +235,10 @@ def _settle(state: list, out: Any) -> Any:
 
 
 def _on_own(fun: Callable, in_tree: Any, leaves: list) -> Any:
-    """Run a function without jit on arguments of its own."""
+    """Run a function without jit on arguments of its own; its results share no memory, as those of a program."""
     args, kwargs = tree.unflatten(in_tree, list(map(own, leaves)))
-    return fun(*args, **kwargs)
+    ys, out_tree = tree.flatten(fun(*args, **kwargs))
+    return tree.unflatten(out_tree, separate(ys, leaves))
 
 
 def _fits(n: int) -> bool:

@@ -19,7 +19,7 @@ from fad.core.cotangent import FEW, Indexed, Masked, is_basic, zero_absorbing
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, outcome
-from fad.core.views import Memory, ViewRule, copy_layout, is_array, layout, refresh
+from fad.core.views import Memory, ViewRule, copy_layout, is_array, layout, refresh, repeats_elements
 from fad.introspect.frames import user_line
 from fad.ops.index_layout import (
     ARRAY,
@@ -366,7 +366,7 @@ def _update(x, v, arrays, template, how):
     if type(x) is np.ndarray and dtype == x.dtype:
         out = copy_layout(x)
     elif type(x) is np.ndarray:  # of a batch that was broadcast each element becomes one piece
-        out = np.array(x, dtype=dtype, copy=True, order="C" if 0 in x.strides else "K")
+        out = np.array(x, dtype=dtype, copy=True, order="C" if repeats_elements(x) else "K")
     else:
         out = np.copy(x)
     index = join_index(template, arrays)
@@ -411,15 +411,21 @@ def as_full_value(x, v, arrays, template):
     return np.broadcast_to(v, shape)
 
 
+def _repeat(x, size):
+    """Return an array once for each example, in each of which its axes lie in memory as they do in the array."""
+    y = np.broadcast_to(x, (size, *np.shape(x)))
+    plain = layout(x)
+    if type(plain) is not np.ndarray or plain.flags.c_contiguous:
+        return y
+    return lay_out_axes(y, (0, *[axis + 1 for axis in axes_in_memory(plain)]))
+
+
 def _update_batch(prim):
     def batch(trace, batched, xs, params):
         x, v, *arrays = xs
         shape = np.shape(x)[1:] if batched[0] else np.shape(x)
         template, arrays, flags = _concrete_masks(trace, params["template"], arrays, batched[2:], shape)
-        if not batched[0] and type(x) is np.ndarray and x.flags.fnc:
-            x = np.moveaxis(np.array(np.broadcast_to(x.T, (trace.size, *x.T.shape)), order="C").T, -1, 0)
-        elif not batched[0]:
-            x = np.broadcast_to(x, (trace.size, *np.shape(x)))
+        x = x if batched[0] else _repeat(x, trace.size)
         if not batched[1]:
             v = np.broadcast_to(v, (trace.size, *np.shape(v)))
         if not any(flags):

@@ -12,7 +12,7 @@ from fad import tree
 from fad.core.archetypes import linear
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
-from fad.core.views import RUNS, layout, snapshot
+from fad.core.views import RUNS, layout, repeats_elements, snapshot
 
 
 def requests_copy(copy: Any) -> bool:
@@ -103,7 +103,7 @@ def lay_out_as(y: Any, own: Any) -> Any:
 
 def axes_in_memory(x: np.ndarray) -> tuple:
     """Return the axes of a plain array from the slowest to the fastest; as they come where elements are repeated."""
-    if 0 in x.strides:
+    if repeats_elements(x):
         return tuple(range(x.ndim))
     return tuple(sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis])))
 

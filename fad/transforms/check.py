@@ -380,7 +380,7 @@ def settle(cts: list, primals: list, given: list) -> list:
                     base = ct
                 taken.add(id(base))
         elif type(ct) is Tracer:
-            ct = kind_of_traced(ct, x)
+            ct = kind_of_traced(snapshot(ct), x)
         elif isinstance(ct, np.generic) and stands_for_array(x):
             ct = np.asarray(ct)
         out.append(ct)
@@ -418,15 +418,21 @@ def was_changed(given: Any, structure: Any, before: list, made_of: list) -> bool
 
 
 def separate(ys: list, given: list) -> list:
-    """Return results that share no memory with what a function was given: a write changes them alone.
+    """Return results that share memory neither with what a function was given nor with one another.
 
     A traced one is a value of its own, too: so the function means the same plainly and within another transform.
     """
     owners = {id(root(x)) for x in given if type(x) is ndarray}
-    return [
-        copy_layout(y) if type(y) is ndarray and id(root(y)) in owners else snapshot(y) if type(y) is Tracer else y
-        for y in ys
-    ]
+    out = []
+    for y in ys:
+        if type(y) is Tracer:
+            y = snapshot(y)
+        elif type(y) is ndarray:
+            owner = id(root(y))
+            y = copy_layout(y) if owner in owners else y
+            owners.add(owner)
+        out.append(y)
+    return out
 
 
 def separate_aux(aux: Any, given: Any) -> Any:

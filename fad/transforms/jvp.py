@@ -350,7 +350,8 @@ def jvp(fun: Callable, primals: PyTree, tangents: PyTree, has_aux: bool = False)
             values.append(take_limit(y, derivative=False))
             found.append(zeros_like(values[-1]))
     given = [*xs, *ts]
-    out, tangent_out = (tree.unflatten(out_tree, separate(leaves, given)) for leaves in (values, found))
+    own = separate([*values, *found], given)
+    out, tangent_out = (tree.unflatten(out_tree, leaves) for leaves in (own[: len(values)], own[len(values) :]))
     return (out, tangent_out, separate_aux(aux, given)) if has_aux else (out, tangent_out)
 
 

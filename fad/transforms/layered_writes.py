@@ -77,7 +77,7 @@ def are_all_below(trace: Trace, x: Any) -> bool:
 def own_layers(root: Tracer, copy: Any) -> Memory:
     """Return the `Memory` of a root that may be overwritten; results of its layers have their own from then on."""
     if root.memory is None or not root.memory.private:
-        for layer in find_layers(root.wrapped) or ():
+        for layer in find_layers(root) or ():
             layer.note_writes()
     memory: Memory = own_memory(root, copy)
     return memory

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from fad import config
-from fad.core.views import copy_argument, is_writeable
+from fad.core.tracer import Tracer
+from fad.core.views import copy_argument, is_writeable, snapshot
 from fad.errors import MutationError
 from fad.introspect.frames import show_place, user_place
 
@@ -209,7 +210,7 @@ def check_own(owned: list, primals: list) -> None:
 
 def copy_result(x: Any) -> Any:
     """Return a result in memory of its own, so that writing into it leaves the derivative alone."""
-    return x.copy(order="K") if type(x) is np.ndarray else x
+    return x.copy(order="K") if type(x) is np.ndarray else snapshot(x) if type(x) is Tracer else x
 
 
 class Earlier:
