@@ -75,7 +75,7 @@ LAYERS = [
         "control_flow.traced_slices", "control_flow.counters", "control_flow.final_reads",
         "control_flow.split_pullback", "control_flow.kinds_of_numbers",
         "control_flow.interpreter",
-        "control_flow.dependence", "control_flow.branch_links", "control_flow.branch_pieces",
+        "control_flow.dependence", "control_flow.branch_pieces",
         "control_flow.stack", "control_flow.checkpoints",
         "control_flow.pullback", "control_flow.linear_map", "control_flow.scan", "control_flow.untouched_rows",
         "control_flow.independent_steps", "control_flow.record_loop", "control_flow.cond",

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.control_flow.branch_links import Links
 from fad.control_flow.branch_pieces import as_scalar, cut_pullbacks
 from fad.control_flow.compose_views import compose_views
 from fad.control_flow.dependence import find_chosen
@@ -38,7 +37,6 @@ from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
 from fad.core.tracer import Tracer, bind, tracer, youngest
 from fad.core.values import traces_of
-from fad.core.views import RUNS
 from fad.ops.creation import zeros_p
 from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_value, kind_of, split_as_kept, was_changed, zeros_like
@@ -68,7 +66,6 @@ def _run_example(index: Any, *operands: Any, branches: tuple) -> tuple:
 def choose(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
     """Record a choice between functions; returns ``[result]``, or None where that cannot be."""
     leaves, in_tree = tree.flatten(operands)
-    links = Links(leaves)
     leaves = freeze_operands(leaves)
     if type(index) is not Tracer or not can_record([index, *leaves]):
         return None
@@ -83,17 +80,13 @@ def choose(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
             result = branch(*own)
             if was_changed(own, in_tree, before, list(given)):
                 raise ValueError("it puts something into a list or dictionary, which is to stay there")
-            links.note(given, tree.leaves(result))
             return result
 
         return run
 
     shown = [example(x) for x in leaves]
     bodies = attempt(lambda: [record_body(flat(branch), shown) for branch in branches])
-    recorded = None if bodies is None or (links.groups and RUNS.apart) else join_branches(index, bodies, leaves)
-    if recorded is not None:
-        links.tie(tree.leaves(recorded))
-    return recorded
+    return None if bodies is None else join_branches(index, bodies, leaves)
 
 
 def join_branches(index: Any, bodies: list[Body], leaves: list) -> Any:

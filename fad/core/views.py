@@ -35,7 +35,6 @@ class _Runs(threading.local):
         self.written = False  # whether a traced array was written
         self.asked = False  # whether something is a view or a copy, as arrays lie in memory
         self.aliases: Any = None  # while a program is recorded: arrays that may have another name, and their writes
-        self.apart = False  # whether nothing may be recorded that gives such arrays
         self.laid_out = False  # whether the program itself read how an array lies in memory
         self.refused: Any = None  # the last error of a traced value that was to become or to fill a plain array
 
@@ -211,51 +210,23 @@ class Aliased(BaseException):
 
 
 class noting_aliases:
-    """For the length of a block, note arrays that may be one and the same, and raise `Aliased` if one is written.
+    """For the length of a block, note arrays that may be one and the same, and raise `Aliased` if one is written."""
 
-    With `apart` nothing is noted: what would give such arrays is not to be recorded.
-    """
-
-    __slots__ = ("around", "apart")
-
-    def __init__(self, apart: bool = False) -> None:
-        self.apart = apart
+    __slots__ = ("around",)
 
     def __enter__(self) -> None:
-        self.around, RUNS.aliases = (RUNS.aliases, RUNS.apart), []
-        RUNS.apart = self.apart
+        self.around, RUNS.aliases = RUNS.aliases, []
 
     def __exit__(self, kind: Any, *_: Any) -> None:
-        noted = RUNS.aliases
-        RUNS.aliases, RUNS.apart = self.around
-        if kind is None and any(_written(x) != before for x, before, _ in noted):
+        noted, RUNS.aliases = RUNS.aliases, self.around
+        if kind is None and any(contents_of(x) != writes for x, writes in noted):
             raise Aliased
 
 
 def note_alias(arrays: Iterable[Any]) -> None:
     """Note arrays that may be one and the same from now on, as later values decide."""
     if RUNS.aliases is not None:
-        group = list(map(memory_root, arrays))
-        RUNS.aliases += [(x, _written(x), group) for x in group]
-
-
-def noted_beside(root: Any) -> list[Any]:
-    """Return arrays that may be one with an array, as was noted."""
-    return [y for x, _, group in RUNS.aliases or () if x is root for y in group if y is not root]
-
-
-def memory_root(x: Any) -> Any:
-    """Return the array that an array is a view of in the end, traced or plain."""
-    if type(x).__name__ == "Tracer":
-        return root_of(x)
-    while isinstance(x.base, np.ndarray):
-        x = x.base
-    return x
-
-
-def _written(x: Any) -> Any:
-    """Return what differs once an array has been written: of a plain one that is what it holds."""
-    return contents_of(x) if type(x).__name__ == "Tracer" else x.tobytes()
+        RUNS.aliases += [(x, contents_of(x)) for x in map(root_of, arrays)]
 
 
 class finding_writes:

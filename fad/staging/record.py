@@ -351,7 +351,7 @@ def _record_again(before: Earlier, *args: Any) -> Recording:
         before.undo()
         rewind()
         with config.use(loops="record"):
-            return _record(*args, apart=True)
+            return _record(*args)
 
 
 @contextlib.contextmanager
@@ -384,19 +384,12 @@ def recording_by(trace: RecordTrace) -> Iterator[None]:
 
 
 def _record(
-    fun: Callable,
-    in_tree: Any,
-    leaves: list,
-    traced: list[bool],
-    places: bool,
-    outer: OuterState,
-    *,
-    apart: bool = False,
+    fun: Callable, in_tree: Any, leaves: list, traced: list[bool], places: bool, outer: OuterState
 ) -> Recording:
     trace = RecordTrace(places)
     token = _found.set(outer.found)
     try:
-        with recording_by(trace), noticing_layouts() as layouts, noting_types() as notes, noting_aliases(apart):
+        with recording_by(trace), noticing_layouts() as layouts, noting_types() as notes, noting_aliases():
             given = [trace.new(x) if t else stand_for_given(x) for x, t in zip(leaves, traced, strict=True)]
             args, kwargs = tree.unflatten(in_tree, given)
             inputs = [x.info for x, t in zip(given, traced, strict=True) if t]

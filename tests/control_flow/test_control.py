@@ -308,3 +308,14 @@ def test_a_write_that_fails_is_no_write_to_undo():
 
 def test_map_of_an_empty_array_is_an_empty_array():
     assert control.map(lambda v: 2 * v, np.zeros((0, 2))).shape == (0, 2)
+
+
+def test_what_a_branch_puts_into_a_dictionary_is_there_under_jit_as_well():
+    def f(x):
+        d = {"x": x}
+        fad.cond(x[0] > 0, lambda d: d.update(y=d["x"] * 2), lambda d: d.update(y=d["x"]), d)
+        return np.sum(d["y"])
+
+    fast = fad.jit(f)
+    for x in np.array([[3.0, 4.0], [-3.0, 4.0], [3.0, 4.0]]):
+        assert fast(x) == f(x) == np.sum(x) * (2 if x[0] > 0 else 1)
