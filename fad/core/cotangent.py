@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from fad.backends import backend_of, made_like
+from fad.core.layers import find_layers
 from fad.core.tracer import Tracer
+from fad.core.views import unwrap
 
 FEW = 4  # entries that are added one by one into an array that is there, and not all at once into one of zeros
 
@@ -154,6 +156,19 @@ def _select(live: Any, value: Any) -> Any:
 def zero_absorbing(g: Any) -> Masked:
     """Return a cotangent that meets no infinite partial wherever it is zero."""
     return Masked(g, lambda: g != 0, True, type(g) is Tracer)
+
+
+def absorb_zeros(c: Any) -> Any:
+    """Return the cotangent of a written value that meets no infinite partial where it is zero; None if it is all zero.
+
+    What a later write has replaced is zero there.
+    """
+    if type(c) is not np.ndarray and not isinstance(c, np.generic) and (type(c) is Masked or find_layers(c) is None):
+        return c
+    count = np.count_nonzero(unwrap(c))
+    if count == np.size(unwrap(c)):
+        return c
+    return zero_absorbing(c) if count or type(c) is Tracer else None
 
 
 class Selection:

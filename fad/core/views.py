@@ -70,7 +70,7 @@ class Memory:
         self.version = 0
         self.exchanged = 0  # how many of these times no write was: it stood for something else for a while
         self.contents = 0  # how often plain memory was written, which its views see by themselves
-        self.first: Any = None  # the tape's record of the first write since the memory is private
+        self.first: Any = None  # whether a tape has recorded a write since the memory is private; None before
         self.private = False  # nobody else holds the memory: it may be overwritten
         self.outside = False  # it is plain memory that others know, too: traced values cannot be written into it
         self.borrowed = False  # it is plain memory of the caller's: the first write goes into a copy

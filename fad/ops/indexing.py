@@ -19,6 +19,7 @@ from fad.core.cotangent import FEW, Indexed, Masked, is_basic, zero_absorbing
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, outcome
+from fad.core.values import traces_of
 from fad.core.views import Memory, ViewRule, copy_layout, is_array, layout, refresh, repeats_elements
 from fad.introspect.frames import user_line
 from fad.ops.index_layout import (
@@ -466,7 +467,8 @@ def _set_vjp(k, ct, y, x, v, *arrays, template):
         zero = made_like(np.zeros_like, ct, v.shape)
         c = cast(bind(index_set_p, ct, zero, *arrays, template=template), x.dtype)
         masks = any(np.ndim(a) for a in arrays)
-        return zero_absorbing(c) if masks else c  # zero where written, and where it was zero
+        # Zero where written, and where it was zero. Steps of a loop mostly write over what a buffer was made with.
+        return zero_absorbing(c) if masks or all(trace.answers for trace in traces_of(c)) else c
     if k > 1:
         return None
     if v.size and any(a.dtype.kind != "b" for a in _as_arrays(arrays)):  # masks choose each place once

@@ -5,9 +5,9 @@ old values back, so that what earlier operations kept by reference is again what
 place moves to the written value, and the cotangent of the array goes on to its version before the write with zeros in
 that place. All of it costs what was touched, not the size of the array.
 
-Where masks or index arrays chose the places (``r[r > 0] = 1 / r[r > 0]``), the program picks elements. So what was
-computed before the first such write takes a cotangent of zero for an element that was not picked: it stays zero,
-though the partial derivative may be infinite there. What was written before takes it where an element was picked.
+What is written over takes no part: what was computed before the first write, or written before a later one, takes a
+cotangent of zero there that stays zero, though the partial derivative may be infinite (``r = np.sqrt(d)``, and
+``r[i, i] = 1.0``). Where masks or index arrays chose the places (``r[r > 0] = 1 / r[r > 0]``), a mask says which.
 """
 
 from __future__ import annotations
@@ -19,10 +19,21 @@ import numpy as np
 
 from fad.core.archetypes import fit
 from fad.core.buffers import PLAIN
-from fad.core.cotangent import Masked, densify, zero_absorbing
+from fad.core.cotangent import Masked, absorb_zeros, densify, zero_absorbing
 from fad.core.layers import arrays_of, copy_layers, find_layers, map_arrays, takes
 from fad.core.tracer import Tracer
-from fad.core.views import RUNS, Memory, copy_layout, follow, layout, own_memory, pick, refresh, shares, snapshot
+from fad.core.views import (
+    RUNS,
+    Memory,
+    copy_layout,
+    follow,
+    layout,
+    own_memory,
+    pick,
+    refresh,
+    shares,
+    snapshot,
+)
 from fad.ops.indexing import join_index, split_index
 from fad.ops.writing import write_through
 from fad.transforms.accumulate import accumulate
@@ -39,7 +50,7 @@ from fad.transforms.layered_writes import (
 )
 from fad.transforms.tape import WRITE, Recorder
 
-_PLACE, _INDEX, _OTHER, _WHOLE, _UNDONE, _ABSORBS = 3, 4, 5, 7, 8, 11
+_PLACE, _INDEX, _OTHER, _WHOLE, _UNDONE = 3, 4, 5, 7, 8
 VIEW = 11  # (kind, i, path, index, shape, dtype)    what was read from array i, of that shape, through views
 _NO_PATH: tuple = ()
 _NUMBERS = (float, int, bool)
@@ -123,14 +134,10 @@ def overwrite(trace: Recorder, root: Tracer, path: list, template: tuple, v: Any
     memory = root.memory
     tape = trace.tape
     picks = any(map(np.ndim, arrays))
-    record = [WRITE, root.info, position, place, index, old, path, whole, False, shape, dtype, False, picks]
-    tape.append(record)
+    first, memory.first = memory.first is None, True
+    tape.append([WRITE, root.info, position, place, index, old, path, whole, False, shape, dtype, first, picks])
     root.info = len(tape) - 1
     memory.version += 1
-    if memory.first is None:
-        memory.first = record
-    if arrays:
-        memory.first[_ABSORBS] = True
     return True
 
 
@@ -149,12 +156,11 @@ def _overwrite_below(
     shape, dtype = (v.shape, v.dtype) if position >= 0 else (None, None)
     old = pick_at(place, template)
     put_below(place, template, value)
-    record = [WRITE, root.info, position, place, template, old, path, whole, False, shape, dtype, False, False]
-    trace.tape.append(record)
-    root.info = len(trace.tape) - 1
+    first, memory.first = memory.first is None, True
+    tape = trace.tape
+    tape.append([WRITE, root.info, position, place, template, old, path, whole, False, shape, dtype, first, False])
+    root.info = len(tape) - 1
     memory.version += 1
-    if memory.first is None:
-        memory.first = record
     return True
 
 
@@ -250,7 +256,7 @@ def sweep_write(record: list, i: int, cts: list, own: bytearray, keep: bool) -> 
             own[j] = 2 if type(g) is Masked else 1
         else:
             accumulate(cts, own, j, g)
-    if k >= 0 and c is not None:
+    if k >= 0 and c is not None and (c := absorb_zeros(c)) is not None:
         if type(c) is Masked or c.shape != shape or c.dtype is not dtype or shape:
             c = _fit_written(c, index, place.shape, shape, dtype)
         if cts[k] is None:

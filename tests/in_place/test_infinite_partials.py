@@ -40,6 +40,27 @@ def infinities_are_replaced_later(x):
     return np.sum(r * W)
 
 
+def elements_of_the_diagonal_are_written(x):
+    r = np.sqrt(squares(x))
+    for i in range(4):
+        r[i, i] = 1.0
+    return np.sum(W / r)
+
+
+def a_row_is_replaced_where_it_meets_itself(x):
+    r = np.sqrt(np.abs(x - x[0]))
+    r[1:] *= 2.0
+    r[:1] = x[1]
+    return np.sum(r * W[0])
+
+
+def a_part_of_a_buffer_is_written_over(x):
+    b = np.zeros(6)
+    b[:4] = np.sqrt(np.abs(x - x[2]))
+    b[2] = x[1] * x[2]
+    return np.sum(b[:4] * W[1])
+
+
 def the_diagonal_is_filled(x):
     r = np.sqrt(squares(x))
     np.fill_diagonal(r, 1.0)
@@ -95,6 +116,9 @@ PROGRAMS = [
     a_weight_of_zero_instead_of_a_triangle,
     an_element_is_read_before_the_write,
     infinities_are_replaced_later,
+    elements_of_the_diagonal_are_written,
+    a_row_is_replaced_where_it_meets_itself,
+    a_part_of_a_buffer_is_written_over,
     the_diagonal_is_filled,
     indices_name_the_diagonal,
     a_filled_array_is_cut,
