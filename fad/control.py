@@ -118,7 +118,7 @@ def switch(index: ArrayLike, branches: Sequence[Callable], *operands: PyTree) ->
 
 
 def _as_integer(x: Any, what: str) -> Any:
-    """Return a whole number or truth value as a number or scalar; raise if it is none."""
+    """Return a whole number or a boolean as a number or scalar; raise if it is none."""
     if isinstance(x, int):
         return x
     given = repr(x)

@@ -67,7 +67,7 @@ def hashable(x: Any, what: str) -> Any:
         if dataclasses.is_dataclass(x):
             advice = f"Write @fad.tree.register_dataclass above @dataclass of {kind}, so that its fields are arguments"
         raise StaticArgumentError(
-            f"{what} of a jitted function is of type {kind}, which cannot be hashed, so jit cannot tell whether it is "
+            f"{what} of a jitted function is of type {kind}, which cannot be hashed, so jit cannot know if it is "
             f"the same next time. {advice}"
         ) from None
     return x
