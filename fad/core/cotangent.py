@@ -163,12 +163,16 @@ def absorb_zeros(c: Any) -> Any:
 
     What a later write has replaced is zero there.
     """
-    if type(c) is not np.ndarray and not isinstance(c, np.generic) and (type(c) is Masked or find_layers(c) is None):
+    kind = type(c)
+    if kind is np.float64:
+        return c if c else None
+    if kind is np.ndarray:
+        count = np.count_nonzero(c)
+        return c if count == c.size else zero_absorbing(c) if count else None
+    if kind is not Tracer or find_layers(c) is None:
         return c
-    count = np.count_nonzero(unwrap(c))
-    if count == np.size(unwrap(c)):
-        return c
-    return zero_absorbing(c) if count or type(c) is Tracer else None
+    plain = unwrap(c)
+    return c if np.count_nonzero(plain) == np.size(plain) else zero_absorbing(c)
 
 
 class Selection:

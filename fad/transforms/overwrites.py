@@ -232,13 +232,15 @@ def sweep_write(record: list, i: int, cts: list, own: bytearray, keep: bool) -> 
     _, j, k, place, index, old, path, whole, _, shape, dtype, absorbs, picks = record
     if keep:
         exchange(record)
-    else:
+    elif type(place) is Tracer:
         put_at(place, index, old)
+    else:
+        place[index] = old
     g = cts[i]
     cts[i] = None
     if g is None:
         return
-    whole = layout(whole)
+    whole = layout(whole) if type(whole) is Tracer else whole
     live = _find_live(g, own[i], path, whole) if picks or type(g) is Masked else None
     if type(g) is Masked and live is None:
         g, c = _move_masked(g, path, index, picks)
