@@ -164,7 +164,7 @@ def absorb_zeros(c: Any) -> Any:
     What a later write has replaced is zero there.
     """
     kind = type(c)
-    if kind is np.float64:
+    if kind is np.float64 or issubclass(kind, np.generic):
         return c if c else None
     if kind is np.ndarray:
         count = np.count_nonzero(c)

@@ -134,7 +134,7 @@ def overwrite(trace: Recorder, root: Tracer, path: list, template: tuple, v: Any
     memory = root.memory
     tape = trace.tape
     picks = any(map(np.ndim, arrays))
-    first, memory.first = memory.first is None, True
+    first, memory.first = memory.first, False
     tape.append([WRITE, root.info, position, place, index, old, path, whole, False, shape, dtype, first, picks])
     root.info = len(tape) - 1
     memory.version += 1
@@ -156,7 +156,7 @@ def _overwrite_below(
     shape, dtype = (v.shape, v.dtype) if position >= 0 else (None, None)
     old = pick_at(place, template)
     put_below(place, template, value)
-    first, memory.first = memory.first is None, True
+    first, memory.first = memory.first, False
     tape = trace.tape
     tape.append([WRITE, root.info, position, place, template, old, path, whole, False, shape, dtype, first, False])
     root.info = len(tape) - 1
@@ -203,7 +203,7 @@ def adopt(trace: Any, root: Tracer, whole: np.ndarray) -> None:
     trace.adopted.append(weakref.ref(root))
     if root.memory is None:
         root.memory = Memory()
-    root.memory.private, root.memory.borrowed, root.memory.first = True, False, None
+    root.memory.private, root.memory.borrowed, root.memory.first = True, False, True
     root.wrapped, root.owner, root.info = whole, trace, -1
 
 

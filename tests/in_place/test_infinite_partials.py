@@ -150,6 +150,22 @@ def test_the_gradient_is_finite_and_right(f):
         np.testing.assert_allclose(compiled(X), wanted, rtol=1e-8)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+def test_numbers_that_are_written_over_take_no_part_whatever_their_dtype(dtype):
+    def f(x):
+        b = np.zeros(3, x.dtype)
+        b[0] = np.sqrt(x[0])
+        b[1:] = np.sqrt(x[:2])
+        b[0] = x[1]
+        b[1] = x[2]
+        return np.sum(b * b).real
+
+    x = np.array([0.0, 1.25, 0.75], dtype)
+    g = fad.grad(f)
+    for found in (g(x), fad.jit(g)(x), fad.vmap(g)(np.stack([x, x]))[1]):
+        np.testing.assert_allclose(found, [0.0, 3.5, 1.5], rtol=1e-6)
+
+
 def test_the_gradient_is_finite_and_right_in_a_recorded_branch():
     def f(x):
         r = np.sqrt(squares(x))
