@@ -54,7 +54,7 @@ LAYERS = [
     [
         "transforms", "transforms.check", "transforms.mutation", "transforms.undo_writes", "transforms.accumulate",
         "transforms.tape", "transforms.layered_writes", "transforms.overwrites", "transforms.operand_cotangents",
-        "transforms.backward_sweep",
+        "transforms.slopes", "transforms.backward_sweep",
         "transforms.vjp",
         "transforms.grad", "transforms.jvp", "transforms.batch_axes", "transforms.batch_trace", "transforms.vmap",
         "transforms.linearize",

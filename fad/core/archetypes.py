@@ -96,7 +96,9 @@ def elementwise(
     An operand or result that a partial does not read is named with a leading underscore, and is then not kept
     for the backward pass. ``None`` is a partial that is zero everywhere; all None makes a flat operation.
     `domain` is an interval, or one per operand, for the samples; `complex` says that complex operands are defined.
-    `doc` says in a sentence what is computed, where no ufunc of that name does; `facts` are more of `Primitive`.
+    `doc` says in a sentence what is computed, where no ufunc of that name does; `facts` are more of `Primitive`,
+    and `steep`, of an operation with slopes that may be infinite or NaN: a test of ``(z, *xs)`` that says whether one
+    is, and reads no more than each partial does.
     """
     numpy = numpy or getattr(np, name, None)
     prim = make_elementwise(
@@ -117,9 +119,15 @@ def elementwise(
     return prim
 
 
-def make_elementwise(name: str, run: Any, partials: tuple, **facts: Any) -> Primitive:
+STEEP: dict[Callable, Callable] = {}
+"""Of each partial derivative that may be infinite: the test that says whether it is, see `elementwise`."""
+
+
+def make_elementwise(name: str, run: Any, partials: tuple, *, steep: Callable | None = None, **facts: Any) -> Primitive:
     """Make the same of what computes it and its partial derivatives, without a place in the registry."""
     arity = len(partials)
+    if steep is not None:
+        STEEP.update(dict.fromkeys(partials, steep))
     make = {1: Unary, 2: Binary}.get(arity, Nary)
     facts.setdefault("flat", all(p is None for p in partials))
     prim = make(name, run, partials=partials, archetype="elementwise", **facts)

@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import backend_of, made_like
-from fad.core.layers import find_layers
+from fad.backends import backend_of, is_on_device, made_like
 from fad.core.tracer import Tracer
-from fad.core.views import unwrap
 
 FEW = 4  # entries that are added one by one into an array that is there, and not all at once into one of zeros
 
@@ -27,25 +25,25 @@ class Masked:
 
     What `value` holds where `live` is false is arbitrary unless `clean`; `dense` replaces it. `live` broadcasts
     to the shape of `value`, and may be given as a function that computes it: most masks are never looked at again.
-
-    With `by_value` it is not live where it is zero as it happens (`zero_absorbing`), and clean and traced. Its own
-    derivative need not be zero there: it takes no part in an infinite partial, but in a finite one.
     """
 
-    __slots__ = ("value", "clean", "_live", "places", "by_value")
+    __slots__ = ("value", "clean", "_live", "places")
     __array_ufunc__ = None  # operators between an array and a Masked are those below
 
-    def __init__(self, value: Any, live: Any, clean: bool = False, by_value: bool = False):
+    def __init__(self, value: Any, live: Any, clean: bool = False):
         self.value = value
         self.clean = clean
-        self.by_value = by_value
         self._live = live
-        self.places: list | None = None  # the indices to which all has been added so far, see `Indexed.gather`
+        self.places: _Later | None = None  # of a sum at places: its mask, to which more of them can be added
 
     @property
     def live(self) -> Any:
         if callable(self._live):
             self._live = self._live()
+        return self._live
+
+    def mask(self) -> Any:
+        """Return the mask, or what computes it when it is looked at."""
         return self._live
 
     def dense(self) -> Any:
@@ -57,7 +55,7 @@ class Masked:
 
     def with_value(self, value: Any) -> Masked:
         """Return the same with its values in another array."""
-        return Masked(value, self._live, self.clean, self.by_value)
+        return Masked(value, self._live, self.clean)
 
     def times(self, partial: Any, saved: tuple) -> Masked:
         """Return the product with a partial derivative, which may be anything where not live."""
@@ -70,17 +68,12 @@ class Masked:
         kind = type(slope)
         if kind is Selection:
             return slope * self
-        if self.by_value:
-            if np.ndim(slope) or kind is Tracer or not np.isfinite(slope):
-                slope = slope if hasattr(slope, "dtype") else np.asarray(slope, np.result_type(self.value.dtype, slope))
-                slope = np.where(np.logical_or(self.live, np.isfinite(slope)), slope, slope.dtype.type(0))
-            return Masked(self.value * slope, self._live, True, True)
         clean = self.clean and (kind is float or kind is np.float64) and slope - slope == 0.0
         return Masked(self.value * slope, self._live, clean)
 
     def move(self, function: Any) -> Masked:
         """Apply a function that moves, drops and adds up elements: what it makes of live ones is live."""
-        return Masked(function(self.dense()), self.later(function), True, self.by_value)
+        return Masked(function(self.dense()), self.later(function), True)
 
     def later(self, function: Any) -> _Later:
         """Return the mask of what a function makes of the live elements, to be computed when it is looked at."""
@@ -89,13 +82,12 @@ class Masked:
     def __add__(self, other: Any) -> Any:
         if type(other) is not Masked:
             return self.dense() + other
-        by_value = self.by_value or other.by_value
-        if self._live is other._live and not by_value:
+        if self._live is other._live:
             with np.errstate(all="ignore"):
                 return Masked(self.value + other.value, self._live, self.clean and other.clean)
         live = np.logical_or(self.live, other.live)  # now: a sum of many is no deep nest of functions
         total = self.dense() + other.dense()
-        return total if type(live) is np.ndarray and live.all() else Masked(total, live, True, by_value)
+        return total if type(live) is np.ndarray and live.all() else Masked(total, live, True)
 
     def __radd__(self, other: Any) -> Any:
         return other + self.dense()
@@ -107,12 +99,13 @@ class _Later:
     A chain of them is computed step by step, from its beginning; none keeps the values beside it.
     """
 
-    __slots__ = ("mask", "below", "function")
+    __slots__ = ("mask", "below", "function", "indices")
 
-    def __init__(self, below: list[tuple[Any, tuple, Any]], function: Callable):
+    def __init__(self, below: list[tuple[Any, tuple, Any]], function: Callable, indices: Any = None):
         self.mask: Any = None
         self.below = below  # each mask, with the shape and dtype of its ones
         self.function: Callable | None = function
+        self.indices = indices  # of what was added up at places: there may come more
 
     def __call__(self) -> Any:
         waiting = [self]
@@ -140,6 +133,11 @@ def mask_later(operands: list, function: Callable) -> _Later:
     return _Later([(t._live, t.value.shape, t.value.dtype) for t in operands], function)
 
 
+def join_masks(a: Any, b: Any, shape: tuple) -> _Later:
+    """Return the mask of what is live by two masks, when it is read."""
+    return _Later([(mask, shape, np.dtype(bool)) for mask in (a, b)], np.logical_and)
+
+
 _BITS = {np.dtype(np.float64): np.int64, np.dtype(np.float32): np.int32}
 
 
@@ -151,28 +149,6 @@ def _select(live: Any, value: Any) -> Any:
             mask = live.astype(bits)
             return (value.view(bits) & np.negative(mask, out=mask)).view(value.dtype)
     return np.where(live, value, 0.0)
-
-
-def zero_absorbing(g: Any) -> Masked:
-    """Return a cotangent that meets no infinite partial wherever it is zero."""
-    return Masked(g, lambda: g != 0, True, type(g) is Tracer)
-
-
-def absorb_zeros(c: Any) -> Any:
-    """Return the cotangent of a written value that meets no infinite partial where it is zero; None if it is all zero.
-
-    What a later write has replaced is zero there.
-    """
-    kind = type(c)
-    if kind is np.float64 or issubclass(kind, np.generic):
-        return c if c else None
-    if kind is np.ndarray:
-        count = np.count_nonzero(c)
-        return c if count == c.size else zero_absorbing(c) if count else None
-    if kind is not Tracer or find_layers(c) is None:
-        return c
-    plain = unwrap(c)
-    return c if np.count_nonzero(plain) == np.size(plain) else zero_absorbing(c)
 
 
 class Selection:
@@ -189,9 +165,6 @@ class Selection:
         live = self.live
         if type(t) is Masked:
             live = np.logical_and(live, t.live)
-            if t.by_value:
-                t = self * t.value
-                return Masked(t.dense(), live, True, True)
             t = t.value
         if t.shape != live.shape and t.shape != (shape := np.broadcast_shapes(t.shape, live.shape)):
             t = np.broadcast_to(t, shape)
@@ -213,17 +186,27 @@ class Indexed:
 
     A loop over ``x[t]`` makes T of these. On arrays they are added into one buffer as they come;
     on tracers they are collected, and summed by one operation: linear cost at every order of derivative.
+
+    `lives` says of each entry which of its values are live, as `Masked` does, and then it is zero by selection at all
+    places that none of them names; where one is None nobody needs to know.
     """
 
-    __slots__ = ("shape", "dtype", "entries", "size", "add", "beside")
+    __slots__ = ("shape", "dtype", "entries", "lives", "size", "add", "beside")
 
-    def __init__(self, shape: tuple, dtype: Any, index: Any, values: Any, add: Any):
+    def __init__(self, shape: tuple, dtype: Any, index: Any, values: Any, add: Any, live: Any = None):
         self.shape = shape
         self.dtype = dtype
         self.entries = [(index, values)]
+        self.lives = [live]
         self.size = values.size  # of all entries
         self.add = add  # (shape, dtype, entries[, onto]) -> array, for traced values
         self.beside: Any = None  # a cotangent of all places, to which traced entries are added in the end, all at once
+
+    def append(self, other: Indexed) -> None:
+        """Take the entries of another one."""
+        self.entries += other.entries
+        self.lives += other.lives
+        self.size += other.size
 
     def is_plain(self) -> bool:
         """Return whether no tracer is among the values and indices."""
@@ -234,6 +217,10 @@ class Indexed:
             type(values) is not Tracer and not any(type(i) is Tracer for i in _parts(index))
             for index, values in self.entries
         )
+
+    def is_masked(self) -> bool:
+        """Return whether it is known which places are zero by selection."""
+        return not any(live is None for live in self.lives)
 
     def add_to(self, buffer: Any) -> Any:
         """Add plain entries into an array that the caller owns."""
@@ -256,36 +243,57 @@ class Indexed:
         total = self.add(self.shape, self.dtype, self.entries, densify(other))
         if type(other) is not Masked:
             return total
-        ours, theirs = other.live, self._ones() != 0  # now: a sum of many is no deep nest of functions
-        return Masked(total, lambda: np.logical_or(ours, theirs), True, other.by_value)
+        ours, theirs = other.live, self.mask()()  # now: a sum of many is no deep nest of functions
+        return Masked(total, lambda: np.logical_or(ours, theirs), True)
 
-    def _ones(self) -> Any:
-        return self.add(self.shape, self.dtype, [(index, np.ones_like(values)) for index, values in self.entries])
+    def mask(self) -> _Later:
+        """Return the mask of the places that entries name, and where these are live."""
+        indices, add, shape, dtype = self.indices(), self.add, self.shape, self.dtype
+        add_up = lambda *ones: add(shape, dtype, list(zip(indices, ones, strict=True)))
+        return _Later(self.marks(), add_up, indices)
+
+    def marks(self) -> list:
+        """Return the mask of the values of each entry, with their shape and dtype."""
+        return [
+            (_mark_all(values) if live is None or live is True else live, values.shape, values.dtype)
+            for (_, values), live in zip(self.entries, self.lives, strict=True)
+        ]
+
+    def indices(self) -> list:
+        return [index for index, _ in self.entries]
 
     def gather(self) -> Any:
-        """Return the sum of the entries; if index arrays and masks chose the places, it is zero elsewhere by selection.
-
-        After slices and integers alone no mask is kept: loops over ``x[t]`` are to cost nothing more.
-        """
+        """Return the sum of the entries, masked if it is known which places are zero by selection."""
         if self.beside is not None:
             return self.added_to(self.beside)
-        for index, _ in self.entries:
-            if is_basic(index):
-                return self.dense()
-        if not self.is_plain():
-            return Masked(self.dense(), lambda: self._ones() != 0, clean=True)
-        value = self.dense()
-        places = [index for index, _ in self.entries]
-        masked = Masked(value, lambda: _find_touched(value, places), clean=True)
-        masked.places = places
+        if not self.is_masked():
+            return self.dense()
+        masked = Masked(self.dense(), self.mask(), clean=True)
+        if self.is_plain():
+            masked.places = masked.mask()
         return masked
 
 
-def _find_touched(like: Any, places: list) -> Any:
-    live = np.zeros_like(like, dtype=bool)
-    for index in places:
-        live[index] = True
-    return live
+def ones_where_live(g: Any) -> Any:
+    """Return ones where a cotangent is live, and zeros elsewhere."""
+    live, value = (g.live, g.value) if type(g) is Masked else (_mark_all(g), g)
+    return np.broadcast_to(live, value.shape).astype(value.dtype)
+
+
+def _mark_all(values: Any) -> Any:
+    return np.ones_like(values, dtype=bool) if is_on_device(values) else True
+
+
+def mark_live(mask: Any, index: Any, live: Any) -> None:
+    """Note in a mask what is live at an index."""
+    if live is None or live is True:
+        mask[index] = True
+        return
+    live = _find_mask(live)
+    if is_basic(index):
+        mask[index] |= live
+    else:
+        np.logical_or.at(mask, index, live)
 
 
 def _has_tracer(index: tuple) -> bool:

@@ -64,13 +64,12 @@ class running_rules:
 class Memory:
     """What a written array knows of itself: how often it was written, and whether its trace owns the memory."""
 
-    __slots__ = ("version", "exchanged", "contents", "private", "borrowed", "outside", "first")
+    __slots__ = ("version", "exchanged", "contents", "private", "borrowed", "outside")
 
     def __init__(self) -> None:
         self.version = 0
         self.exchanged = 0  # how many of these times no write was: it stood for something else for a while
         self.contents = 0  # how often plain memory was written, which its views see by themselves
-        self.first = True  # whether a tape has recorded no write yet since the memory is private
         self.private = False  # nobody else holds the memory: it may be overwritten
         self.outside = False  # it is plain memory that others know, too: traced values cannot be written into it
         self.borrowed = False  # it is plain memory of the caller's: the first write goes into a copy
@@ -304,7 +303,6 @@ def own_memory(root: Any, copy: Callable) -> Any:
     if not memory.private:
         root.owner.note_writes()
         copy(root)
-        memory.first = True
         memory.private = True
         RUNS.written = True
         memory.version += 1  # views are taken again, of the copy

@@ -61,6 +61,7 @@ python_number_p: Any = register(
         batch=lambda size, batched, xs, params: bind(python_number_p, *xs),
         saves="none",
         archetype="linear",
+        moves=True,
         samples=lambda s: [call(s.real())],
         doc="An array of no axes as a Python number, which widens nothing.",
     )

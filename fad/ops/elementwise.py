@@ -25,6 +25,32 @@ from fad.core.tracer import Tracer, add_methods
 from fad.core.values import number_behind, traces_of
 from fad.core.weak import WeakFloat
 
+# --- whether a slope is infinite somewhere --------------------
+
+
+def has_zero(x):
+    """Return whether an element is zero."""
+    if type(x) is not np.ndarray:
+        return x == 0
+    return np.count_nonzero(x) < x.size if x.size < _LARGE else not x.all()
+
+
+_LARGE = 4000  # elements, from which on `all` is faster than to count
+
+
+def has_not_positive(x):
+    """Return whether an element is not positive; of complex numbers, whether one is zero."""
+    if type(x) is np.float64 or type(x) is float:
+        return not x > 0
+    if not np.size(x) or np.result_type(x).kind == "c":
+        return has_zero(x)
+    return not np.min(x) > 0
+
+
+def _has_unit(x):
+    return np.any(np.abs(x) >= 1)
+
+
 # --- arithmetic ----------------------------------------------------------------------------------------------
 
 add = elementwise(
@@ -45,15 +71,23 @@ def _inverse(_z, _x, y):
 
 
 divide = elementwise(
-    "divide", _inverse, lambda z, _x, y: -z / y,
+    "divide", _inverse, lambda z, _x, y: -z / y, steep=lambda _z, _x, y: has_zero(y),
     operator="/", lower="({0} / {1})", domain=((-2.0, 2.0), (0.5, 2.0)), complex=True, cheap="far",
 )  # fmt: skip
 negative = elementwise("negative", lambda _z, _x: -1.0, operator="neg", lower="(-{0})", complex=True, cheap=True)
 positive = elementwise("positive", lambda _z, _x: 1.0, operator="pos", lower="({0})", complex=True, cheap=True)
 square = elementwise("square", lambda _z, x: 2.0 * x, lower="({0} * {0})", complex=True, cheap=True)
-reciprocal = elementwise("reciprocal", lambda z, _x: -z * z, lower="(1 / {0})", domain=(0.5, 2.0), complex=True)
-sqrt = elementwise("sqrt", lambda z, _x: 0.5 / z, lower="sqrt({0})", domain=(0.3, 3.0), complex=True)
-cbrt = elementwise("cbrt", lambda z, _x: 1.0 / (3.0 * z * z), domain=(0.3, 3.0), lower="cbrt({0})")
+reciprocal = elementwise(
+    "reciprocal", lambda z, _x: -z * z, lower="(1 / {0})", domain=(0.5, 2.0), complex=True,
+    steep=lambda z, _x: not np.all(np.isfinite(z)),
+)  # fmt: skip
+sqrt = elementwise(
+    "sqrt", lambda z, _x: 0.5 / z, lower="sqrt({0})", domain=(0.3, 3.0), complex=True,
+    steep=lambda z, _x: has_not_positive(z),
+)  # fmt: skip
+cbrt = elementwise(
+    "cbrt", lambda z, _x: 1.0 / (3.0 * z * z), domain=(0.3, 3.0), lower="cbrt({0})", steep=lambda z, _x: has_zero(z)
+)
 fabs = elementwise("fabs", lambda _z, x: np.sign(x), lower="fabs({0})", domain=(0.1, 2.0))
 
 
@@ -77,6 +111,13 @@ def _power_exponent(z, x, y):
     return np.where(x == 0, np.where(y == 0, -np.inf, np.zeros_like(z)), z * np.log(safe))
 
 
+def _is_steep_power(z, x, y):
+    # Powers of a negative number may be NaN, in the derivative by the exponent all of them are.
+    if z is None and type(y) in (int, float) and y >= 1 and y == int(y):
+        return False
+    return has_not_positive(x)
+
+
 def _log_of_number(x, kind):
     # A Python number, so that it does not widen single precision.
     if kind == "c":
@@ -86,7 +127,7 @@ def _log_of_number(x, kind):
 
 power = elementwise(
     "power", _power_base, _power_exponent,
-    operator="**", lower="pow({0}, {1})", domain=((0.3, 2.0), (-2.0, 2.0)), complex=True,
+    operator="**", lower="pow({0}, {1})", domain=((0.3, 2.0), (-2.0, 2.0)), complex=True, steep=_is_steep_power,
 )  # fmt: skip
 
 
@@ -184,10 +225,14 @@ fmod = elementwise(
 exp = elementwise("exp", lambda z, _x: z, lower="exp({0})", complex=True)
 exp2 = elementwise("exp2", lambda z, _x: math.log(2) * z, lower="exp2({0})", complex=True)
 expm1 = elementwise("expm1", lambda z, _x: z + 1.0, lower="expm1({0})", complex=True)
-log = elementwise("log", lambda _z, x: 1.0 / x, lower="log({0})", domain=(0.3, 3.0), complex=True)
-log2 = elementwise("log2", lambda _z, x: (1 / math.log(2)) / x, domain=(0.3, 3.0), complex=True, lower="log2({0})")
-log10 = elementwise("log10", lambda _z, x: (1 / math.log(10)) / x, domain=(0.3, 3.0), complex=True, lower="log10({0})")
-log1p = elementwise("log1p", lambda _z, x: 1.0 / (1.0 + x), lower="log1p({0})", domain=(-0.6, 2.0), complex=True)
+_LOG: dict[str, Any] = {"domain": (0.3, 3.0), "complex": True, "steep": lambda _z, x: has_zero(x)}
+log = elementwise("log", lambda _z, x: 1.0 / x, lower="log({0})", **_LOG)
+log2 = elementwise("log2", lambda _z, x: (1 / math.log(2)) / x, lower="log2({0})", **_LOG)
+log10 = elementwise("log10", lambda _z, x: (1 / math.log(10)) / x, lower="log10({0})", **_LOG)
+log1p = elementwise(
+    "log1p", lambda _z, x: 1.0 / (1.0 + x), lower="log1p({0})", domain=(-0.6, 2.0), complex=True,
+    steep=lambda _z, x: np.any(x == -1),
+)  # fmt: skip
 
 
 def _log_weight(z, x, power):
@@ -223,12 +268,9 @@ def _one_plus_square(x):
     return x * x + 1.0 if x.dtype.kind != "c" else x * x - (-1.0)
 
 
-arcsin = elementwise(
-    "arcsin", lambda _z, x: 1.0 / np.sqrt(_one_minus_square(x)), lower="arcsin({0})", domain=(-0.9, 0.9), complex=True
-)
-arccos = elementwise(
-    "arccos", lambda _z, x: -1.0 / np.sqrt(_one_minus_square(x)), lower="arccos({0})", domain=(-0.9, 0.9), complex=True
-)
+_WITHIN_ONE: dict[str, Any] = {"domain": (-0.9, 0.9), "complex": True, "steep": lambda _z, x: _has_unit(x)}
+arcsin = elementwise("arcsin", lambda _z, x: 1.0 / np.sqrt(_one_minus_square(x)), lower="arcsin({0})", **_WITHIN_ONE)
+arccos = elementwise("arccos", lambda _z, x: -1.0 / np.sqrt(_one_minus_square(x)), lower="arccos({0})", **_WITHIN_ONE)
 arctan = elementwise("arctan", lambda _z, x: 1.0 / (1.0 + x * x), lower="arctan({0})", complex=True)
 sinh = elementwise("sinh", lambda _z, x: np.cosh(x), lower="sinh({0})", complex=True)
 cosh = elementwise("cosh", lambda _z, x: np.sinh(x), lower="cosh({0})", complex=True)
@@ -236,11 +278,9 @@ tanh = elementwise("tanh", lambda z, _x: 1.0 - z * z, lower="tanh({0})", complex
 arcsinh = elementwise("arcsinh", lambda _z, x: 1.0 / np.sqrt(_one_plus_square(x)), complex=True, lower="arcsinh({0})")
 arccosh = elementwise(
     "arccosh", lambda _z, x: 1.0 / (np.sqrt(x - 1.0) * np.sqrt(x - (-1.0))),
-    lower="arccosh({0})", domain=(1.2, 3.0), complex=True,
+    lower="arccosh({0})", domain=(1.2, 3.0), complex=True, steep=lambda _z, x: has_not_positive(x - 1.0),
 )  # fmt: skip
-arctanh = elementwise(
-    "arctanh", lambda _z, x: 1.0 / (1.0 - x * x), lower="arctanh({0})", domain=(-0.9, 0.9), complex=True
-)
+arctanh = elementwise("arctanh", lambda _z, x: 1.0 / (1.0 - x * x), lower="arctanh({0})", **_WITHIN_ONE)
 
 
 def _promote(x, y):

@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import backend_of, host, like, made_like
+from fad.backends import backend_of, host, is_on_device, like, made_like
 from fad.core.archetypes import cast
-from fad.core.cotangent import FEW, Indexed, Masked, is_basic, zero_absorbing
+from fad.core.cotangent import FEW, Indexed, Masked, is_basic
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, outcome
-from fad.core.values import traces_of
 from fad.core.views import Memory, ViewRule, copy_layout, is_array, layout, refresh, repeats_elements
 from fad.introspect.frames import user_line
 from fad.ops.index_layout import (
@@ -105,7 +104,8 @@ def _forward(x, *arrays, template):
 def _getitem_vjp(k, ct, y, x, *arrays, template):
     if k:
         return None
-    return Indexed(x.shape, x.dtype, join_index(template, arrays), cast(ct, x.dtype), _sum_entries)
+    live = True if arrays else None  # loops over x[t] are to cost nothing more
+    return Indexed(x.shape, x.dtype, join_index(template, arrays), cast(ct, x.dtype), _sum_entries, live)
 
 
 def _sum_entries(shape: tuple, dtype: Any, entries: list, onto: Any = None) -> Any:
@@ -248,7 +248,7 @@ getitem_p: Any = register(
         needs_trace=True,
         moves=True,
         dependence="moved",
-        cotangent=lambda shape, dtype, index, ct: Indexed(shape, dtype, index, ct, _sum_entries),
+        cotangent=lambda shape, dtype, index, ct, live: Indexed(shape, dtype, index, ct, _sum_entries, live),
         view=ViewRule(
             lambda x, y, params: _is_view(x, y, **params),
             lambda x, y, template: bind(index_set_p, x, y, template=template),
@@ -349,6 +349,7 @@ scatter_p: Any = register(
         batch=_scatter_batch,
         saves="none",
         archetype="linear",
+        moves=True,
         dependence="scattered",
         samples=lambda s: [
             call(s.real(2), s.real(4), shape=(3, 4), dtype=np.dtype(s.dtype), indices=((slice(0, 2), 1), (2,))),
@@ -456,7 +457,7 @@ def _update_jvp(prim):
 def _add_vjp(k, ct, y, x, v, *arrays, template):
     if k == 0:
         return cast(ct, x.dtype)
-    return cast(ct[join_index(template, arrays)], v.dtype) if k == 1 else None
+    return cast(pick(ct, join_index(template, arrays)), v.dtype) if k == 1 else None
 
 
 def _set_vjp(k, ct, y, x, v, *arrays, template):
@@ -466,22 +467,26 @@ def _set_vjp(k, ct, y, x, v, *arrays, template):
             return None  # all of it is written over
         zero = made_like(np.zeros_like, ct, v.shape)
         c = cast(bind(index_set_p, ct, zero, *arrays, template=template), x.dtype)
-        masks = any(np.ndim(a) for a in arrays)
-        # Zero where written, and where it was zero. Steps of a loop mostly write over what a buffer was made with.
-        return zero_absorbing(c) if masks or all(trace.answers for trace in traces_of(c)) else c
+        return Masked(c, lambda: bind(index_set_p, *_marks(ct, x, v), *arrays, template=template), clean=True)
     if k > 1:
         return None
     if v.size and any(a.dtype.kind != "b" for a in _as_arrays(arrays)):  # masks choose each place once
         # Of several values for one place the last is kept; the others have no derivative.
         if all(math.prod(np.shape(a)) == 1 for a in arrays):
-            return cast(ct[index], v.dtype)
+            return cast(pick(ct, index), v.dtype)
         kept = last_of_each(x.shape, _as_arrays(arrays), template)
         if kept is not None:
-            return cast(np.where(kept, ct[index], 0.0), v.dtype)
+            return cast(np.where(kept, pick(ct, index), 0.0), v.dtype)
         order = like(ct, np.arange(v.size).reshape(v.shape))
         last = bind(index_set_p, np.zeros_like(ct, dtype=order.dtype), order, *arrays, template=template)[index]
-        return cast(np.where(last == order, ct[index], 0.0), v.dtype)
-    return cast(ct[index], v.dtype)
+        return cast(np.where(last == order, pick(ct, index), 0.0), v.dtype)
+    return cast(pick(ct, index), v.dtype)
+
+
+def _marks(ct, x, v):
+    """Return true for the elements of an array, and false for those that are written over."""
+    make = made_like if is_on_device(ct) else lambda make, _, shape, dtype: make(np.empty(shape, dtype))
+    return make(np.ones_like, ct, x.shape, bool), make(np.zeros_like, ct, v.shape, bool)
 
 
 def _update_samples(s):

@@ -53,6 +53,7 @@ order_p: Any = linear(
     text=_write_order,
     lower="{0}",  # of values; what is a view is known when a program is recorded
     cheap=True,
+    moves=True,
     dependence="moved",
     doc="The same array, laid out in memory in another order, of which the axes may be given.",
 )

@@ -155,6 +155,7 @@ sum_pool_p: Any = linear(
     _merge(lambda: sum_pool_p),
     samples=_max_samples,
     dependence="windows",
+    moves=True,
     doc="The sum of windows over the last axes.",
 )
 sum_spread_p: Any = linear(
@@ -166,6 +167,7 @@ sum_spread_p: Any = linear(
         call(s.real(2, 3), size=(7,), window=(2,), stride=(3,), padding=((0, 1),), dilation=(1,)),
         call(s.real(3, 3), size=(4, 4), window=(2, 2), stride=(1, 1), padding=((0, 0),) * 2, dilation=(1, 1)),
     ],
+    moves=True,
     doc="Each number added to all places of its window: the transpose of the sum of windows.",
 )
 

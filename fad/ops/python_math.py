@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.archetypes import make_elementwise, one
+from fad.core.archetypes import STEEP, make_elementwise, one
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer
 from fad.ops import elementwise
@@ -58,7 +58,7 @@ def _make(name: str, rules: Primitive) -> Primitive:
     function = getattr(math, name)
     return make_elementwise(
         f"math_{name}", make_forward(function, rules.forward), partials, symbol=f"math.{name}", lower=rules.lower,
-        computes_in=rules.computes_in, flat=rules.flat,
+        computes_in=rules.computes_in, flat=rules.flat, steep=STEEP.get(rules.partials[0]),
     )  # fmt: skip
 
 

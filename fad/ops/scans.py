@@ -210,6 +210,7 @@ cumsum_p: Any = linear(
     samples=lambda s: [call(s.real(3, 4), axis=1), call(s.real(5), axis=0)],
     archetype="scan",
     mixes="axis",
+    moves=True,
     doc="The running sum along an axis.",
 )
 

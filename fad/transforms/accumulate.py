@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import is_numpy_scalar
-from fad.core.cotangent import FEW, Indexed, Masked, densify, is_basic
+from fad.core.cotangent import FEW, Indexed, Masked, densify, mark_live
 from fad.core.tracer import Tracer
 from fad.core.values import traces_of
 
@@ -28,8 +28,7 @@ def accumulate(cts: Any, own: Any, j: int, c: Any) -> None:
         elif p is None:
             cts[j] = c
         elif type(p) is Indexed:
-            p.entries += c.entries
-            p.size += c.size
+            p.append(c)
             if p.size > math.prod(p.shape) and not _is_compiled(c):
                 cts[j] = p.gather()  # no more is kept than the array has elements
         elif _is_compiled(c):
@@ -76,34 +75,29 @@ def _is_compiled(c: Indexed) -> bool:
     return any(trace.compiled for x in traced for trace in traces_of(x))
 
 
-def _at_places(c: Indexed) -> Masked:
-    """Return the sum of entries, zero by selection at all places but theirs."""
-    ones = lambda: [(index, np.ones_like(values)) for index, values in c.entries]
-    return Masked(c.dense(), lambda: c.add(c.shape, c.dtype, ones()) != 0, clean=True)
-
-
 def _accumulate_indexed(cts: list, own: bytearray, j: int, c: Indexed) -> None:
     p = cts[j]
     if type(p) is Indexed:
         p = p.gather()
-    if type(p) is Masked and p.places is not None and own[j]:
+    if type(p) is Masked and p.places is not None and p.places.function is not None and own[j]:
         c.add_to(p.value)
-        if any(is_basic(index) for index, _ in c.entries):
+        if c.is_masked():
+            p.places.indices += c.indices()
+            p.places.below += c.marks()
+        else:
             cts[j] = p.value
-        p.places += [index for index, _ in c.entries]
     elif type(p) is Masked and type(p.value) is np.ndarray and type(p.live) is np.ndarray:
         if own[j] < 2:  # 2: both the values and the mask are the sweep's own
             live = np.broadcast_to(p.live, p.value.shape).copy()
             p = cts[j] = Masked(p.dense().copy(), live, clean=True)
             own[j] = 2
-        live = p.live
         c.add_to(p.value)
-        for index, _ in c.entries:
-            live[index] = True
+        for (index, _), live in zip(c.entries, c.lives, strict=True):
+            mark_live(p.live, index, live)
     elif type(p) is Tracer:
         cts[j] = p + c.dense()
     elif p is None or type(p) is Masked:
-        cts[j] = c.gather() if p is None else p + _at_places(c)
+        cts[j] = c.gather() if p is None else p + Masked(c.dense(), c.mask(), clean=True)
         own[j] = 1
     else:
         if not own[j] or is_numpy_scalar(p):

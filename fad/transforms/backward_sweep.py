@@ -20,6 +20,7 @@ from fad.transforms.accumulate import accumulate, accumulate_new
 from fad.transforms.layered_writes import add_in_place, view_along
 from fad.transforms.operand_cotangents import PULL_BACK, operand_cotangents
 from fad.transforms.overwrites import VIEW, sweep_write
+from fad.transforms.slopes import FACTORS, may_meet_infinite_slope, select_by_factor, select_by_product
 from fad.transforms.tape import (
     BOTH,
     CALL,
@@ -43,6 +44,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
     `own` holds 1 where ``cts[i]`` is an array made here, that may be added to in place.
     With `keep` false each record is dropped as soon as it has been used.
     """
+    careful = stop < len(tape) - 1 and may_meet_infinite_slope(tape, len(tape) - 1)
     masked = False  # whether the cotangent at hand is masked, and so NumPy's warnings are off
     errors: Any = None
     try:
@@ -60,9 +62,9 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                     errors.__exit__(None, None, None)
                     masked = False
                 if kind == WRITE:
-                    sweep_write(record, i, cts, own, keep)
+                    sweep_write(record, i, cts, own, keep, careful)
                 elif kind == VIEW:
-                    _sweep_view(record, i, cts, own)
+                    _sweep_view(record, i, cts, own, careful)
                 elif kind == RERUN:
                     _sweep_again(record, i, tape, cts, own)
                 elif kind == EFFECT:
@@ -118,6 +120,8 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                     c = g if partial is one else g.quietly(partial, (z, x, y))
                 else:
                     c = g if partial is one else g * partial(z, x, y)
+                if careful and partial in FACTORS:
+                    c = select_by_factor(c, x if y is None else y)
                 if to is not None:
                     c = fit(c, *to)
             elif kind == INDEX:
@@ -130,11 +134,14 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                     else:
                         p[index] = part + g
                 else:
-                    _sweep_index(record, g, cts, own)
+                    _sweep_index(record, g, cts, own, careful)
                 continue
             else:
                 x = y = z = c = d = p = None
-                (_sweep_product if kind == PRODUCT else _sweep_general)(record, g, cts, own)
+                if kind == PRODUCT:
+                    _sweep_product(record, g, cts, own, careful)
+                else:
+                    _sweep_general(record, g, cts, own, careful)
                 continue
             p = cts[j]
             if p is None:
@@ -154,9 +161,12 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
             errors.__exit__(None, None, None)
 
 
-def _sweep_index(record: tuple, g: Any, cts: list, own: bytearray) -> None:
+def _sweep_index(record: tuple, g: Any, cts: list, own: bytearray, careful: bool) -> None:
     """Run the record of a slice whose array has no cotangent of the sweep's own yet: all slices of it add up in one."""
     _, j, prim, index, shape, dtype = record
+    if careful:
+        accumulate(cts, own, j, prim.cotangent(shape, dtype, index, densify(g), _mask_of(g)))
+        return
     if cts[j] is None and (type(g) is np.ndarray or issubclass(type(g), np.generic)):
         p = cts[j] = np.zeros(shape, dtype)
         p[index] = g
@@ -166,16 +176,25 @@ def _sweep_index(record: tuple, g: Any, cts: list, own: bytearray) -> None:
     if type(g) is Tracer and (added := add_in_place(cts[j], owned, [], index, g, shape, dtype)) is not None:
         cts[j], own[j] = added, 1
     else:
-        accumulate(cts, own, j, prim.cotangent(shape, dtype, index, g))
+        accumulate(cts, own, j, prim.cotangent(shape, dtype, index, g, None))
 
 
-def _sweep_view(record: tuple, i: int, cts: list, own: bytearray) -> None:
+def _mask_of(g: Any) -> Any:
+    return g.mask() if type(g) is Masked else True
+
+
+def _sweep_view(record: tuple, i: int, cts: list, own: bytearray, careful: bool) -> None:
     """Add the cotangent of what was read through views to that of the array they are views of."""
     _, j, path, index, shape, dtype = record
-    g, p = densify(cts[i]), densify(cts[j])
+    g, p = cts[i], cts[j]
     cts[i] = None
     if g is None:
         return
+    if careful:
+        pull = PULL_BACK[0](lambda x: view_along(x, path)[index], np.zeros(shape, dtype))[1]
+        accumulate(cts, own, j, (Masked(densify(g), _mask_of(g), clean=True)).move(lambda g: pull(g)[0]))
+        return
+    g, p = densify(g), densify(p)
     if type(g) is Tracer or type(p) is Tracer:
         owned = 0 if type(cts[j]) is Masked else own[j]
         if (added := add_in_place(p, owned, path, index, g, shape, dtype)) is not None:
@@ -193,9 +212,15 @@ def _sweep_view(record: tuple, i: int, cts: list, own: bytearray) -> None:
     follow(p, path)[index] += g
 
 
-def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray) -> None:
+def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray, careful: bool) -> None:
     """Run the record of a product, which has a rule for each factor that is traced."""
     _, j, k, (left, right), x, y = record
+    if careful:
+        for i, (rule, parent) in enumerate(((left, j), (right, k))):
+            if parent >= 0:
+                c = cast(rule(densify(g), None, x, y), (x, y)[i].dtype)
+                accumulate(cts, own, parent, select_by_product(c, rule, g, (x, y), i, (j, k), {}))
+        return
     if type(g) is Masked:
         g = g.dense()
     if k >= 0:
@@ -206,20 +231,27 @@ def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray) -> None:
         accumulate_new(cts, own, j, c if c.dtype is x.dtype else cast(c, x.dtype))
 
 
-def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray) -> None:
+def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray, careful: bool) -> None:
     _, parents, prim, y, xs, params = record
     found = operand_cotangents(prim, parents, g, y, xs, params)
     for k, parent in enumerate(parents):
         c = found[k]
-        if c is not None:
-            accumulate(cts, own, parent, c)
+        if c is None:
+            continue
+        if type(c) is Indexed and not c.is_masked():
+            c.lives = [True if careful else None]
+        elif prim.updates and not careful and type(g) is not Masked and not any(map(np.ndim, xs[prim.indexed :])):
+            c = densify(c)  # loops over x[t] are to cost nothing more
+        elif careful and prim.archetype == "bilinear":
+            c = select_by_product(c, prim.vjp[k], g, xs, k, parents, params)
+        accumulate(cts, own, parent, c)
 
 
 def _sweep_effect(record: tuple, i: int, cts: list, own: bytearray) -> None:
     """Run the record of an operation that others wait for, with a cotangent of zeros where there is none."""
     g, cts[i] = cts[i], None
     ct = record[2].swept(None if g is None else densify(g), record[3], SEEDS.get())
-    _sweep_general(record, ct, cts, own)
+    _sweep_general(record, ct, cts, own, False)
 
 
 def _sweep_many(record: tuple, i: int, cts: list, own: bytearray) -> None:

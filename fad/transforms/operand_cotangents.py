@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from fad.core.archetypes import cast
-from fad.core.cotangent import Indexed, Masked, densify
+from fad.core.cotangent import Indexed, Masked, densify, join_masks
 from fad.core.limits import keep_perturbed
+from fad.ops.reduction import stretch_back
 
 PULL_BACK: list[Callable] = []
 """Reverse mode itself, which enters here: a VJP that is derived from a JVP is a pullback of it."""
@@ -18,8 +19,10 @@ PULL_BACK: list[Callable] = []
 def operand_cotangents(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params: dict) -> list:
     """Apply an operation's VJP to the operands that are traced (parent >= 0); None for the others."""
     if type(ct) is Masked and prim.partials is None and not prim.selects:
-        if prim.moves and prim.cotangent is None:  # what was gathered has a mask of its own
+        if prim.moves:
             return _mask_cotangents(prim, parents, ct, y, xs, params)
+        if prim.archetype == "reduction":
+            return _mask_reduced(prim, parents, ct, y, xs, params)
         ct = ct.dense()
     rules = prim.vjp
     if rules is None and prim.vjp_of_all is None:
@@ -50,10 +53,22 @@ def _mask_cotangents(prim: Any, parents: list, ct: Masked, y: Any, xs: tuple, pa
         return ct.later(lambda ones: densify(operand_cotangents(prim, parents, ones, y, xs, params)[k]))
 
     found = operand_cotangents(prim, parents, ct.dense(), y, xs, params)
-    return [
-        c if c is None or type(c) is Indexed else Masked(densify(c), live(k), True, ct.by_value)
-        for k, c in enumerate(found)
-    ]
+    for k, c in enumerate(found):
+        if type(c) is Indexed:
+            c.lives = [ct.mask()]
+        elif c is not None:
+            found[k] = Masked(densify(c), live(k), True)
+    return found
+
+
+def _mask_reduced(prim: Any, parents: list, ct: Masked, y: Any, xs: tuple, params: dict) -> list:
+    """Apply the VJP of a reduction: of what nobody read, nothing that was reduced to it was used."""
+    (c,) = operand_cotangents(prim, parents, ct.dense(), y, xs, params)
+    shape, axis, keepdims = xs[0].shape, params["axis"], params["keepdims"]
+    live = ct.later(lambda ones: stretch_back(ones, shape, axis, keepdims))
+    if type(c) is Masked:  # a choice of elements has a mask of its own
+        return [Masked(c.value, join_masks(c.mask(), live, shape), c.clean)]
+    return [Masked(c, live)]
 
 
 def transpose_jvp(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params: dict) -> list:

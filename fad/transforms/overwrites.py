@@ -7,7 +7,8 @@ that place. All of it costs what was touched, not the size of the array.
 
 What is written over takes no part: what was computed before the first write, or written before a later one, takes a
 cotangent of zero there that stays zero, though the partial derivative may be infinite (``r = np.sqrt(d)``, and
-``r[i, i] = 1.0``). Where masks or index arrays chose the places (``r[r > 0] = 1 / r[r > 0]``), a mask says which.
+``r[i, i] = 1.0``). A mask says where, if it is not known that all slopes are finite, and where masks or index arrays
+chose the places (``r[r > 0] = 1 / r[r > 0]``).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 from fad.core.archetypes import fit
 from fad.core.buffers import PLAIN
-from fad.core.cotangent import Masked, absorb_zeros, densify, zero_absorbing
+from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.layers import arrays_of, copy_layers, find_layers, map_arrays, takes
 from fad.core.tracer import Tracer
 from fad.core.views import (
@@ -96,7 +97,7 @@ def store(trace: Recorder, x: Tracer, index: tuple, v: Any) -> bool:
     if type(old) is np.ndarray:
         old = old.copy()
     place[index] = v
-    tape.append([WRITE, root.info, position, place, index, old, path, root.wrapped, False, shape, dtype, False, False])
+    tape.append([WRITE, root.info, position, place, index, old, path, root.wrapped, False, shape, dtype, False])
     root.info = end
     memory.version += 1
     return True
@@ -134,8 +135,7 @@ def overwrite(trace: Recorder, root: Tracer, path: list, template: tuple, v: Any
     memory = root.memory
     tape = trace.tape
     picks = any(map(np.ndim, arrays))
-    first, memory.first = memory.first, False
-    tape.append([WRITE, root.info, position, place, index, old, path, whole, False, shape, dtype, first, picks])
+    tape.append([WRITE, root.info, position, place, index, old, path, whole, False, shape, dtype, picks])
     root.info = len(tape) - 1
     memory.version += 1
     return True
@@ -156,9 +156,8 @@ def _overwrite_below(
     shape, dtype = (v.shape, v.dtype) if position >= 0 else (None, None)
     old = pick_at(place, template)
     put_below(place, template, value)
-    first, memory.first = memory.first, False
     tape = trace.tape
-    tape.append([WRITE, root.info, position, place, template, old, path, whole, False, shape, dtype, first, False])
+    tape.append([WRITE, root.info, position, place, template, old, path, whole, False, shape, dtype, False])
     root.info = len(tape) - 1
     memory.version += 1
     return True
@@ -203,7 +202,7 @@ def adopt(trace: Any, root: Tracer, whole: np.ndarray) -> None:
     trace.adopted.append(weakref.ref(root))
     if root.memory is None:
         root.memory = Memory()
-    root.memory.private, root.memory.borrowed, root.memory.first = True, False, True
+    root.memory.private, root.memory.borrowed = True, False
     root.wrapped, root.owner, root.info = whole, trace, -1
 
 
@@ -227,9 +226,13 @@ def redo(tape: list) -> None:
             exchange(record)
 
 
-def sweep_write(record: list, i: int, cts: list, own: bytearray, keep: bool) -> None:
-    """Take a write back, and move the cotangent of its place to the value that was written there."""
-    _, j, k, place, index, old, path, whole, _, shape, dtype, absorbs, picks = record
+def sweep_write(record: list, i: int, cts: list, own: bytearray, keep: bool, careful: bool) -> None:
+    """Take a write back, and move the cotangent of its place to the value that was written there.
+
+    A `careful` sweep masks what was written over: it may meet an infinite slope.
+    """
+    _, j, k, place, index, old, path, whole, _, shape, dtype, picks = record
+    masks = picks or careful
     if keep:
         exchange(record)
     elif type(place) is Tracer:
@@ -240,25 +243,25 @@ def sweep_write(record: list, i: int, cts: list, own: bytearray, keep: bool) -> 
     cts[i] = None
     if g is None:
         return
+    if type(g) is Indexed:
+        g = g.gather()
     whole = layout(whole) if type(whole) is Tracer else whole
-    live = _find_live(g, own[i], path, whole) if picks or type(g) is Masked else None
+    live = _find_live(g, own[i], path, whole) if masks or type(g) is Masked else None
     if type(g) is Masked and live is None:
-        g, c = _move_masked(g, path, index, picks)
+        g, c = _move_masked(g, path, index, masks)
     elif type(g := densify(g)) is Tracer:
         g, c = _move_traced(g, own[i], path, index)
     else:
         g, c = _move(g, own[i], path, index, whole)
     if live is not None:
-        g, c = _mask_moved(live, g, c, index, picks)
+        g, c = _mask_moved(live, g, c, index, masks)
     if j >= 0 and (picks or old.size != whole.size):  # else all of it is written over
-        if absorbs:
-            g = zero_absorbing(densify(g))
         if cts[j] is None:
             cts[j] = g
             own[j] = 2 if type(g) is Masked else 1
         else:
             accumulate(cts, own, j, g)
-    if k >= 0 and c is not None and (c := absorb_zeros(c)) is not None:
+    if k >= 0 and c is not None:
         if type(c) is Masked or c.shape != shape or c.dtype is not dtype or shape:
             c = _fit_written(c, index, place.shape, shape, dtype)
         if cts[k] is None:
@@ -292,14 +295,14 @@ def _find_live(g: Any, owned: int, path: list, whole: np.ndarray) -> tuple | Non
     return None if part is None else (live, part)
 
 
-def _mask_moved(live: tuple, g: Any, c: Any, index: Any, picks: bool) -> tuple:
+def _mask_moved(live: tuple, g: Any, c: Any, index: Any, masks: bool) -> tuple:
     """Return the cotangents of an array before a write, and of what was written, which may be None: as they are live.
 
-    Where masks or index arrays chose what is written, nothing that stood there is.
+    With `masks` nothing that stood where it was written is.
     """
     mask, part = live
     written = pick(part, index)
-    if picks:
+    if masks:
         part[index] = False
     count = np.count_nonzero(written)
     if not count:
@@ -324,11 +327,11 @@ def _move(g: Any, owned: int, path: list, index: Any, whole: np.ndarray) -> tupl
     return g, c
 
 
-def _move_masked(g: Masked, path: list, index: Any, picks: bool) -> tuple:
+def _move_masked(g: Masked, path: list, index: Any, masks: bool) -> tuple:
     """Take a cotangent of which it is traced where it is live out of that of the array."""
     live = np.broadcast_to(g.live, g.value.shape)
     written = view_along(live, path)[index]
-    if picks:
+    if masks:
         template, arrays = split_index(index)
         live = write_through(live, path, template, np.False_, arrays)
     rest, c = _move_traced(g.dense(), 0, path, index)

@@ -38,7 +38,7 @@ MULTI = 7  # (kind, parents, prim, ys, xs, params)          several results, at 
 CALL = 8  # (kind, parents, pullback, n)                    a custom rule or a checkpoint: pullback(cts) -> cts
 RERUN = 9  # (kind, trace, run, n)                          a checkpoint: run() -> tracers, again
 # place[index] = value j, in array i:
-WRITE = 10  # [kind, i, j, place, index, old, path, whole, undone, shape, dtype, absorbs, picks]
+WRITE = 10  # [kind, i, j, place, index, old, path, whole, undone, shape, dtype, picks]
 EFFECT = 12  # (kind, parents, prim, y, xs, params)         swept without a cotangent too, as zeros: other ranks do
 
 _NUMBERS = frozenset({float, int, float64})

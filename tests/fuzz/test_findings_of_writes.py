@@ -372,11 +372,11 @@ def test_cotangents_that_are_zero_as_it_happens_have_derivatives(text):
         np.testing.assert_allclose(fad.hvp(loss, (X,), (X,))[1], wanted @ X, atol=1e-12)
 
 
-def test_a_zero_cotangent_takes_no_part_in_an_infinite_partial_at_second_order_either():
+def test_a_number_that_no_mask_chose_takes_no_part_in_an_infinite_partial_at_second_order_either():
     def f(x):
         r = np.sqrt(x)
         r[r > 0] = 1 / r[r > 0]
-        return np.sum(r * x**2)
+        return np.sum(r[1:] * x[1:] ** 2)
 
     x = np.array([0.0, 1.0, 4.0])
     with np.errstate(all="ignore"):

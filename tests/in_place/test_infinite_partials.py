@@ -195,8 +195,156 @@ def test_forward_mode_takes_constants_that_were_written_for_constants(f):
     np.testing.assert_allclose(fad.jacrev(fad.jacfwd(f))(X), second, rtol=1e-7, atol=1e-8)
 
 
-def test_a_zero_by_calculation_alone_absorbs_nothing():
-    assert np.isnan(fad.grad(lambda x: np.sum(np.sqrt(x) * np.array([0.0, 1.0])))(np.array([0.0, 1.0]))[0])
+def square_of_a_root(x):
+    return np.sum(np.sqrt(x) ** 2)
+
+
+def square_of_a_root_in_an_array_that_is_written(x):
+    r = np.sqrt(x)
+    r[-1] = 2.0
+    return np.sum(r**2)
+
+
+def square_of_a_root_in_an_array_that_is_written_at_places(x):
+    r = np.sqrt(x)
+    r[[-1]] = 2.0
+    return np.sum(r**2)
+
+
+def square_of_a_root_in_a_buffer(x):
+    b = np.zeros(5)
+    b[:4] = np.sqrt(x)
+    b[3:] = 1.0
+    return np.sum(b * b)
+
+
+def square_of_some_roots(x):
+    return np.sum(np.sqrt(x)[:3] ** 2)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        square_of_a_root, square_of_a_root_in_an_array_that_is_written, square_of_a_root_in_a_buffer,
+        square_of_a_root_in_an_array_that_is_written_at_places, square_of_some_roots,
+    ],
+)  # fmt: skip
+def test_a_cotangent_that_is_zero_by_calculation_absorbs_nothing(f):
+    x = np.array([0.0, 1.0, 4.0, 9.0])  # the derivative at 0 is 1
+    g = fad.grad(f)
+    with np.errstate(all="ignore"):
+        for found in (g(x), fad.jit(g)(x), fad.vmap(g)(np.stack([x, x]))[1]):
+            assert np.isnan(found[0])
+            np.testing.assert_allclose(found[1:3], 1.0)
+
+
+KEPT = np.array([True, False, True, True])
+
+
+def a_buffer_with_a_mask_on_a_row(x):
+    b = np.zeros((2, 4))
+    b[0] = np.sqrt(np.abs(x - x[0]))
+    b[1] = x
+    b[0][~KEPT] = 3.0
+    b[0][0] = 2.0
+    return np.sum(b**2) + np.sum(b[0] * b[1])
+
+
+def elements_in_a_loop(x):
+    r = np.sqrt(x - x[0])
+    total = 0.0
+    for i in range(1, 4):
+        total = total + r[i] * x[i]
+    return total
+
+
+def halves(x):
+    first, second = np.split(np.sqrt(np.abs(x - x[0])), 2)
+    return first[1] + np.sum(second)
+
+
+PLACES, WEIGHTS = np.array([0, 1, 1, 3]), np.array([0.0, 1.0, 2.0, 3.0])
+UNREAD = {  # each program beside one that never takes the root of zero
+    "slice": (lambda x: np.sum(np.where(x[:3] > 0, np.sqrt(x)[:3], 0.0)), lambda x: np.sum(np.sqrt(x[1:3]))),
+    "rest": (lambda x: np.sum(np.log(1 + np.sqrt(x - x[0])[1:])), lambda x: np.sum(np.log(1 + np.sqrt(x[1:] - x[0])))),
+    "loop": (elements_in_a_loop, lambda x: np.sum(np.sqrt(x[1:] - x[0]) * x[1:])),
+    "reversed": (
+        lambda x: np.sum(np.where(x[::-1] > 0, np.sqrt(x)[::-1], 0.0) * W[0]),
+        lambda x: np.sum(np.sqrt(x[:0:-1]) * W[0, :-1]),
+    ),
+    "gathered": (
+        lambda x: np.sum(np.where(x[PLACES] > 0, np.sqrt(x)[PLACES], 0.0)),
+        lambda x: 2 * np.sqrt(x[1]) + np.sqrt(x[3]),
+    ),
+    "halves": (halves, lambda x: np.sum(np.sqrt(x[1:] - x[0]))),
+    "numbers": (
+        lambda x: sum(np.where(a > 0, r, 0.0) for a, r in zip(x, np.sqrt(x), strict=True)),
+        lambda x: np.sum(np.sqrt(x[1:])),
+    ),
+    "row": (
+        a_buffer_with_a_mask_on_a_row,
+        lambda x: np.sum(x**2) + np.sum(x[2:] - x[0] + np.sqrt(x[2:] - x[0]) * x[2:]) + 2.0 * x[0] + 3.0 * x[1] + 13.0,
+    ),
+    "zeros and ones": (
+        lambda x: np.sum(np.sqrt(squares(x)) * (1 - np.eye(4))),
+        lambda x: 2 * sum(x[i] - x[j] for i in range(4) for j in range(i)),
+    ),
+    "product": (lambda x: WEIGHTS @ np.sqrt(np.abs(x - x[0])), lambda x: WEIGHTS[1:] @ np.sqrt(x[1:] - x[0])),
+    "matrix": (
+        lambda x: np.sum(np.diag(WEIGHTS) @ np.sqrt(np.abs(x - x[0]))[:, None]),
+        lambda x: WEIGHTS[1:] @ np.sqrt(x[1:] - x[0]),
+    ),
+    "einsum": (
+        lambda x: np.einsum("ij,ij->", np.sqrt(squares(x)), 1 - np.eye(4)),
+        lambda x: 2 * sum(x[i] - x[j] for i in range(4) for j in range(i)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_what_nobody_reads_takes_no_part_in_an_infinite_slope(name):
+    f, twin = UNREAD[name]
+    x = np.array([0.0, 1.0, 4.0, 9.0])
+    g, two = fad.grad(f), np.stack([x, x + 1.0])
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(f(x), twin(x))
+        wanted = fad.grad(twin)(x)
+        for found in (
+            g(x), fad.jit(g)(x), fad.grad(fad.jit(f))(x), fad.vmap(g)(two)[0], fad.jvp(g, (x,), (x,))[0],
+            fad.grad(lambda p: np.sum(fad.vmap(f)(p)))(two)[0],
+        ):  # fmt: skip
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+def test_what_nobody_reads_takes_no_part_whatever_its_dtype(dtype):
+    x = np.array([0.0, 1.0, 4.0, 9.0], dtype)
+    g = fad.grad(lambda x: np.sum(np.sqrt(x)[1:] ** 3).real)
+    with np.errstate(all="ignore"):
+        for found in (g(x), fad.jit(g)(x), fad.vmap(g)(x[None])[0]):
+            np.testing.assert_allclose(found, 1.5 * np.sqrt(x), rtol=1e-6)
+            assert found.dtype == dtype
+
+
+STEEP_FUNCTIONS = {
+    "sqrt": (np.sqrt, 0.0), "cbrt": (np.cbrt, 0.0), "log": (np.log, 0.0), "log2": (np.log2, 0.0),
+    "log10": (np.log10, 0.0), "log1p": (np.log1p, -1.0), "arcsin": (np.arcsin, 1.0), "arccos": (np.arccos, 1.0),
+    "arctanh": (np.arctanh, 1.0), "arccosh": (np.arccosh, 1.0), "reciprocal": (np.reciprocal, 0.0),
+    "divide": (lambda x: 2.0 / x, 0.0), "ratio": (lambda x: (x + 1.0) / x, 0.0), "power": (lambda x: x**0.3, 0.0),
+    "powers": (lambda x: x**x, 0.0), "negative power": (lambda x: x**-2, 0.0), "negative root": (np.sqrt, -1.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STEEP_FUNCTIONS)
+def test_every_function_with_infinite_slopes_is_looked_at(name):
+    function, at = STEEP_FUNCTIONS[name]
+    inside = 2.0 if name == "arccosh" else 0.5
+    x, rest = np.array([at, inside]), np.array([inside])
+    with np.errstate(all="ignore"):
+        (wanted,) = fad.grad(lambda x: np.sum(function(x)))(rest)
+        g = fad.grad(lambda x: np.sum(function(x)[1:]))
+        for found in (g(x), fad.jit(g)(x), fad.vmap(g)(x[None])[0]):
+            np.testing.assert_allclose(found, [0.0, wanted])
 
 
 AROUND = {

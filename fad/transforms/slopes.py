@@ -1,0 +1,102 @@
+"""Whether a backward sweep may meet an infinite slope: only then does it matter which zeros are zero by selection.
+
+The derivative of a value that nobody reads is zero, though its slope be infinite: of ``np.sqrt(x)[1:]`` at
+``x[0] == 0``, or where ``r[0] = 1.0`` has replaced it. But a cotangent that is zero as it happens must not absorb an
+infinite slope: ``np.sqrt(x) ** 2`` has derivative 1 at 0. So masks have to say which is which
+(`fad.core.cotangent.Masked`), and they cost more than many a program's whole sweep. The slopes are looked at before:
+a sweep is careful if one is infinite, or if that is not known yet, in a program that is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.backends import is_on_device
+from fad.core.archetypes import STEEP
+from fad.core.cotangent import Masked, densify, ones_where_live
+from fad.core.tracer import Tracer
+from fad.core.values import traces_of
+from fad.core.views import unwrap
+from fad.ops.elementwise import has_zero, multiply
+from fad.transforms.tape import BOTH, GENERAL, ONE_OF_TWO, PRODUCT, UNARY
+
+FACTORS = frozenset(multiply.partials or ())
+"""The partial derivatives of a product, each of which is the other factor."""
+
+
+def may_meet_infinite_slope(tape: Any, end: int) -> bool:
+    """Return whether the slope of an elementwise operation on the tape may be infinite."""
+    for i in range(end):
+        record = tape[i]
+        if record is None:
+            continue
+        kind = record[0]
+        if kind < PRODUCT:
+            partial = record[3 if kind == BOTH else 2]
+            if partial in STEEP:
+                start, stop = _SAVED[kind]
+                if _is_met(STEEP[partial], record[start:stop]):
+                    return True
+        elif kind == GENERAL and record[2].partials is not None:
+            partial = record[2].partials[0]
+            if partial in STEEP and _is_met(STEEP[partial], (record[3], *record[4])):
+                return True
+    return False
+
+
+_SAVED = {UNARY: (3, 5), ONE_OF_TWO: (3, 6), BOTH: (5, 8)}  # where a record has what its partial derivative reads
+
+
+_PLAIN = frozenset({np.ndarray, np.float64, np.float32, np.complex128, np.complex64, float, int, type(None)})
+
+
+def _is_met(test: Callable, saved: tuple) -> bool:
+    """Return whether a slope may be infinite, by a test of what its partial derivative reads."""
+    for x in saved:
+        if type(x) not in _PLAIN:
+            return _is_met_by_traced(test, saved)
+    return bool(test(*saved))
+
+
+def _is_met_by_traced(test: Callable, saved: tuple) -> bool:
+    known = True
+    for x in saved:
+        if is_on_device(unwrap(x)):
+            return False  # to look at it would wait for the device
+        for trace in traces_of(x):
+            if not trace.answers:
+                return False  # the body of a loop, whose steps keep plain cotangents
+            known = known and not trace.compiled
+    return not known or bool(test(*map(unwrap, saved)))
+
+
+def select_by_factor(c: Any, factor: Any) -> Any:
+    """Return a cotangent that passed a constant factor: what was multiplied by zero was not used."""
+    if not _has_zeros(factor):
+        return c
+    live = np.not_equal(factor, 0)
+    if type(c) is Masked:
+        return Masked(c.value, np.logical_and(c.live, live))
+    return Masked(c, live)
+
+
+def select_by_product(c: Any, rule: Callable, g: Any, xs: tuple, k: int, parents: Any, params: dict) -> Any:
+    """Return the cotangent of operand `k` of a product, by its VJP: what met only zeros of a constant was not used."""
+    other = xs[1 - k]
+    constant = parents[1 - k] < 0 and _has_zeros(other)
+    if not constant and type(g) is not Masked:
+        return c
+
+    def live() -> Any:
+        marks = list(xs)
+        marks[1 - k] = (np.not_equal(other, 0) if constant else np.ones(other.shape)).astype(other.dtype)
+        return densify(rule(ones_where_live(g), None, *marks, **params)) != 0
+
+    return Masked(densify(c), live, clean=True)
+
+
+def _has_zeros(factor: Any) -> bool:
+    return type(factor) is not Tracer and not is_on_device(factor) and has_zero(factor)
