@@ -20,7 +20,15 @@ from fad.transforms.accumulate import accumulate, accumulate_new
 from fad.transforms.layered_writes import add_in_place, view_along
 from fad.transforms.operand_cotangents import PULL_BACK, operand_cotangents
 from fad.transforms.overwrites import VIEW, sweep_write
-from fad.transforms.slopes import FACTORS, may_meet_infinite_slope, select_by_factor, select_by_product
+from fad.transforms.slopes import (
+    EVERYWHERE,
+    FACTORS,
+    NOWHERE,
+    find_care,
+    is_careful,
+    select_by_factor,
+    select_by_product,
+)
 from fad.transforms.tape import (
     BOTH,
     CALL,
@@ -44,7 +52,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
     `own` holds 1 where ``cts[i]`` is an array made here, that may be added to in place.
     With `keep` false each record is dropped as soon as it has been used.
     """
-    careful = stop < len(tape) - 1 and may_meet_infinite_slope(tape, len(tape) - 1)
+    care = find_care(tape, len(tape) - 1) if stop < len(tape) - 1 else NOWHERE
     masked = False  # whether the cotangent at hand is masked, and so NumPy's warnings are off
     errors: Any = None
     try:
@@ -62,9 +70,9 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                     errors.__exit__(None, None, None)
                     masked = False
                 if kind == WRITE:
-                    sweep_write(record, i, cts, own, keep, careful)
+                    sweep_write(record, i, cts, own, keep, care == EVERYWHERE)
                 elif kind == VIEW:
-                    _sweep_view(record, i, cts, own, careful)
+                    _sweep_view(record, i, cts, own, care == EVERYWHERE)
                 elif kind == RERUN:
                     _sweep_again(record, i, tape, cts, own)
                 elif kind == EFFECT:
@@ -120,7 +128,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                     c = g if partial is one else g.quietly(partial, (z, x, y))
                 else:
                     c = g if partial is one else g * partial(z, x, y)
-                if careful and partial in FACTORS:
+                if care and partial in FACTORS:
                     c = select_by_factor(c, x if y is None else y)
                 if to is not None:
                     c = fit(c, *to)
@@ -134,14 +142,14 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                     else:
                         p[index] = part + g
                 else:
-                    _sweep_index(record, g, cts, own, careful)
+                    _sweep_index(record, g, cts, own, is_careful(care, tape, j))
                 continue
             else:
                 x = y = z = c = d = p = None
                 if kind == PRODUCT:
-                    _sweep_product(record, g, cts, own, careful)
+                    _sweep_product(record, g, cts, own, care == EVERYWHERE)
                 else:
-                    _sweep_general(record, g, cts, own, careful)
+                    _sweep_general(record, g, cts, own, care, tape)
                 continue
             p = cts[j]
             if p is None:
@@ -231,7 +239,7 @@ def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray, careful: bo
         accumulate_new(cts, own, j, c if c.dtype is x.dtype else cast(c, x.dtype))
 
 
-def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray, careful: bool) -> None:
+def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray, care: int, tape: list) -> None:
     _, parents, prim, y, xs, params = record
     found = operand_cotangents(prim, parents, g, y, xs, params)
     for k, parent in enumerate(parents):
@@ -239,10 +247,11 @@ def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray, careful: bo
         if c is None:
             continue
         if type(c) is Indexed and not c.is_masked():
-            c.lives = [True if careful else None]
-        elif prim.updates and not careful and type(g) is not Masked and not any(map(np.ndim, xs[prim.indexed :])):
-            c = densify(c)  # loops over x[t] are to cost nothing more
-        elif careful and prim.archetype == "bilinear":
+            c.lives = [True if is_careful(care, tape, parents[0]) else None]
+        elif prim.updates and type(g) is not Masked and not any(map(np.ndim, xs[prim.indexed :])):
+            if not is_careful(care, tape, parents[0]):
+                c = densify(c)  # loops over x[t] are to cost nothing more
+        elif care == EVERYWHERE and prim.archetype == "bilinear":
             c = select_by_product(c, prim.vjp[k], g, xs, k, parents, params)
         accumulate(cts, own, parent, c)
 
@@ -251,7 +260,7 @@ def _sweep_effect(record: tuple, i: int, cts: list, own: bytearray) -> None:
     """Run the record of an operation that others wait for, with a cotangent of zeros where there is none."""
     g, cts[i] = cts[i], None
     ct = record[2].swept(None if g is None else densify(g), record[3], SEEDS.get())
-    _sweep_general(record, ct, cts, own, False)
+    _sweep_general(record, ct, cts, own, NOWHERE, [])
 
 
 def _sweep_many(record: tuple, i: int, cts: list, own: bytearray) -> None:

@@ -21,14 +21,20 @@ from fad.core.tracer import Tracer
 from fad.core.values import traces_of
 from fad.core.views import unwrap
 from fad.ops.elementwise import has_zero, multiply
-from fad.transforms.tape import BOTH, GENERAL, ONE_OF_TWO, PRODUCT, UNARY
+from fad.transforms.tape import BOTH, GENERAL, INDEX, ONE_OF_TWO, PRODUCT, UNARY
 
 FACTORS = frozenset(multiply.partials or ())
 """The partial derivatives of a product, each of which is the other factor."""
 
 
-def may_meet_infinite_slope(tape: Any, end: int) -> bool:
-    """Return whether the slope of an elementwise operation on the tape may be infinite."""
+NOWHERE, WITHIN, EVERYWHERE = 0, 1, 2
+"""Where a sweep is careful: in the body of a loop only with arrays that a step computes, and not with those it carries,
+of which a step may touch but few elements: masks are as large as the arrays."""
+
+
+def find_care(tape: Any, end: int) -> int:
+    """Return where a sweep has to be careful: the slope of an elementwise operation on the tape may be infinite."""
+    found = NOWHERE
     for i in range(end):
         record = tape[i]
         if record is None:
@@ -38,13 +44,14 @@ def may_meet_infinite_slope(tape: Any, end: int) -> bool:
             partial = record[3 if kind == BOTH else 2]
             if partial in STEEP:
                 start, stop = _SAVED[kind]
-                if _is_met(STEEP[partial], record[start:stop]):
-                    return True
+                found = max(found, _look(STEEP[partial], record[start:stop]))
         elif kind == GENERAL and record[2].partials is not None:
             partial = record[2].partials[0]
-            if partial in STEEP and _is_met(STEEP[partial], (record[3], *record[4])):
-                return True
-    return False
+            if partial in STEEP:
+                found = max(found, _look(STEEP[partial], (record[3], *record[4])))
+        if found == EVERYWHERE:
+            break
+    return found
 
 
 _SAVED = {UNARY: (3, 5), ONE_OF_TWO: (3, 6), BOTH: (5, 8)}  # where a record has what its partial derivative reads
@@ -53,24 +60,41 @@ _SAVED = {UNARY: (3, 5), ONE_OF_TWO: (3, 6), BOTH: (5, 8)}  # where a record has
 _PLAIN = frozenset({np.ndarray, np.float64, np.float32, np.complex128, np.complex64, float, int, type(None)})
 
 
-def _is_met(test: Callable, saved: tuple) -> bool:
-    """Return whether a slope may be infinite, by a test of what its partial derivative reads."""
+def _look(test: Callable, saved: tuple) -> int:
+    """Return where a sweep has to be careful for a slope, by a test of what its partial derivative reads."""
     for x in saved:
         if type(x) not in _PLAIN:
-            return _is_met_by_traced(test, saved)
-    return bool(test(*saved))
+            return _look_at_traced(test, saved)
+    return EVERYWHERE if test(*saved) else NOWHERE
 
 
-def _is_met_by_traced(test: Callable, saved: tuple) -> bool:
+def _look_at_traced(test: Callable, saved: tuple) -> int:
     known = True
     for x in saved:
         if is_on_device(unwrap(x)):
-            return False  # to look at it would wait for the device
+            return NOWHERE  # to look at it would wait for the device
         for trace in traces_of(x):
             if not trace.answers:
-                return False  # the body of a loop, whose steps keep plain cotangents
+                return WITHIN
             known = known and not trace.compiled
-    return not known or bool(test(*map(unwrap, saved)))
+    return NOWHERE if known and not test(*map(unwrap, saved)) else EVERYWHERE
+
+
+def is_careful(care: int, tape: Any, i: int) -> bool:
+    """Return whether a sweep is careful with what is read from an array, or written into it."""
+    return care == EVERYWHERE or (care == WITHIN and _is_computed(tape, i))
+
+
+def _is_computed(tape: Any, i: int) -> bool:
+    """Return whether an array was computed by what is on the tape, and is no view or version of one from outside."""
+    while i >= 0 and (record := tape[i]) is not None:
+        if record[0] == INDEX:
+            i = record[1]
+        elif record[0] == GENERAL and (record[2].updates or record[2].view is not None):
+            i = record[1][0]
+        else:
+            return True
+    return False
 
 
 def select_by_factor(c: Any, factor: Any) -> Any:
