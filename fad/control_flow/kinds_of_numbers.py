@@ -13,6 +13,7 @@ from fad.control_flow.split_pullback import find_needed
 from fad.control_flow.subgraph import to_number_p
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, hashable
 from fad.ops.elementwise import logical_or, positive
+from fad.ops.predicates import python_bool_p
 from fad.staging.python_numbers import to_scalar_p
 
 _NARROW = frozenset(map(np.dtype, ("float16", "float32", "complex64")))  # dtypes that scalars widen
@@ -43,7 +44,7 @@ def _without_kinds(graph: Graph) -> tuple:
     lines = []
     for eq in find_needed(graph.equations, graph.outputs):
         ins = [number.get(i, hashable(graph.constants.get(i))) for i in eq.ins]
-        if eq.prim in (to_scalar_p, to_number_p) or _makes_scalar(eq, graph):
+        if eq.prim in (to_scalar_p, to_number_p, python_bool_p) or _makes_scalar(eq, graph):
             number[eq.outs[0]] = ins[0]
             continue
         bodies = [*map(_without_kinds, eq.bodies)]
