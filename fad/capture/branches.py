@@ -28,7 +28,7 @@ from fad.capture.context import (
 )
 from fad.capture.growing_lists import Ways, truth_of
 from fad.capture.objects import close_objects, is_known_alone, knows_arrays_alone, open_objects
-from fad.capture.outcomes import END, Outcome, kind_of, value_of
+from fad.capture.outcomes import END, Outcome, add_raises, count_raises, kind_of, note_raise, value_of
 from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content
 from fad.capture.sites import Branch
 from fad.capture.state import (
@@ -118,17 +118,19 @@ def _logical(combine: Callable, x: Any, rest: Callable, chosen: Callable) -> Any
     if x.dtype != bool or x.shape:
         return chosen()
     equations = recorder.get().equations if recorder.get() is trace else trace.equations  # type: ignore[union-attr]
-    before = len(equations)
-    with finding_writes(undoable=True) as written, noting_changes(current()) as changed:  # type: ignore[arg-type]
+    before, body = len(equations), current()
+    raised = len(body.raised)  # type: ignore[union-attr]
+    with finding_writes(undoable=True) as written, noting_changes(body) as changed:  # type: ignore[arg-type]
         y = rest()
     plain = type(y) is bool or isinstance(y, np.bool_) or (type(y) is Tracer and y.dtype == bool and not y.shape)
     harmless = not any(
         may_refuse(eq.prim, eq.ins) or eq.prim.archetype in ("loop", "branch") for eq in equations[before:]
     )
-    if not (written.found or changed) and plain and (harmless or current().trial):  # type: ignore[union-attr]
+    if not (written.found or changed) and plain and (harmless or body.trial):  # type: ignore[union-attr]
         return combine(x, y)
     written.undo()
     put_back(changed)
+    del body.raised[raised:]  # type: ignore[union-attr]
     return chosen()
 
 
@@ -259,6 +261,7 @@ class _Choice:
         self.holdings = Holdings(things, functions)  # last, for it knows what the names are bound to
         self.written: list[Tracer] = []
         self.lists = Ways()
+        self.raises = False  # whether a function may raise that a way calls
         self.links: list[dict] = []  # of each way: what the arrays that it leaves names bound to may be
 
     def record(self, test: Any) -> Outcome | None:
@@ -294,7 +297,10 @@ class _Choice:
         note_links(self.links, left, lambda x: id(x) in alone)
         if one_kind and kinds[0] == END and not value:
             return None
-        return Outcome(kinds[0] if one_kind else kind, value)
+        outcome = Outcome(kinds[0] if one_kind else kind, value)
+        if self.raises:
+            note_raise(outcome)
+        return outcome
 
     def _names(self, ends: list[dict]) -> tuple[list[str], list[str]]:
         """Return the names that a way binds, and those that are not read behind the choice."""
@@ -337,6 +343,8 @@ class _Choice:
         try:
             with standing_for(roots, values):
                 outcome = way()
+                self.raises = self.raises or count_raises() > 0
+                outcome = add_raises(outcome)
                 self._add_places()
                 ends = {name: self._show(name) for name in self.cells}
                 if not is_state(value_of(outcome)):
@@ -427,7 +435,7 @@ class _Choice:
         try:
             with recording_body(trace, False, self.before, way=True), standing_for(roots, values):
                 with self.lists.one():
-                    outcome = way()
+                    outcome = add_raises(way())
                 value = value_of(outcome)
                 value = tree.map(_convert_leaf, value, targets[0]) if value else targets[0]
                 kind = np.int64(END) if one_kind else np.int64(0) + kind_of(outcome)

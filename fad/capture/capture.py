@@ -13,7 +13,17 @@ from fad.capture.draws import states_reached
 from fad.capture.integer_range import FIT, GROW, judge_integers, state_interval
 from fad.capture.number_lists import Unsuitable
 from fad.capture.objects import close_objects, open_objects
-from fad.capture.outcomes import END, NOTHING, Outcome, kind_of, value_of
+from fad.capture.outcomes import (
+    END,
+    NOTHING,
+    Outcome,
+    add_raises,
+    count_raises,
+    find_raises,
+    kind_of,
+    note_raise,
+    value_of,
+)
 from fad.capture.places import UNBOUND, Attribute, Item
 from fad.capture.sites import Loop
 from fad.capture.state import (
@@ -70,6 +80,7 @@ class Capture:
         self.work = 0  # operations of a step
         self.branches = False  # whether values decide in it which of them are done
         self.leaves = False  # whether a step may end by break, return or raise
+        self.raises = False  # whether a function may raise that it calls
         self.traced = False  # whether anything in it is traced
         self.entry: dict[Any, Any] = {}  # what names are bound to before the loop
         self.touched: dict[int, tuple] = {}  # lists that a look has read or written by a counter
@@ -139,7 +150,7 @@ class Capture:
 
     def _stopping(self, n: Any, item: Callable | None, limit: int) -> Outcome | None:
         """Record a loop that stops by its condition, or by break or return."""
-        leaves, lists = self.leaves, self.step.lists.known
+        leaves, lists, raised = self.leaves, self.step.lists.known, find_raises()
         if lists and self.step.value:
             self.why = "it appends to a list, and returns from within the loop"
             self.give_up()
@@ -147,6 +158,8 @@ class Capture:
         def goes_on(state: tuple) -> Any:
             k, kind, _, inner = state
             go = np.less(k, n) if n is not None else self.step.ask(inner, k)
+            for x in raised if n is None else ():
+                go = np.logical_and(go, np.logical_not(x))
             return np.logical_and(go, np.equal(kind, END)) if leaves else go
 
         def step(state: tuple) -> tuple:
@@ -179,10 +192,13 @@ class Capture:
         k, kind, value, inner = found[0]
         if lists:  # which are as long as there are steps: the program is for this number of them
             self._record_steps(int(k), item)
-            return Outcome(kind) if leaves else None
-        value = fresh(value)
-        self.finish(inner, n, value)
-        return Outcome(kind, value) if leaves else None
+        else:
+            value = fresh(value)
+            self.finish(inner, n, value)
+        outcome = Outcome(kind, () if lists else value) if leaves else None
+        if self.raises:
+            note_raise(outcome)
+        return outcome
 
     def _check_stays(self, outcome: Outcome | None) -> None:
         if outcome is not None:
@@ -365,13 +381,15 @@ class Capture:
                 if step.test is not None:
                     step.check_test()
                 outcome = run_to_end(trace, lambda: step.body(*([] if item is None else [item(number)])))
+                self.raises = count_raises() > 0
+                outcome = add_raises(outcome)
                 roots = [x for x in step.roots if is_written(x)]
                 self.entry.update(step.add_places())
                 changed = self._compare(given)
                 changed = (step.lists.allowed and step.add_lists()) or changed
                 self.entered.clear()  # what was written lives on where somebody knows it; nobody here shall
                 # Of inner loops one step is run, which does not show all.
-                self.leaves = self.site.leaves and (outcome is not None or self.site.nested)
+                self.leaves = self.raises or (self.site.leaves and (outcome is not None or self.site.nested))
                 if not is_state(value_of(outcome)):
                     refuse("it returns something that is no array")
                 step.value = NOTHING if outcome is None else type_example(value_of(outcome))

@@ -20,7 +20,7 @@ class Body:
 
     __slots__ = (
         "trace", "trial", "aliased", "level", "ways", "around", "grown", "growing", "changed", "made", "made_around",
-        "kept", "tables", "touched", "lent", "sources", "alone", "draws",
+        "kept", "tables", "touched", "lent", "sources", "alone", "draws", "raised",
     )  # fmt: skip
 
     def __init__(self, trace: Any, trial: bool, kept: tuple[dict, ...] = ()):
@@ -41,6 +41,7 @@ class Body:
         self.sources: dict[int, list] = {}  # lists by identity that are read as they were before the loop
         self.alone = True  # whether no other body is around
         self.draws: Any = None  # the random numbers that the step draws, if it may
+        self.raised: list[Any] = []  # whether functions that it has called have raised errors
         self.kept = kept  # what places were bound to, as loops and branches around keep it to put it back
 
     def note_change(self, place: Attribute | Item) -> None:

@@ -81,13 +81,18 @@ class Rewriter:
         why = next((r for s in body for r in [self._reason(s)] if r), "")
         if why:
             raise NotConvertible(why)
-        if not any(own_jumps([s]) for s in body if not isinstance(s, ast.Return)):
+        body = _mark_raises(body)
+        raises = any(isinstance(x, Raising) for x in own_jumps(body))
+        if not raises and not any(own_jumps([s]) for s in body if not isinstance(s, ast.Return)):
             *first, last = body
             done = [*self._staged_block(first, frozenset()), *self._last(last)]
             return self._declare_names(done)
+        if _falls_through(body):  # it returns None there, which is another value than those of its other ends
+            body = [*body, _at(ast.Return(ast.Constant(None)), body[-1])]
         name = self._name("body")
         inner = self._function(name, [], body, self._staged_block(body, frozenset()), body[0])
-        result = ast.Return(helper("result", ast.Call(ast.Name(name, ast.Load()), [], [])))
+        end = "result_or_raise" if raises else "result"
+        result = ast.Return(helper(end, ast.Call(ast.Name(name, ast.Load()), [], [])))
         return self._declare_names([inner, _at(result, body[-1])])
 
     def _last(self, s: ast.stmt) -> list[ast.stmt]:

@@ -13,7 +13,7 @@ from fad.capture.draws import StepDraws
 from fad.capture.growing_lists import GrowingLists, Last
 from fad.capture.number_lists import NumberLists
 from fad.capture.objects import close_objects, holders_in, is_known_alone, knows_arrays_alone, open_objects
-from fad.capture.outcomes import Outcome, kind_of, value_of
+from fad.capture.outcomes import Outcome, add_raises, count_raises, kind_of, value_of
 from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content
 from fad.capture.sites import Loop
 from fad.capture.state import (
@@ -186,7 +186,7 @@ class Step:
         with self.enter(list(given), arrays) as before, self._context():
             with self.stand_for_lists(require_body(), number):
                 with noting_changes(require_body()) as changed:
-                    outcome = self.body() if item is None else self.body(item(number))
+                    outcome = add_raises(self.body() if item is None else self.body(item(number)))
                 self.draws.check_complete()
                 self.lists.note_appended()
                 self._check_kept(before, changed)
@@ -219,8 +219,11 @@ class Step:
         """Return whether a while loop goes on with the step of a number."""
         values, arrays, _ = state
         with self.enter([fresh(x) for x in values], arrays), self._context(), self.stand_for_lists(current(), number):
+            before = count_raises()
             found = self.test()  # type: ignore[misc]
             self.lists.check_known()
+            if count_raises() > before:
+                refuse("its condition calls a function that may raise an error")
             return found if type(found) is Tracer else bool(found)
 
     def _context(self) -> Any:
