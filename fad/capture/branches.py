@@ -469,6 +469,8 @@ class _Shown:
 
 def _common(a: Any, b: Any) -> Any:
     """Return an example of the type to which two values are converted; raises where there is none."""
+    if a is None or b is None:
+        raise ValueError("None and something else")
     if is_on_device(a) or is_on_device(b):
         raise ValueError("arrays of a device, which is asked which way the program goes")
     x, y = np.asarray(a), np.asarray(b)

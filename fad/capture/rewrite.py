@@ -87,7 +87,7 @@ class Rewriter:
             *first, last = body
             done = [*self._staged_block(first, frozenset()), *self._last(last)]
             return self._declare_names(done)
-        if _falls_through(body):  # it returns None there, which is another value than those of its other ends
+        if _may_end(body):  # it returns None there, which is another value than those of its other ends
             body = [*body, _at(ast.Return(ast.Constant(None)), body[-1])]
         name = self._name("body")
         inner = self._function(name, [], body, self._staged_block(body, frozenset()), body[0])
@@ -439,6 +439,16 @@ def _raises(s: ast.For | ast.While) -> bool:
 
 def _falls_through(body: list[ast.stmt]) -> bool:
     return not (body and isinstance(body[-1], (ast.Return, ast.Break, ast.Continue, ast.Raise)))
+
+
+def _may_end(body: list[ast.stmt]) -> bool:
+    """Return whether the text of a function lets it come to its end, behind its last statement."""
+    last = body[-1] if body else None
+    if isinstance(last, ast.If):
+        return _may_end(last.body) or _may_end(last.orelse)
+    if isinstance(last, ast.While) and isinstance(last.test, ast.Constant) and last.test.value:
+        return any(isinstance(x, ast.Break) for x in own_jumps(last.body))
+    return not isinstance(last, (ast.Return, ast.Raise))
 
 
 def _bound_on(body: Iterable[ast.stmt]) -> set[str]:
