@@ -24,6 +24,7 @@ import numpy as np
 
 from fad import config
 from fad.capture.expressions import FLAGS, HELPERS
+from fad.capture.matches import replace_matches
 from fad.capture.names import move_conditions, name_private, name_super, walk_scope
 from fad.capture.rewrite import NotConvertible, Rewriter
 from fad.core.transformed import Transformed
@@ -93,6 +94,7 @@ def _convert(code: types.CodeType, everywhere: bool) -> tuple:
     if node.owner.strip("_"):
         name_private(node, node.owner)
     name_super(node)
+    replace_matches(node)
     move_conditions(node)
     body = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
     outer = {x for s in body for n in walk_scope(s) if isinstance(n, (ast.Global, ast.Nonlocal)) for x in n.names}
