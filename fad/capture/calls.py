@@ -23,7 +23,7 @@ from fad.capture.context import current, is_staged, refuse
 from fad.capture.convert import convert_function, is_users, wants_conversion
 from fad.capture.draws import draw_in_step, is_generator
 from fad.capture.growing_lists import GrowingList
-from fad.capture.places import find_item, find_part, is_exclusive
+from fad.capture.places import Elements, find_item, find_part, is_exclusive
 from fad.capture.values import as_number, getitem, note_made, setitem
 from fad.control_flow.padded import PaddedArray
 from fad.core.random_sources import check_draw
@@ -45,8 +45,12 @@ _READING = frozenset({
     "issuperset", "isdisjoint", "symmetric_difference",
 })  # fmt: skip
 _OF_NAMED_TUPLES = frozenset({"_replace", "_asdict"})
-_MAKERS = frozenset({list, dict, set})
+_MAKERS = frozenset({list, dict, set, collections.deque})
 _CONTAINERS = (list, dict, set, collections.deque)
+_MOVING = frozenset({
+    "append", "appendleft", "pop", "popleft", "extend", "extendleft", "rotate", "clear", "insert", "reverse",
+})  # fmt: skip
+_WINDOW = 64  # elements of a deque that a loop carries, each by itself
 _CONSTANT = (str, bytes, tuple, frozenset, int, float, complex, bool, type(None), slice, range)
 _WRITING_METHODS = frozenset({
     "sort", "fill", "put", "partition", "itemset", "resize", "setfield", "setflags", "byteswap", "tofile", "dump",
@@ -201,6 +205,11 @@ def _builtin(f: Any) -> Any:
             return f
         if name == "copy":
             return lambda: note_made(f())
+        if type(owner) is collections.deque and name in _MOVING:
+            if (owner.maxlen or len(owner)) > _WINDOW:
+                refuse(f"it changes a deque of more than {_WINDOW} elements")
+            current().note_change(Elements(owner))  # type: ignore[union-attr]
+            return f
         return f if name in _READING else refuse(f"it changes a {what}, by {name}")
     return refuse(f"it calls {name} of a {type(owner).__name__}, of which it is not known what it does")
 

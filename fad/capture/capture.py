@@ -24,7 +24,7 @@ from fad.capture.outcomes import (
     note_raise,
     value_of,
 )
-from fad.capture.places import UNBOUND, Attribute, Item
+from fad.capture.places import UNBOUND, Attribute, Elements, Item
 from fad.capture.sites import Loop
 from fad.capture.state import (
     check_replaceable,
@@ -415,7 +415,7 @@ class Capture:
                     step.names.remove(name)
                     changed = True
                 elif not _is_like(open_objects(now), given[name]) or name not in step.alone:
-                    raise NeedsFirstStep
+                    raise NeedsFirstStep(_steps_to_fill(name, given[name]))
             elif now is before or now is UNBOUND:
                 continue
             elif step.is_carried(name) or (name in self.site.behind and not self.runs):
@@ -430,6 +430,12 @@ class Capture:
         changed = changed or late.keys() != step.late.keys()
         step.late = late
         return changed
+
+
+def _steps_to_fill(name: Any, before: Any) -> int:
+    """Return after how many steps a deque that begins with some elements may have as many as it can hold."""
+    most = name.holder.maxlen if type(name) is Elements else None
+    return 1 if most is None else max(most - len(before), 1)
 
 
 def _is_like(x: Any, y: Any) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, NamedTuple, NoReturn
 
-from fad.capture.places import Attribute, Cell, Item, bind_name, content
+from fad.capture.places import Cell, Part, bind_name, content
 from fad.control_flow.subgraph import BodyTrace, Unrecordable
 from fad.core.ended_runs import end_run
 from fad.core.tracer import Tracer, up_to_date
@@ -32,7 +32,7 @@ class Body:
         self.around: Body | None = None  # of a way of an if, the body that the if is in
         self.growing: list = []  # what stands for lists to which the steps append
         self.grown: dict | None = None  # parts of objects that are lists to which the step appends; None if it may not
-        self.changed: dict[Attribute | Item, Any] = {}  # parts of objects that it binds: what they were bound to before
+        self.changed: dict[Part, Any] = {}  # parts of objects that it binds: what they were bound to before
         self.made: dict[int, Any] = {}  # objects that it makes, by identity: what it does to them nobody else sees
         self.made_around: dict[int, Any] = {}  # those that it made before a block of which it looks at one step
         self.tables: dict[int, tuple] = {}  # lists that are read by a counter, by identity, and what stands for each
@@ -44,7 +44,7 @@ class Body:
         self.raised: list[Any] = []  # whether functions that it has called have raised errors
         self.kept = kept  # what places were bound to, as loops and branches around keep it to put it back
 
-    def note_change(self, place: Attribute | Item) -> None:
+    def note_change(self, place: Part) -> None:
         """Note that a part of an object is about to be bound."""
         if id(place.holder) in self.sources:
             refuse("it changes a list that it runs over, or reads by a counter")
@@ -108,7 +108,7 @@ def looking_at_one_step(body: Body) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def noting_changes(body: Body) -> Iterator[dict[Attribute | Item, Any]]:
+def noting_changes(body: Body) -> Iterator[dict[Part, Any]]:
     """Give the parts of objects that a block of a body binds, with what they were bound to before the block."""
     outer, body.changed = body.changed, {}
     try:
@@ -130,7 +130,7 @@ def in_one_way(body: Body) -> Iterator[None]:
 def bind_result(place: Cell, value: Any) -> None:
     """Bind a place to what a loop or branch made of it, which may be within the body of another."""
     body = _current.get()
-    if body is not None and isinstance(place, (Attribute, Item)):
+    if body is not None and isinstance(place, Part):
         body.note_change(place)
     bind_name(place, value)
 

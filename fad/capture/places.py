@@ -95,9 +95,32 @@ class Item(_Part):
         return f"{type(self.holder).__name__}[{self.key!r}]"
 
 
+class Elements(_Part):
+    """All elements of a deque, of which its methods make others: the window of a moving average, a delay line."""
+
+    __slots__ = ()
+
+    def __init__(self, holder: collections.deque):
+        super().__init__(holder, None)
+
+    @property
+    def cell_contents(self) -> tuple:
+        """The elements."""
+        return tuple(self.holder)
+
+    @cell_contents.setter
+    def cell_contents(self, value: tuple) -> None:
+        self.holder.clear()
+        self.holder.extend(value)
+
+    def __str__(self) -> str:
+        return f"a {type(self.holder).__name__}"
+
+
 _PLAIN_SETTERS = (object.__setattr__, types.SimpleNamespace.__setattr__)
 _DICTIONARIES = (dict, collections.defaultdict, collections.OrderedDict)
-Cell = types.CellType | Attribute | Item
+Part = Attribute | Item | Elements
+Cell = types.CellType | Part
 
 
 def content(cell: Cell) -> Any:

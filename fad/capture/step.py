@@ -33,7 +33,11 @@ from fad.staging.record import recorder
 
 
 class NeedsFirstStep(Exception):
-    """A loop may be captured once another step of it has been run: its state is not yet what it will be."""
+    """A loop may be captured once some more steps of it have been run: its state is not yet what it will be."""
+
+    def __init__(self, steps: int = 1):
+        super().__init__()
+        self.steps = steps
 
 
 class Step:
