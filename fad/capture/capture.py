@@ -248,7 +248,7 @@ class Capture:
             self.give_up()
         values, arrays, lates = state
         step = self.step
-        for name, x in (*zip(step.names, values, strict=True), *zip(step.late, lates, strict=True)):
+        for name, x in zip((*step.names, *step.late), step.as_left([*values, *lates]), strict=True):
             bind_result(step.cells[name], close_objects(fresh(x)))
         for root, new in zip(step.roots, arrays, strict=True):
             replace(root, new)

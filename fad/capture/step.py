@@ -26,9 +26,12 @@ from fad.capture.state import (
     require_body,
     standing_for,
 )
+from fad.capture.values import as_number
 from fad.control_flow.subgraph import BodyTrace
 from fad.core.tracer import Tracer
+from fad.core.values import number_behind
 from fad.core.views import root_of, snapshot
+from fad.core.weak import WeakFloat
 from fad.staging.record import recorder
 
 
@@ -66,6 +69,7 @@ class Step:
         self.bound = [name for name in self.bound if name not in grown]
         self.number_lists = NumberLists(self.cells)
         self.draws = StepDraws()
+        self.kinds: list | None = None  # which leaves are numbers of Python's behind the first step that is recorded
         self.links: dict[str, list] = {}  # what the arrays that a step leaves names bound to may be, besides new ones
         self.passed: set[str] = set()  # names whose arrays a step may leave to itself or to another name
         self._guess()
@@ -199,6 +203,8 @@ class Step:
                 self._drop_dead()
                 left = [self._find_left(name) for name in self.names]
                 lates = [self._find_left(name) for name in self.late]
+                if self.kinds is None:
+                    self.kinds = [list(map(is_pythons, tree.leaves(x))) for x in (*left, *lates)]
                 self.lists.find_rows()
                 outcome = _describe_end(outcome)
             return (left, [snapshot(x) for x in self.roots], lates), outcome
@@ -246,6 +252,21 @@ class Step:
         if not is_known_alone(self.cells[name]):
             refuse(f"it binds {name} to an object that may have another name")
         return tree.map(as_leaf, x)
+
+    def as_left(self, values: list) -> list:
+        """Return what a loop has made of the names, the numbers as Python's that are such in its steps.
+
+        To a program a number that is differentiated is a scalar, and so it is to the body of a loop around.
+        """
+        if current() is not None:
+            return values
+        found = []
+        for x, marks in zip(values, self.kinds or (), strict=True):
+            leaves, structure = tree.flatten(x)
+            pairs = zip(leaves, marks, strict=True)
+            made = [as_number(y) if mark and not is_pythons(y) else y for y, mark in pairs]
+            found.append(tree.unflatten(structure, made))
+        return found
 
     # --- who knows which array ------------------------------------------------------------------------------------
 
@@ -319,6 +340,11 @@ class Step:
             if may_peel:
                 raise NeedsFirstStep
             refuse(f"it writes into {name} and rebinds it, and the array may have another name")
+
+
+def is_pythons(x: Any) -> bool:
+    """Return whether a traced value is a real number of Python's, or stands for one."""
+    return type(x) is Tracer and type(number_behind(x)) in (float, WeakFloat)
 
 
 def _follow(name: str, links: dict[str, list]) -> Iterator:

@@ -182,3 +182,24 @@ def test_a_solver_in_every_step_is_captured_under_the_gradient_of_a_number(root)
         np.testing.assert_allclose(fast(a), fad.grad(f)(a), rtol=1e-12)
         np.testing.assert_allclose(fast(a), (f(a + 1e-6) - f(a - 1e-6)) / 2e-6, rtol=1e-7)
     assert fast.explain().count(": captured: ") == 2
+
+
+def test_a_number_that_is_differentiated_widens_nothing_behind_a_loop():
+    narrow = np.ones(3, np.float32)
+
+    def f(a):
+        s, t = 1.0, np.float64(0.0)
+        for _ in range(300):
+            s = s + 0.01 * (a - s)
+            t = t + a
+        return np.sum(narrow * s), (narrow * s, narrow * t)
+
+    def both(a):
+        return fad.value_and_grad(f, has_aux=True)(a)
+
+    fast = fad.jit(both)
+    for a in (2.0, 0.5, 2.0):
+        for found, wanted in zip(fad.tree.leaves(fast(a)), fad.tree.leaves(both(a)), strict=True):
+            assert found.dtype == wanted.dtype
+            np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert ": captured: " in fast.explain()
