@@ -87,7 +87,7 @@ LAYERS = [
         "capture.integer_rules", "capture.integer_range", "capture.objects", "capture.state",
         "capture.aliases", "capture.unseen",
         "capture.values", "capture.draws", "capture.grown_entries", "capture.growing_lists", "capture.number_lists",
-        "capture.branches", "capture.calls", "capture.sequences", "capture.iterables",
+        "capture.common_types", "capture.branches", "capture.calls", "capture.sequences", "capture.iterables",
         "capture.step", "capture.capture", "capture.loops",
         "capture.folds", "capture.runtime",
     ],

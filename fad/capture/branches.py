@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.backends import is_on_device
 from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
+from fad.capture.common_types import NUMBERS, convert_leaf, find_common
 from fad.capture.context import (
     bind_result,
     body_trace,
+    check_variables,
     current,
     in_one_way,
     is_staged,
@@ -48,16 +49,13 @@ from fad.capture.trial import TrialTrace
 from fad.capture.unseen import Holdings
 from fad.capture.values import as_number, to_boolean
 from fad.control_flow.cond import join_branches
-from fad.control_flow.intervals import fits
 from fad.control_flow.subgraph import example, record_body
 from fad.core import effects
 from fad.core.refusals import may_refuse
 from fad.core.tracer import Tracer
 from fad.core.views import finding_writes, root_of, snapshot
-from fad.staging.mixed_types import note_mixed
 from fad.staging.record import recorder, recording_by
 
-_NUMBERS = (bool, int, float, complex)
 _NO_BRANCH = Branch(0, (), frozenset())
 
 
@@ -229,7 +227,7 @@ def _stronger(x: Any, y: Any) -> Any:
 def _strong_leaf(x: Any, y: Any) -> Any:
     """Return a leaf of the stronger type of two, as a new object: one way binds the name if the other does not."""
     a, b = example(x), example(y)
-    weaker = type(a) in _NUMBERS and (type(b) not in _NUMBERS or type(a) is int)
+    weaker = type(a) in NUMBERS and (type(b) not in NUMBERS or type(a) is int)
     return fresh_number(y if weaker else x)
 
 
@@ -361,6 +359,7 @@ class _Choice:
     def _add_places(self) -> None:
         """Note the parts of objects that a way has bound."""
         changed = current().changed  # type: ignore[union-attr]
+        check_variables(changed, [self.cells[name] for name in self.site.names if name in self.cells])
         self.before |= {place: x for place, x in changed.items() if place not in self.cells}
         self.cells |= {place: place for place in changed}
 
@@ -394,7 +393,7 @@ class _Choice:
         values = [value or values[0] or values[1] for value in values]
         ends = [[self._example(found[0][name], name) for name in names] for found in looks]
         try:
-            return tree.map(_common, *values), [tree.map(_common, a, b) for a, b in zip(*ends, strict=True)]
+            return tree.map(find_common, *values), [tree.map(find_common, a, b) for a, b in zip(*ends, strict=True)]
         except (ValueError, TypeError) as error:
             return refuse(f"the two ways of an if give different things: {error}")
 
@@ -437,7 +436,7 @@ class _Choice:
                 with self.lists.one():
                     outcome = add_raises(way())
                 value = value_of(outcome)
-                value = tree.map(_convert_leaf, value, targets[0]) if value else targets[0]
+                value = tree.map(convert_leaf, value, targets[0]) if value else targets[0]
                 kind = np.int64(END) if one_kind else np.int64(0) + kind_of(outcome)
                 self._check_kept({*names})
                 self._check_written(roots)
@@ -445,7 +444,7 @@ class _Choice:
                     if type(name) is str:  # nobody reads it: it shall not know what others are bound to
                         bind_name(self.cells[name], UNBOUND)
                 found = [self._find_left(name) for name in names]
-                left = [tree.map(_convert_leaf, x, t) for x, t in zip(found, targets[1], strict=True)]
+                left = [tree.map(convert_leaf, x, t) for x, t in zip(found, targets[1], strict=True)]
                 check_aliased()
                 outer = {id(x) for x in roots}
                 ends = {**dict(zip(names, found, strict=True)), RETURNED: value_of(outcome)}
@@ -465,55 +464,3 @@ class _Shown:
 
     def __init__(self, value: Any):
         self.value = value
-
-
-def _common(a: Any, b: Any) -> Any:
-    """Return an example of the type to which two values are converted; raises where there is none."""
-    if a is None or b is None:
-        raise ValueError("None and something else")
-    if is_on_device(a) or is_on_device(b):
-        raise ValueError("arrays of a device, which is asked which way the program goes")
-    x, y = np.asarray(a), np.asarray(b)
-    if x.shape != y.shape:
-        raise ValueError(f"arrays of shapes {x.shape} and {y.shape}")
-    if type(a) is type(b) and x.dtype == y.dtype:
-        return np.zeros_like(x) if type(a) is np.ndarray else type(a)(0)
-    note_mixed()
-    weak = [v for v in (a, b) if type(v) in _NUMBERS]
-    strong = [v for v in (a, b) if type(v) not in _NUMBERS]
-    if not strong:  # Python's numbers
-        if bool in map(type, weak):
-            raise ValueError("a bool and a number")
-        if complex in map(type, weak):
-            raise ValueError("a real number and a complex one")
-        return type(a)(0) + type(b)(0)
-    dtypes = {v.dtype for v in strong}
-    if len(dtypes) > 1:
-        raise ValueError(f"dtypes {x.dtype} and {y.dtype}")
-    dtype = dtypes.pop()
-    if weak:
-        fits = np.result_type(weak[0], np.zeros((), dtype)) == dtype and dtype in (
-            np.float64,
-            np.complex128,
-            np.asarray(weak[0]).dtype,
-        )
-        if not fits:
-            raise ValueError(f"a Python number and dtype {dtype}")
-    return np.zeros(x.shape, dtype) if any(type(v) is np.ndarray for v in (a, b)) else np.zeros((), dtype)[()]
-
-
-def _convert_leaf(x: Any, t: Any) -> Any:
-    """Return a leaf in the type of an example."""
-    x = as_leaf(x)
-    mine = example(x)
-    if type(mine) is type(t) and np.asarray(mine).dtype == np.asarray(t).dtype:
-        return x
-    if not fits(x, np.asarray(t).dtype):
-        refuse("an if leaves an integer, which may be too large for a floating-point number, or such a number")
-    if type(t) in (float, complex):
-        return x * type(t)(1)
-    dtype = np.asarray(t).dtype
-    if type(x) is not Tracer:
-        found = np.asarray(x, dtype)
-        return found if type(t) is np.ndarray else found[()]
-    return np.positive(x).astype(dtype) if x.dtype != bool else np.logical_or(x, np.bool_(False))

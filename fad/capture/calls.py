@@ -24,6 +24,7 @@ from fad.capture.convert import convert_function, is_users, wants_conversion
 from fad.capture.draws import draw_in_step, is_generator
 from fad.capture.growing_lists import GrowingList
 from fad.capture.places import Elements, find_item, find_part, is_exclusive
+from fad.capture.unseen import find_variables
 from fad.capture.values import as_number, getitem, note_made, setitem
 from fad.control_flow.padded import PaddedArray
 from fad.core.random_sources import check_draw
@@ -122,7 +123,11 @@ def _function(f: types.FunctionType) -> Any:
         if hasattr(f, "__wrapped__") and f.__code__.co_filename == functools.__file__:
             return refuse(f"it calls {f.__name__}, which remembers its calls")
         found, why = convert_function(f, make_helpers[0], everywhere=True)
-        return refuse(f"it calls {f.__qualname__}, and {why}") if found is None else found
+        if found is None:
+            return refuse(f"it calls {f.__qualname__}, and {why}")
+        for place in find_variables(f):
+            current().note_change(place)  # type: ignore[union-attr]
+        return found
     root = (f.__module__ or "").partition(".")[0]
     if root == "fad":
         return f

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, NamedTuple, NoReturn
 
-from fad.capture.places import Cell, Part, bind_name, content
+from fad.capture.places import Cell, Part, Variable, bind_name, content
 from fad.control_flow.subgraph import BodyTrace, Unrecordable
 from fad.core.ended_runs import end_run
 from fad.core.tracer import Tracer, up_to_date
 from fad.introspect.frames import is_machinery
-from fad.staging.record import is_found_by_name
+from fad.staging.record import is_found_by_name, is_variable_found
 
 
 class Body:
@@ -53,6 +53,8 @@ class Body:
         before = content(place)
         if type(before) is not Tracer and is_found_by_name(place.holder):  # where a traced value shall not be left
             refuse(f"it changes a {type(place.holder).__name__} from outside of the function")
+        if type(place) is Variable and type(before) is not Tracer and is_variable_found(place.holder):
+            refuse(f"it binds {place}, a variable from outside of the function")
         self.changed[place] = before
 
 
@@ -141,6 +143,13 @@ def refuse(why: str) -> NoReturn:
     if body is None:
         raise AssertionError("nothing is being captured")
     end_run(body.trace, Unrecordable(body.trace, why))
+
+
+def check_variables(places: Any, cells: list) -> None:
+    """Refuse code that binds a variable and calls a function that binds it, too: it would be state twice."""
+    for place in places:
+        if type(place) is Variable and any(place.holder is cell for cell in cells):
+            refuse(f"it binds {place}, and calls a function that binds it")
 
 
 def body_trace(x: Any) -> Any:

@@ -119,11 +119,12 @@ class Liveness:
     step ends.
     """
 
-    def __init__(self, body: list[ast.stmt]):
+    def __init__(self, body: list[ast.stmt], outer: Iterable[str] = ()):
+        """`outer` are variables of functions around that the statements bind: others may read them at any time."""
         self.behind: dict[ast.AST, set[str]] = {}
         self.entering: dict[ast.AST, set[str]] = {}
         self.ends: dict[ast.AST, set[str]] = {}
-        self.always = Names(*body).shared
+        self.always = Names(*body).shared.union(outer)
         self._block(body, set(self.always), set(), set())
 
     def _block(self, body: list[ast.stmt], live: set, leaving: set, going_on: set) -> set:

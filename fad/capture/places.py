@@ -95,6 +95,28 @@ class Item(_Part):
         return f"{type(self.holder).__name__}[{self.key!r}]"
 
 
+class Variable(_Part):
+    """A variable of a function that another one binds, which declares it nonlocal: its cell and its name."""
+
+    __slots__ = ()
+
+    @property
+    def cell_contents(self) -> Any:
+        """What the variable is bound to; ValueError if it is not bound."""
+        return self.holder.cell_contents
+
+    @cell_contents.setter
+    def cell_contents(self, value: Any) -> None:
+        self.holder.cell_contents = value
+
+    @cell_contents.deleter
+    def cell_contents(self) -> None:
+        del self.holder.cell_contents
+
+    def __str__(self) -> str:
+        return self.key
+
+
 class Elements(_Part):
     """All elements of a deque, of which its methods make others: the window of a moving average, a delay line."""
 
@@ -119,7 +141,7 @@ class Elements(_Part):
 
 _PLAIN_SETTERS = (object.__setattr__, types.SimpleNamespace.__setattr__)
 _DICTIONARIES = (dict, collections.defaultdict, collections.OrderedDict)
-Part = Attribute | Item | Elements
+Part = Attribute | Item | Elements | Variable
 Cell = types.CellType | Part
 
 

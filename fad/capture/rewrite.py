@@ -65,9 +65,12 @@ class Rewriter:
 
     def __init__(self, file: str, body: list[ast.stmt], outer: set[str], everywhere: bool):
         self.file = file
-        self.outer = outer  # names that the function declares global or nonlocal
         self.everywhere = everywhere
-        self.live = Liveness(body)
+        # Nonlocal variables are places of the body that calls the function, as attributes are.
+        self.declared = [s for s in body if isinstance(s, ast.Nonlocal)] if everywhere else []
+        declared = {x for s in self.declared for x in s.names}
+        self.outer = outer - declared  # other names that the function declares global or nonlocal
+        self.live = Liveness(body, declared)
         self.loops: list[Loop] = []
         self.branches: list[Branch] = []
         self.moved: set[str] = set()  # names that generated functions bind
@@ -78,6 +81,7 @@ class Rewriter:
         """Return the statements of the converted function."""
         if not self.everywhere:
             return self._declare_names(self._plain_block(body))
+        body = [s for s in body if s not in self.declared] or [ast.copy_location(ast.Pass(), body[0])]
         why = next((r for s in body for r in [self._reason(s)] if r), "")
         if why:
             raise NotConvertible(why)
@@ -105,10 +109,10 @@ class Rewriter:
         """Bind, in code that never runs, the names that generated functions bind: so they are this function's own."""
         body = [*self.lifted, *body]
         if not self.moved:
-            return body
+            return [*self.declared, *body]
         names = [ast.Name(x, ast.Store()) for x in sorted(self.moved)]
         never = ast.If(ast.Constant(False), [ast.Assign(names, ast.Constant(None))], [])  # type: ignore[arg-type]
-        return [_at(never, body[0]), *body]
+        return [*self.declared, _at(never, body[0]), *body]
 
     # --- statements that run as they are --------------------------------------------------------------------------
 

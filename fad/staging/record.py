@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
+import types
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -63,6 +64,11 @@ _found: ContextVar[Sequence] = ContextVar("found", default=())  # what the funct
 def is_found_by_name(x: Any) -> bool:
     """Return whether an object was there before the function that is recorded, which finds it by name."""
     return any(x is y for y in _found.get())
+
+
+def is_variable_found(cell: types.CellType) -> bool:
+    """Return whether a variable was there before the function that is recorded, which shares it with others."""
+    return any(cell is own for f in _found.get() for own in getattr(f, "__closure__", None) or ())
 
 
 class OuterTracer(BaseException):
@@ -325,9 +331,10 @@ def record(
     as they are when the function first uses them. `before` is what arrays from outside held, if anybody looked.
     """
     before = Earlier(()) if before is None else before
+    outer = OuterState() if outer is None else outer
     with pause_collection(), Running(fun, before=before.small) as running:
         try:
-            recorded = _record_again(before, fun, in_tree, leaves, traced, places, outer or OuterState())
+            recorded = _record_again(before, fun, in_tree, leaves, traced, places, outer)
         except Exception as error:
             again = isinstance(error, TracerConversionError) and running.retry(error, error)
             if not again and not running.passed_over(error):
@@ -335,7 +342,6 @@ def record(
         else:
             if not running.passed_over():
                 return recorded
-        outer = outer or OuterState()
         record = lambda: _record_again(before, fun, in_tree, leaves, traced, places, outer)
         return running.again(record, lambda error: error)
 
@@ -496,7 +502,8 @@ def make_graph(fun: Callable) -> Callable:
         with effects.compiling():
             try:
                 traced = [is_traceable(x) for x in leaves]
-                return record(program, in_tree, leaves, traced, places=True, before=outside(fun)).graph
+                outer = OuterState([fun, in_tree])
+                return record(program, in_tree, leaves, traced, places=True, outer=outer, before=outside(fun)).graph
             except Refused as why:
                 raise why.error from None
 
