@@ -82,7 +82,8 @@ LAYERS = [
         "control_flow.run_scan",
     ],
     [
-        "capture", "capture.names", "capture.sites", "capture.expressions", "capture.matches", "capture.comprehensions",
+        "capture", "capture.names", "capture.sites", "capture.expressions", "capture.matches", "capture.tries",
+        "capture.comprehensions",
         "capture.rewrite", "capture.convert", "capture.places", "capture.context", "capture.trial", "capture.outcomes",
         "capture.integer_rules", "capture.integer_range", "capture.objects", "capture.state",
         "capture.aliases", "capture.unseen",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -48,6 +49,7 @@ from fad.core.ended_runs import run_to_end
 from fad.core.tracer import Trace, Tracer
 from fad.core.values import traces_of
 from fad.core.views import finding_writes
+from fad.staging.may_raise import Refused
 from fad.staging.record import LARGEST, recorder, recording_by
 from fad.transforms.batch_trace import BatchTrace
 
@@ -92,6 +94,10 @@ class Capture:
         """Capture a loop of n steps; return how it ended. Raises NotCaptured where it is short, or cannot be."""
         if type(n) is not int:
             self.step.lists.allow_masked(self.most)
+        with self._reporting_errors():
+            return self._over(n, item, limit)
+
+    def _over(self, n: Any, item: Callable | None, limit: int) -> Outcome | None:
         self.prepare(n, item)
         if self.branches and current() is not None:  # which say nothing of those of the next step
             limit = 0
@@ -146,7 +152,17 @@ class Capture:
         if not self.traced:
             self.leave_to_python("unrolled", "nothing in it is traced", refused=True)
         self._check_draws(None)
-        return self._stopping(None, None, limit)
+        with self._reporting_errors():
+            return self._stopping(None, None, limit)
+
+    @contextlib.contextmanager
+    def _reporting_errors(self) -> Iterator[None]:
+        """Report that the loop raises for the values at hand: then it may be recorded step by step."""
+        try:
+            yield
+        except Refused as why:
+            report(self.site.file, self.site.line, "recorded step by step", f"it raises {type(why.error).__name__}")
+            raise
 
     def _stopping(self, n: Any, item: Callable | None, limit: int) -> Outcome | None:
         """Record a loop that stops by its condition, or by break or return."""

@@ -271,6 +271,16 @@ def own_jumps(body: list[ast.stmt], loops: bool = True) -> list[ast.stmt]:
     return found
 
 
+def may_end(body: list[ast.stmt]) -> bool:
+    """Return whether the text of some statements lets code come to their end, behind the last one."""
+    last = body[-1] if body else None
+    if isinstance(last, ast.If):
+        return may_end(last.body) or may_end(last.orelse)
+    if isinstance(last, ast.While) and isinstance(last.test, ast.Constant) and last.test.value:
+        return any(isinstance(x, ast.Break) for x in own_jumps(last.body))
+    return not isinstance(last, (ast.Return, ast.Raise, ast.Break, ast.Continue))
+
+
 def walk_scope(node: ast.AST) -> Iterable[ast.AST]:
     """Walk over a node and what is below it, without the functions and classes defined there."""
     waiting = [node]

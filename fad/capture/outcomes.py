@@ -7,6 +7,7 @@ question whether it has: where it has, the call is left to Python.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from fad.capture.context import current, refuse
 from fad.core.ended_runs import end_run
 from fad.core.tracer import Tracer
-from fad.staging.may_raise import Refused
+from fad.staging.may_raise import Refused, note_try
 from fad.transforms.batch_trace import BatchTrace
 
 END, BROKEN, RETURNED, RAISED = 0, 1, 2, 3
@@ -98,6 +99,17 @@ def result_or_raise(outcome: Outcome | None) -> Any:
     elif kind == RAISED:
         refuse("it calls a function that raises an error")
     return result(outcome)
+
+
+def run_tried(block: Callable) -> Outcome | None:
+    """Run the block of a ``try`` in a body; return how it ended, which is at its end where it raises."""
+    note_try()
+    outcome = block()
+    if type(kind_of(outcome)) is Tracer:
+        note_raise(outcome)
+    elif kind_of(outcome) == RAISED:
+        refuse("it raises an error in a try")
+    return outcome
 
 
 def note_raise(outcome: Outcome | None) -> None:

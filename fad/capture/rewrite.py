@@ -16,27 +16,27 @@ from typing import Any
 
 from fad.capture.comprehensions import as_statements, form_of, generator_of
 from fad.capture.expressions import HELPERS, MADE, Expressions, Iterables, as_index, helper
-from fad.capture.names import Liveness, Names, bound_by, find_appended, is_quiet, name_called, own_jumps, walk_scope
+from fad.capture.names import (
+    Liveness,
+    Names,
+    bound_by,
+    find_appended,
+    is_quiet,
+    may_end,
+    name_called,
+    own_jumps,
+    walk_scope,
+)
 from fad.capture.sites import Branch, Loop
+from fad.capture.tries import Raising, find_refusal, rewrite_try
 
 _WAITING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 _REASONS: tuple = (
-    (_WAITING, "it yields or waits"), ((ast.Try, ast.TryStar), "it has try"),
+    (_WAITING, "it yields or waits"), (ast.TryStar, "it has try"),
     ((ast.Import, ast.ImportFrom), "it imports"), (ast.ClassDef, "it defines a class"), (ast.Match, "it has match"),
     ((ast.Global, ast.Nonlocal), "it declares global or nonlocal names"),
 )  # fmt: skip
 _FRAME = frozenset({"super", "locals", "vars", "eval", "exec", "dir", "__class__"})
-
-
-class Raising(ast.Return):
-    """A ``raise`` in a loop of a function whose own statements run as they are; `value` is what it reads."""
-
-    @classmethod
-    def of(cls, s: ast.Raise) -> ast.stmt:
-        read = [x for x in (s.exc, s.cause) if x is not None]
-        made = cls(ast.Tuple(read, ast.Load()))
-        made.plain = s  # type: ignore[attr-defined]
-        return _at(made, s)
 
 
 def _mark_raises(body: list[ast.stmt]) -> list[ast.stmt]:
@@ -51,7 +51,7 @@ def _mark_raise(s: ast.stmt) -> ast.stmt:
         message = [] if s.msg is None else [s.msg]
         error = ast.Raise(ast.Call(ast.Name("AssertionError", ast.Load()), message, []), None)
         return _at(ast.If(ast.UnaryOp(ast.Not(), s.test), [Raising.of(_at(error, s))], []), s)  # type: ignore[arg-type]
-    if isinstance(s, (ast.If, ast.For, ast.While)):
+    if isinstance(s, (ast.If, ast.For, ast.While, ast.Try)):
         s.body, s.orelse = _mark_raises(s.body), _mark_raises(s.orelse)
     return s
 
@@ -91,7 +91,7 @@ class Rewriter:
             *first, last = body
             done = [*self._staged_block(first, frozenset()), *self._last(last)]
             return self._declare_names(done)
-        if _may_end(body):  # it returns None there, which is another value than those of its other ends
+        if may_end(body):  # it returns None there, which is another value than those of its other ends
             body = [*body, _at(ast.Return(ast.Constant(None)), body[-1])]
         name = self._name("body")
         inner = self._function(name, [], body, self._staged_block(body, frozenset()), body[0])
@@ -180,6 +180,8 @@ class Rewriter:
                     item.context_expr = helper("context", self._expression(item.context_expr, True))
                 s.body = self._staged_block(s.body, end)
                 out.append(s)
+            elif isinstance(s, ast.Try):
+                out += self._try(s, end)
             elif isinstance(s, Raising):
                 outcome = ast.If(helper("captures"), [ast.Return(helper("raising"))], [])
                 return [*out, _at(outcome, s), *self._statement(s.plain)]  # type: ignore[attr-defined]
@@ -188,6 +190,12 @@ class Rewriter:
             else:
                 out += self._statement(s)
         return out
+
+    def _try(self, s: ast.Try, end: frozenset[str]) -> list[ast.stmt]:
+        def function(name: str, part: list[ast.stmt]) -> ast.stmt:
+            return self._function(name, [], part, self._staged_block(part, end), s)
+
+        return rewrite_try(s, self._name, function, lambda part: self._staged_block(part, end))
 
     def _after_loop(self, s: ast.For | ast.While, result: str) -> list[ast.stmt]:
         """Return what follows a loop in captured code: its else, and the way out if it returned."""
@@ -359,6 +367,8 @@ class Rewriter:
             for kinds, why in _REASONS:
                 if isinstance(node, kinds):
                     return why
+            if isinstance(node, ast.Try) and (why := find_refusal(node)):
+                return why
             if isinstance(node, ast.With) and not is_quiet(node):
                 return "it has with"
             if isinstance(node, ast.Name) and node.id in _FRAME and not hasattr(node, "made"):
@@ -443,16 +453,6 @@ def _raises(s: ast.For | ast.While) -> bool:
 
 def _falls_through(body: list[ast.stmt]) -> bool:
     return not (body and isinstance(body[-1], (ast.Return, ast.Break, ast.Continue, ast.Raise)))
-
-
-def _may_end(body: list[ast.stmt]) -> bool:
-    """Return whether the text of a function lets it come to its end, behind its last statement."""
-    last = body[-1] if body else None
-    if isinstance(last, ast.If):
-        return _may_end(last.body) or _may_end(last.orelse)
-    if isinstance(last, ast.While) and isinstance(last.test, ast.Constant) and last.test.value:
-        return any(isinstance(x, ast.Break) for x in own_jumps(last.body))
-    return not isinstance(last, (ast.Return, ast.Raise))
 
 
 def _bound_on(body: Iterable[ast.stmt]) -> set[str]:

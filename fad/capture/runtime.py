@@ -68,6 +68,7 @@ class Helpers:
     leave_if_raised = staticmethod(outcomes.leave_if_raised)
     again = staticmethod(outcomes.again)
     result = staticmethod(outcomes.result)
+    run_tried = staticmethod(outcomes.run_tried)
     result_or_raise = staticmethod(outcomes.result_or_raise)
 
     @staticmethod

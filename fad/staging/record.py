@@ -42,7 +42,7 @@ from fad.introspect.frames import is_printing, is_printing_number, user_line, us
 from fad.ops.conversion import python_number_p, widest_of
 from fad.ops.elementwise import add
 from fad.staging.live_constants import find_live_constants
-from fad.staging.may_raise import Refused
+from fad.staging.may_raise import Refused, noting_tries
 from fad.staging.mixed_types import MixedTypes, is_asked, note_question, noting_types, tells_types_apart
 from fad.staging.outer_state import OuterState
 from fad.staging.python_numbers import gives_number, keep_kind, on_numbers, to_number_p, to_scalar_p
@@ -347,12 +347,15 @@ def record(
 
 
 def _record_again(before: Earlier, *args: Any) -> Recording:
-    """Record a function, once more with its loops step by step if a captured one lost track of an array or a type."""
+    """Record a function, again with its loops step by step if one lost track of an array, a type or an error."""
     *_, outer = args
     states = GeneratorStates(outer.found)
     try:
-        return _record(*args)
-    except (Aliased, MixedTypes):
+        with noting_tries() as tries:
+            return _record(*args)
+    except (Aliased, MixedTypes, Refused) as why:
+        if isinstance(why, Refused) and (not tries or config.loops.get() == "record"):
+            raise
         states.put_back()
         before.undo()
         rewind()
