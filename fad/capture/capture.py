@@ -161,7 +161,8 @@ class Capture:
         try:
             yield
         except Refused as why:
-            report(self.site.file, self.site.line, "recorded step by step", f"it raises {type(why.error).__name__}")
+            what = "an error" if type(why.error) is RuntimeError else type(why.error).__name__
+            report(self.site.file, self.site.line, "recorded step by step", f"it raises {what} for the values at hand")
             raise
 
     def _stopping(self, n: Any, item: Callable | None, limit: int) -> Outcome | None:

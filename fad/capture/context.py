@@ -206,6 +206,7 @@ def forget() -> None:
     for key, entry in entries.items():
         if entry.what == "captured":
             why = "behind it an array is written that may have another name, or the type of a number is asked for"
+            why += ", or an error is caught"
             entries[key] = entry._replace(what="recorded step by step", detail=why)
 
 
