@@ -18,7 +18,6 @@ from fad.capture.common_types import NUMBERS, convert_leaf, find_common
 from fad.capture.context import (
     bind_result,
     body_trace,
-    check_variables,
     current,
     in_one_way,
     is_staged,
@@ -338,6 +337,7 @@ class _Choice:
 
     def _try_way(self, trace: Any, way: Callable) -> tuple:
         roots, values = self._lift(trace)
+        current().own = self._variables()  # type: ignore[union-attr]
         try:
             with standing_for(roots, values):
                 outcome = way()
@@ -356,10 +356,12 @@ class _Choice:
         finally:
             self._restore()
 
+    def _variables(self) -> list:
+        return [cell for name, cell in self.cells.items() if type(name) is str]
+
     def _add_places(self) -> None:
         """Note the parts of objects that a way has bound."""
         changed = current().changed  # type: ignore[union-attr]
-        check_variables(changed, [self.cells[name] for name in self.site.names if name in self.cells])
         self.before |= {place: x for place, x in changed.items() if place not in self.cells}
         self.cells |= {place: place for place in changed}
 
@@ -433,6 +435,7 @@ class _Choice:
         roots, values = self._lift(trace)
         try:
             with recording_body(trace, False, self.before, way=True), standing_for(roots, values):
+                current().own = self._variables()  # type: ignore[union-attr]
                 with self.lists.one():
                     outcome = add_raises(way())
                 value = value_of(outcome)

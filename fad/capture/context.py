@@ -20,7 +20,7 @@ class Body:
 
     __slots__ = (
         "trace", "trial", "aliased", "level", "ways", "around", "grown", "growing", "changed", "made", "made_around",
-        "kept", "tables", "touched", "lent", "sources", "alone", "draws", "raised",
+        "kept", "tables", "touched", "lent", "sources", "alone", "draws", "raised", "own",
     )  # fmt: skip
 
     def __init__(self, trace: Any, trial: bool, kept: tuple[dict, ...] = ()):
@@ -41,6 +41,7 @@ class Body:
         self.sources: dict[int, list] = {}  # lists by identity that are read as they were before the loop
         self.alone = True  # whether no other body is around
         self.draws: Any = None  # the random numbers that the step draws, if it may
+        self.own: list[Any] = []  # variables that are state by their names
         self.raised: list[Any] = []  # whether functions that it has called have raised errors
         self.kept = kept  # what places were bound to, as loops and branches around keep it to put it back
 
@@ -49,6 +50,8 @@ class Body:
         if id(place.holder) in self.sources:
             refuse("it changes a list that it runs over, or reads by a counter")
         if id(place.holder) in self.made or place in self.changed:
+            return
+        if type(place) is Variable and any(place.holder is cell for cell in self.own):
             return
         before = content(place)
         if type(before) is not Tracer and is_found_by_name(place.holder):  # where a traced value shall not be left
@@ -143,13 +146,6 @@ def refuse(why: str) -> NoReturn:
     if body is None:
         raise AssertionError("nothing is being captured")
     end_run(body.trace, Unrecordable(body.trace, why))
-
-
-def check_variables(places: Any, cells: list) -> None:
-    """Refuse code that binds a variable and calls a function that binds it, too: it would be state twice."""
-    for place in places:
-        if type(place) is Variable and any(place.holder is cell for cell in cells):
-            refuse(f"it binds {place}, and calls a function that binds it")
 
 
 def body_trace(x: Any) -> Any:

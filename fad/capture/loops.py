@@ -10,7 +10,8 @@ import numpy as np
 
 from fad import config
 from fad.capture.capture import Capture, NeedsOtherStart, NotCaptured
-from fad.capture.context import count_refusals, current, looking_at_one_step, report
+from fad.capture.context import count_refusals, current, looking_at_one_step, refuse, report
+from fad.capture.generators import Generated, run_generated
 from fad.capture.growing_lists import GrowingLists
 from fad.capture.iterables import Reiterable, items
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
@@ -38,6 +39,8 @@ def run_for(site: Loop, iterable: Any, body: Callable) -> Outcome | None:
     """Run a ``for`` loop; return how it ended, None if at its end."""
     if not is_recording():
         return _run_plainly(iterable, body)
+    if type(iterable) is Generated:
+        return _run_generator(site, iterable, body)
     sequence = sequence_of(iterable)
     if sequence is None:
         what = iterable.what if type(iterable) is Reiterable else type(iterable).__name__
@@ -66,6 +69,17 @@ def run_for(site: Loop, iterable: Any, body: Callable) -> Outcome | None:
             if outcome is not None:
                 return outcome
             started, most = started + steps, most + steps - 1
+
+
+def _run_generator(site: Loop, iterable: Generated, body: Callable) -> Outcome | None:
+    run, why = iterable.convert()
+    if run is not None:
+        run_generated(site, iterable, run, body)
+        return None
+    if current() is not None:
+        refuse(f"it runs over a generator, and {why}")
+    report(site.file, site.line, "recorded step by step", f"it runs over a generator, and {why}")
+    return _run_plainly(iterable, body)
 
 
 class _Start:

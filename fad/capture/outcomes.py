@@ -105,11 +105,16 @@ def run_tried(block: Callable) -> Outcome | None:
     """Run the block of a ``try`` in a body; return how it ended, which is at its end where it raises."""
     note_try()
     outcome = block()
+    note_end(outcome)
+    return outcome
+
+
+def note_end(outcome: Outcome | None) -> None:
+    """Note whether a block of a body has ended by an error, behind which the body goes on."""
     if type(kind_of(outcome)) is Tracer:
         note_raise(outcome)
     elif kind_of(outcome) == RAISED:
-        refuse("it raises an error in a try")
-    return outcome
+        refuse("it raises an error in every step")
 
 
 def note_raise(outcome: Outcome | None) -> None:

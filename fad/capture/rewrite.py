@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fad.capture.comprehensions import as_statements, form_of, generator_of
-from fad.capture.expressions import HELPERS, MADE, Expressions, Iterables, as_index, helper
+from fad.capture.expressions import HELPERS, MADE, Expressions, Iterables, as_index, helper, mark_call
 from fad.capture.names import (
     Liveness,
     Names,
@@ -331,6 +331,8 @@ class Rewriter:
             code = [*[_at(x, s) for x in first], *self._staged_block(s.body, end)]
             bound: list[ast.AST] = [ast.Assign([s.target], ast.Constant(None)), *s.body]
             made: list[ast.stmt] = [self._function(body, [item], bound, code, s)]
+            if not any(isinstance(x, ast.Break) or type(x) is ast.Return for x in own_jumps(s.body)):
+                mark_call(s.iter)
             source = self._expression(Iterables().visit(s.iter), staged)
         else:
             made = [self._function(body, [], s.body, self._staged_block(s.body, end), s)]

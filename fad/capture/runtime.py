@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fad import config
-from fad.capture import branches, calls, folds, iterables, loops, outcomes, values
+from fad.capture import branches, calls, folds, generators, iterables, loops, outcomes, values
 from fad.capture.context import current, forget, report, reporting
 from fad.capture.convert import Sites
 from fad.capture.expressions import is_made
@@ -45,6 +45,7 @@ class Helpers:
 
     call = staticmethod(calls.prepare_call)
     sequence = staticmethod(iterables.sequence)
+    call_generator = staticmethod(generators.call_generator)
     items = staticmethod(iterables.items)
     is_builtin = staticmethod(iterables.is_builtin)
     iterate_over = staticmethod(iterables.iterate_over)

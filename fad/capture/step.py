@@ -8,7 +8,7 @@ from typing import Any
 
 from fad import tree
 from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
-from fad.capture.context import bind_result, check_variables, current, noting_changes, recording_body, refuse
+from fad.capture.context import bind_result, current, noting_changes, recording_body, refuse
 from fad.capture.draws import StepDraws
 from fad.capture.growing_lists import GrowingLists, Last
 from fad.capture.number_lists import NumberLists
@@ -88,7 +88,6 @@ class Step:
     def add_places(self) -> dict[Any, Any]:
         """Note the parts of objects that the step has bound; return what new ones were bound to before."""
         found = {place: x for place, x in require_body().changed.items() if place not in self.cells}
-        check_variables(found, [self.cells[name] for name in self.bound if type(name) is str])
         self.cells.update({place: place for place in found})
         self.bound += found
         return found
@@ -96,6 +95,8 @@ class Step:
     @contextlib.contextmanager
     def stand_for_lists(self, body: Any, number: Any) -> Iterator[None]:
         """Let something stand for lists that the step appends to, or reads or writes by a counter; let it draw."""
+        if body is not None:
+            body.own = [self.cells[name] for name in self.bound if type(name) is str]
         with self.lists.growing(body, number), self.number_lists.standing(body), self.draws.drawing(body, number):
             yield
 

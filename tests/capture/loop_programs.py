@@ -117,6 +117,19 @@ def root(w):
             return y
     raise TooFar
 
+def stream(w, n):
+    for k in range(n):
+        w = 0.7 * w + 0.05 * k
+        yield k, w
+        w = 0.9 * w
+
+def some(u):
+    k = 0
+    while k < 5:
+        if u[k] > 0.1:
+            yield k, u[k]
+        k += 1
+
 def tried(w):
     try:
         return checked(w)
@@ -130,6 +143,12 @@ SHARED = """
         nonlocal hits
         hits += 1
         return 0.1 * w
+
+    def shared(n):
+        nonlocal hits
+        for k in range(n):
+            yield k, 0.1 * k
+            hits += 1
 
     def top(w):
         nonlocal most
@@ -269,6 +288,10 @@ class Program:
         for _ in range(self.random.randint(1, 3)):
             self.statement(level)
 
+    def generator(self):
+        """Return a generator that a loop runs over; None if it runs over anything else."""
+        return None
+
     def branch(self, level):
         self.add(level, f"if {self.test()}:")
         self.block(level + 1)
@@ -288,7 +311,10 @@ class Program:
         if self.random.random() < 0.5:
             self.add(level, self.pick("c = 0", "first = True", "c, first = 0, True", "q[:] = 0", "q = np.zeros(2)"))
         r = self.random.random()
-        if r < 0.70:
+        generator = self.generator()
+        if generator is not None:
+            self.add(level, f"for {i}, e in {generator}:")
+        elif r < 0.70:
             self.add(level, f"for {i} in {self.pick(*bounds)}:")
         elif r < 0.78:
             self.add(level, f"for {i}, e in enumerate({self.pick('x', 'u', 'v')}):")
@@ -388,6 +414,11 @@ class HandlingProgram(ObjectProgram):
             f"r_ = half({a}); s = 0.5 * s + (0.1 if r_ is None else r_)",
             f"t = 0.3 * root({a})", f"u[{self.place()}] = tried({a})", f"win = deque([{b}, win[0]], maxlen=2)",
         ))  # fmt: skip
+
+    def generator(self):
+        if self.random.random() < 0.7:
+            return None
+        return self.pick(f"stream({self.value(1)}, 5)", f"some({self.pick('u', 'v', 'x')})", "shared(4)")
 
     def attempt(self, level):
         self.add(level, "try:")
