@@ -110,6 +110,11 @@ class Helpers:
         with _as_local(self._sites):
             return branches.run_if(site, test, then, orelse)
 
+    def run_block(self, block: Callable) -> Any:
+        """Run the block of a ``try`` as Python runs it."""
+        with _as_local(self._sites):
+            return block()
+
     def note(self, number: int) -> None:
         """Report a loop whose text says that it cannot be captured."""
         site = self._sites.loops[number]

@@ -260,10 +260,10 @@ class Step:
 
         To a program a number that is differentiated is a scalar, and so it is to the body of a loop around.
         """
-        if current() is not None:
+        if current() is not None or self.kinds is None:  # no step was recorded
             return values
         found = []
-        for x, marks in zip(values, self.kinds or (), strict=True):
+        for x, marks in zip(values, self.kinds, strict=True):
             leaves, structure = tree.flatten(x)
             pairs = zip(leaves, marks, strict=True)
             made = [as_number(y) if mark and not is_pythons(y) else y for y, mark in pairs]

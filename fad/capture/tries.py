@@ -78,4 +78,4 @@ def _run(name: str) -> ast.expr:
 
 
 def _call(name: str) -> ast.expr:
-    return ast.Call(ast.Name(name, ast.Load()), [], [])
+    return helper("run_block", ast.Name(name, ast.Load()))
