@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.backends import is_on_device
 from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
+from fad.capture.common_types import NUMBERS, convert_leaf, find_common
 from fad.capture.context import (
     bind_result,
     body_trace,
@@ -28,7 +28,7 @@ from fad.capture.context import (
 )
 from fad.capture.growing_lists import Ways, truth_of
 from fad.capture.objects import close_objects, is_known_alone, knows_arrays_alone, open_objects
-from fad.capture.outcomes import END, Outcome, kind_of, value_of
+from fad.capture.outcomes import END, Outcome, add_raises, count_raises, kind_of, note_raise, value_of
 from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content
 from fad.capture.sites import Branch
 from fad.capture.state import (
@@ -48,16 +48,13 @@ from fad.capture.trial import TrialTrace
 from fad.capture.unseen import Holdings
 from fad.capture.values import as_number, to_boolean
 from fad.control_flow.cond import join_branches
-from fad.control_flow.intervals import fits
 from fad.control_flow.subgraph import example, record_body
 from fad.core import effects
 from fad.core.refusals import may_refuse
 from fad.core.tracer import Tracer
 from fad.core.views import finding_writes, root_of, snapshot
-from fad.staging.mixed_types import note_mixed
 from fad.staging.record import recorder, recording_by
 
-_NUMBERS = (bool, int, float, complex)
 _NO_BRANCH = Branch(0, (), frozenset())
 
 
@@ -118,17 +115,19 @@ def _logical(combine: Callable, x: Any, rest: Callable, chosen: Callable) -> Any
     if x.dtype != bool or x.shape:
         return chosen()
     equations = recorder.get().equations if recorder.get() is trace else trace.equations  # type: ignore[union-attr]
-    before = len(equations)
-    with finding_writes(undoable=True) as written, noting_changes(current()) as changed:  # type: ignore[arg-type]
+    before, body = len(equations), current()
+    raised = len(body.raised)  # type: ignore[union-attr]
+    with finding_writes(undoable=True) as written, noting_changes(body) as changed:  # type: ignore[arg-type]
         y = rest()
     plain = type(y) is bool or isinstance(y, np.bool_) or (type(y) is Tracer and y.dtype == bool and not y.shape)
     harmless = not any(
         may_refuse(eq.prim, eq.ins) or eq.prim.archetype in ("loop", "branch") for eq in equations[before:]
     )
-    if not (written.found or changed) and plain and (harmless or current().trial):  # type: ignore[union-attr]
+    if not (written.found or changed) and plain and (harmless or body.trial):  # type: ignore[union-attr]
         return combine(x, y)
     written.undo()
     put_back(changed)
+    del body.raised[raised:]  # type: ignore[union-attr]
     return chosen()
 
 
@@ -227,7 +226,7 @@ def _stronger(x: Any, y: Any) -> Any:
 def _strong_leaf(x: Any, y: Any) -> Any:
     """Return a leaf of the stronger type of two, as a new object: one way binds the name if the other does not."""
     a, b = example(x), example(y)
-    weaker = type(a) in _NUMBERS and (type(b) not in _NUMBERS or type(a) is int)
+    weaker = type(a) in NUMBERS and (type(b) not in NUMBERS or type(a) is int)
     return fresh_number(y if weaker else x)
 
 
@@ -259,6 +258,7 @@ class _Choice:
         self.holdings = Holdings(things, functions)  # last, for it knows what the names are bound to
         self.written: list[Tracer] = []
         self.lists = Ways()
+        self.raises = False  # whether a function may raise that a way calls
         self.links: list[dict] = []  # of each way: what the arrays that it leaves names bound to may be
 
     def record(self, test: Any) -> Outcome | None:
@@ -294,7 +294,10 @@ class _Choice:
         note_links(self.links, left, lambda x: id(x) in alone)
         if one_kind and kinds[0] == END and not value:
             return None
-        return Outcome(kinds[0] if one_kind else kind, value)
+        outcome = Outcome(kinds[0] if one_kind else kind, value)
+        if self.raises:
+            note_raise(outcome)
+        return outcome
 
     def _names(self, ends: list[dict]) -> tuple[list[str], list[str]]:
         """Return the names that a way binds, and those that are not read behind the choice."""
@@ -334,9 +337,12 @@ class _Choice:
 
     def _try_way(self, trace: Any, way: Callable) -> tuple:
         roots, values = self._lift(trace)
+        current().own = self._variables()  # type: ignore[union-attr]
         try:
             with standing_for(roots, values):
                 outcome = way()
+                self.raises = self.raises or count_raises() > 0
+                outcome = add_raises(outcome)
                 self._add_places()
                 ends = {name: self._show(name) for name in self.cells}
                 if not is_state(value_of(outcome)):
@@ -349,6 +355,9 @@ class _Choice:
             return ends, (kind_of(outcome), value), self._extent()
         finally:
             self._restore()
+
+    def _variables(self) -> list:
+        return [cell for name, cell in self.cells.items() if type(name) is str]
 
     def _add_places(self) -> None:
         """Note the parts of objects that a way has bound."""
@@ -386,7 +395,7 @@ class _Choice:
         values = [value or values[0] or values[1] for value in values]
         ends = [[self._example(found[0][name], name) for name in names] for found in looks]
         try:
-            return tree.map(_common, *values), [tree.map(_common, a, b) for a, b in zip(*ends, strict=True)]
+            return tree.map(find_common, *values), [tree.map(find_common, a, b) for a, b in zip(*ends, strict=True)]
         except (ValueError, TypeError) as error:
             return refuse(f"the two ways of an if give different things: {error}")
 
@@ -426,10 +435,11 @@ class _Choice:
         roots, values = self._lift(trace)
         try:
             with recording_body(trace, False, self.before, way=True), standing_for(roots, values):
+                current().own = self._variables()  # type: ignore[union-attr]
                 with self.lists.one():
-                    outcome = way()
+                    outcome = add_raises(way())
                 value = value_of(outcome)
-                value = tree.map(_convert_leaf, value, targets[0]) if value else targets[0]
+                value = tree.map(convert_leaf, value, targets[0]) if value else targets[0]
                 kind = np.int64(END) if one_kind else np.int64(0) + kind_of(outcome)
                 self._check_kept({*names})
                 self._check_written(roots)
@@ -437,7 +447,7 @@ class _Choice:
                     if type(name) is str:  # nobody reads it: it shall not know what others are bound to
                         bind_name(self.cells[name], UNBOUND)
                 found = [self._find_left(name) for name in names]
-                left = [tree.map(_convert_leaf, x, t) for x, t in zip(found, targets[1], strict=True)]
+                left = [tree.map(convert_leaf, x, t) for x, t in zip(found, targets[1], strict=True)]
                 check_aliased()
                 outer = {id(x) for x in roots}
                 ends = {**dict(zip(names, found, strict=True)), RETURNED: value_of(outcome)}
@@ -457,53 +467,3 @@ class _Shown:
 
     def __init__(self, value: Any):
         self.value = value
-
-
-def _common(a: Any, b: Any) -> Any:
-    """Return an example of the type to which two values are converted; raises where there is none."""
-    if is_on_device(a) or is_on_device(b):
-        raise ValueError("arrays of a device, which is asked which way the program goes")
-    x, y = np.asarray(a), np.asarray(b)
-    if x.shape != y.shape:
-        raise ValueError(f"arrays of shapes {x.shape} and {y.shape}")
-    if type(a) is type(b) and x.dtype == y.dtype:
-        return np.zeros_like(x) if type(a) is np.ndarray else type(a)(0)
-    note_mixed()
-    weak = [v for v in (a, b) if type(v) in _NUMBERS]
-    strong = [v for v in (a, b) if type(v) not in _NUMBERS]
-    if not strong:  # Python's numbers
-        if bool in map(type, weak):
-            raise ValueError("a bool and a number")
-        if complex in map(type, weak):
-            raise ValueError("a real number and a complex one")
-        return type(a)(0) + type(b)(0)
-    dtypes = {v.dtype for v in strong}
-    if len(dtypes) > 1:
-        raise ValueError(f"dtypes {x.dtype} and {y.dtype}")
-    dtype = dtypes.pop()
-    if weak:
-        fits = np.result_type(weak[0], np.zeros((), dtype)) == dtype and dtype in (
-            np.float64,
-            np.complex128,
-            np.asarray(weak[0]).dtype,
-        )
-        if not fits:
-            raise ValueError(f"a Python number and dtype {dtype}")
-    return np.zeros(x.shape, dtype) if any(type(v) is np.ndarray for v in (a, b)) else np.zeros((), dtype)[()]
-
-
-def _convert_leaf(x: Any, t: Any) -> Any:
-    """Return a leaf in the type of an example."""
-    x = as_leaf(x)
-    mine = example(x)
-    if type(mine) is type(t) and np.asarray(mine).dtype == np.asarray(t).dtype:
-        return x
-    if not fits(x, np.asarray(t).dtype):
-        refuse("an if leaves an integer, which may be too large for a floating-point number, or such a number")
-    if type(t) in (float, complex):
-        return x * type(t)(1)
-    dtype = np.asarray(t).dtype
-    if type(x) is not Tracer:
-        found = np.asarray(x, dtype)
-        return found if type(t) is np.ndarray else found[()]
-    return np.positive(x).astype(dtype) if x.dtype != bool else np.logical_or(x, np.bool_(False))

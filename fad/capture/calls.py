@@ -23,7 +23,8 @@ from fad.capture.context import current, is_staged, refuse
 from fad.capture.convert import convert_function, is_users, wants_conversion
 from fad.capture.draws import draw_in_step, is_generator
 from fad.capture.growing_lists import GrowingList
-from fad.capture.places import find_item, find_part, is_exclusive
+from fad.capture.places import Elements, Variable, content, find_item, find_part, is_exclusive
+from fad.capture.unseen import find_variables
 from fad.capture.values import as_number, getitem, note_made, setitem
 from fad.control_flow.padded import PaddedArray
 from fad.core.random_sources import check_draw
@@ -32,7 +33,7 @@ from fad.core.transformed import Transformed
 from fad.ops.complexes import parts_p
 from fad.ops.python_functions import StandIn
 from fad.staging.python_numbers import to_int_p
-from fad.staging.record import is_found_by_name
+from fad.staging.record import is_found_by_name, is_variable_found
 
 _PURE = frozenset({
     abs, all, any, bool, bytes, callable, chr, complex, dict, divmod, enumerate, float, format, frozenset, getattr,
@@ -45,8 +46,12 @@ _READING = frozenset({
     "issuperset", "isdisjoint", "symmetric_difference",
 })  # fmt: skip
 _OF_NAMED_TUPLES = frozenset({"_replace", "_asdict"})
-_MAKERS = frozenset({list, dict, set})
+_MAKERS = frozenset({list, dict, set, collections.deque})
 _CONTAINERS = (list, dict, set, collections.deque)
+_MOVING = frozenset({
+    "append", "appendleft", "pop", "popleft", "extend", "extendleft", "rotate", "clear", "insert", "reverse",
+})  # fmt: skip
+_WINDOW = 64  # elements of a deque that a loop carries, each by itself
 _CONSTANT = (str, bytes, tuple, frozenset, int, float, complex, bool, type(None), slice, range)
 _WRITING_METHODS = frozenset({
     "sort", "fill", "put", "partition", "itemset", "resize", "setfield", "setflags", "byteswap", "tofile", "dump",
@@ -118,7 +123,11 @@ def _function(f: types.FunctionType) -> Any:
         if hasattr(f, "__wrapped__") and f.__code__.co_filename == functools.__file__:
             return refuse(f"it calls {f.__name__}, which remembers its calls")
         found, why = convert_function(f, make_helpers[0], everywhere=True)
-        return refuse(f"it calls {f.__qualname__}, and {why}") if found is None else found
+        if found is None:
+            return refuse(f"it calls {f.__qualname__}, and {why}")
+        for place in find_variables(f):
+            current().note_change(place)  # type: ignore[union-attr]
+        return found
     root = (f.__module__ or "").partition(".")[0]
     if root == "fad":
         return f
@@ -201,6 +210,13 @@ def _builtin(f: Any) -> Any:
             return f
         if name == "copy":
             return lambda: note_made(f())
+        if type(owner) is list and name in ("append", "extend") and _is_grown(owner, current()):
+            return _ignore
+        if type(owner) is collections.deque and name in _MOVING:
+            if (owner.maxlen or len(owner)) > _WINDOW:
+                refuse(f"it changes a deque of more than {_WINDOW} elements")
+            current().note_change(Elements(owner))  # type: ignore[union-attr]
+            return f
         return f if name in _READING else refuse(f"it changes a {what}, by {name}")
     return refuse(f"it calls {name} of a {type(owner).__name__}, of which it is not known what it does")
 
@@ -348,6 +364,20 @@ def append_to(holder: Any, key: Any, attribute: bool) -> Any:
             body.grown[place] = None
             return _ignore
     return prepare_call(x.append)
+
+
+def note_grown(body: Any, places: list[Variable]) -> None:
+    """Note the variables that are lists to which a step appends, in the body of a loop over a generator."""
+    for place in places if body.grown is not None and not body.level else ():
+        x = content(place)
+        mine = type(x) is list and id(x) not in body.made and not is_variable_found(place.holder)
+        if mine and not is_found_by_name(x):
+            body.grown[place] = None
+
+
+def _is_grown(x: list, body: Any) -> bool:
+    """Return whether a first look has found that steps append to a list that is a variable."""
+    return any(type(place) is Variable and content(place) is x for place in body.grown or ())
 
 
 def _ignore(_: Any) -> None:

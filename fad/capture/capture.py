@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,8 +14,18 @@ from fad.capture.draws import states_reached
 from fad.capture.integer_range import FIT, GROW, judge_integers, state_interval
 from fad.capture.number_lists import Unsuitable
 from fad.capture.objects import close_objects, open_objects
-from fad.capture.outcomes import END, NOTHING, Outcome, kind_of, value_of
-from fad.capture.places import UNBOUND, Attribute, Item
+from fad.capture.outcomes import (
+    END,
+    NOTHING,
+    Outcome,
+    add_raises,
+    count_raises,
+    find_raises,
+    kind_of,
+    note_raise,
+    value_of,
+)
+from fad.capture.places import UNBOUND, Attribute, Elements, Item
 from fad.capture.sites import Loop
 from fad.capture.state import (
     check_replaceable,
@@ -38,6 +49,7 @@ from fad.core.ended_runs import run_to_end
 from fad.core.tracer import Trace, Tracer
 from fad.core.values import traces_of
 from fad.core.views import finding_writes
+from fad.staging.may_raise import Refused
 from fad.staging.record import LARGEST, recorder, recording_by
 from fad.transforms.batch_trace import BatchTrace
 
@@ -70,6 +82,7 @@ class Capture:
         self.work = 0  # operations of a step
         self.branches = False  # whether values decide in it which of them are done
         self.leaves = False  # whether a step may end by break, return or raise
+        self.raises = False  # whether a function may raise that it calls
         self.traced = False  # whether anything in it is traced
         self.entry: dict[Any, Any] = {}  # what names are bound to before the loop
         self.touched: dict[int, tuple] = {}  # lists that a look has read or written by a counter
@@ -81,6 +94,10 @@ class Capture:
         """Capture a loop of n steps; return how it ended. Raises NotCaptured where it is short, or cannot be."""
         if type(n) is not int:
             self.step.lists.allow_masked(self.most)
+        with self._reporting_errors():
+            return self._over(n, item, limit)
+
+    def _over(self, n: Any, item: Callable | None, limit: int) -> Outcome | None:
         self.prepare(n, item)
         if self.branches and current() is not None:  # which say nothing of those of the next step
             limit = 0
@@ -135,11 +152,22 @@ class Capture:
         if not self.traced:
             self.leave_to_python("unrolled", "nothing in it is traced", refused=True)
         self._check_draws(None)
-        return self._stopping(None, None, limit)
+        with self._reporting_errors():
+            return self._stopping(None, None, limit)
+
+    @contextlib.contextmanager
+    def _reporting_errors(self) -> Iterator[None]:
+        """Report that the loop raises for the values at hand: then it may be recorded step by step."""
+        try:
+            yield
+        except Refused as why:
+            what = "an error" if type(why.error) is RuntimeError else type(why.error).__name__
+            report(self.site.file, self.site.line, "recorded step by step", f"it raises {what} for the values at hand")
+            raise
 
     def _stopping(self, n: Any, item: Callable | None, limit: int) -> Outcome | None:
         """Record a loop that stops by its condition, or by break or return."""
-        leaves, lists = self.leaves, self.step.lists.known
+        leaves, lists, raised = self.leaves, self.step.lists.known, find_raises()
         if lists and self.step.value:
             self.why = "it appends to a list, and returns from within the loop"
             self.give_up()
@@ -147,6 +175,8 @@ class Capture:
         def goes_on(state: tuple) -> Any:
             k, kind, _, inner = state
             go = np.less(k, n) if n is not None else self.step.ask(inner, k)
+            for x in raised if n is None else ():
+                go = np.logical_and(go, np.logical_not(x))
             return np.logical_and(go, np.equal(kind, END)) if leaves else go
 
         def step(state: tuple) -> tuple:
@@ -179,10 +209,13 @@ class Capture:
         k, kind, value, inner = found[0]
         if lists:  # which are as long as there are steps: the program is for this number of them
             self._record_steps(int(k), item)
-            return Outcome(kind) if leaves else None
-        value = fresh(value)
-        self.finish(inner, n, value)
-        return Outcome(kind, value) if leaves else None
+        else:
+            value = fresh(value)
+            self.finish(inner, n, value)
+        outcome = Outcome(kind, () if lists else value) if leaves else None
+        if self.raises:
+            note_raise(outcome)
+        return outcome
 
     def _check_stays(self, outcome: Outcome | None) -> None:
         if outcome is not None:
@@ -232,7 +265,7 @@ class Capture:
             self.give_up()
         values, arrays, lates = state
         step = self.step
-        for name, x in (*zip(step.names, values, strict=True), *zip(step.late, lates, strict=True)):
+        for name, x in zip((*step.names, *step.late), step.as_left([*values, *lates]), strict=True):
             bind_result(step.cells[name], close_objects(fresh(x)))
         for root, new in zip(step.roots, arrays, strict=True):
             replace(root, new)
@@ -365,13 +398,15 @@ class Capture:
                 if step.test is not None:
                     step.check_test()
                 outcome = run_to_end(trace, lambda: step.body(*([] if item is None else [item(number)])))
+                self.raises = count_raises() > 0
+                outcome = add_raises(outcome)
                 roots = [x for x in step.roots if is_written(x)]
                 self.entry.update(step.add_places())
                 changed = self._compare(given)
                 changed = (step.lists.allowed and step.add_lists()) or changed
                 self.entered.clear()  # what was written lives on where somebody knows it; nobody here shall
                 # Of inner loops one step is run, which does not show all.
-                self.leaves = self.site.leaves and (outcome is not None or self.site.nested)
+                self.leaves = self.raises or (self.site.leaves and (outcome is not None or self.site.nested))
                 if not is_state(value_of(outcome)):
                     refuse("it returns something that is no array")
                 step.value = NOTHING if outcome is None else type_example(value_of(outcome))
@@ -397,7 +432,7 @@ class Capture:
                     step.names.remove(name)
                     changed = True
                 elif not _is_like(open_objects(now), given[name]) or name not in step.alone:
-                    raise NeedsFirstStep
+                    raise NeedsFirstStep(_steps_to_fill(name, given[name]))
             elif now is before or now is UNBOUND:
                 continue
             elif step.is_carried(name) or (name in self.site.behind and not self.runs):
@@ -412,6 +447,12 @@ class Capture:
         changed = changed or late.keys() != step.late.keys()
         step.late = late
         return changed
+
+
+def _steps_to_fill(name: Any, before: Any) -> int:
+    """Return after how many steps a deque that begins with some elements may have as many as it can hold."""
+    most = name.holder.maxlen if type(name) is Elements else None
+    return 1 if most is None else max(most - len(before), 1)
 
 
 def _is_like(x: Any, y: Any) -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, NamedTuple, NoReturn
 
-from fad.capture.places import Attribute, Cell, Item, bind_name, content
+from fad.capture.places import Cell, Part, Variable, bind_name, content
 from fad.control_flow.subgraph import BodyTrace, Unrecordable
 from fad.core.ended_runs import end_run
 from fad.core.tracer import Tracer, up_to_date
 from fad.introspect.frames import is_machinery
-from fad.staging.record import is_found_by_name
+from fad.staging.record import is_found_by_name, is_variable_found
 
 
 class Body:
@@ -20,7 +20,7 @@ class Body:
 
     __slots__ = (
         "trace", "trial", "aliased", "level", "ways", "around", "grown", "growing", "changed", "made", "made_around",
-        "kept", "tables", "touched", "lent", "sources", "alone", "draws",
+        "kept", "tables", "touched", "lent", "sources", "alone", "draws", "raised", "own",
     )  # fmt: skip
 
     def __init__(self, trace: Any, trial: bool, kept: tuple[dict, ...] = ()):
@@ -32,7 +32,7 @@ class Body:
         self.around: Body | None = None  # of a way of an if, the body that the if is in
         self.growing: list = []  # what stands for lists to which the steps append
         self.grown: dict | None = None  # parts of objects that are lists to which the step appends; None if it may not
-        self.changed: dict[Attribute | Item, Any] = {}  # parts of objects that it binds: what they were bound to before
+        self.changed: dict[Part, Any] = {}  # parts of objects that it binds: what they were bound to before
         self.made: dict[int, Any] = {}  # objects that it makes, by identity: what it does to them nobody else sees
         self.made_around: dict[int, Any] = {}  # those that it made before a block of which it looks at one step
         self.tables: dict[int, tuple] = {}  # lists that are read by a counter, by identity, and what stands for each
@@ -41,17 +41,23 @@ class Body:
         self.sources: dict[int, list] = {}  # lists by identity that are read as they were before the loop
         self.alone = True  # whether no other body is around
         self.draws: Any = None  # the random numbers that the step draws, if it may
+        self.own: list[Any] = []  # variables that are state by their names
+        self.raised: list[Any] = []  # whether functions that it has called have raised errors
         self.kept = kept  # what places were bound to, as loops and branches around keep it to put it back
 
-    def note_change(self, place: Attribute | Item) -> None:
+    def note_change(self, place: Part) -> None:
         """Note that a part of an object is about to be bound."""
         if id(place.holder) in self.sources:
             refuse("it changes a list that it runs over, or reads by a counter")
         if id(place.holder) in self.made or place in self.changed:
             return
+        if type(place) is Variable and any(place.holder is cell for cell in self.own):
+            return
         before = content(place)
         if type(before) is not Tracer and is_found_by_name(place.holder):  # where a traced value shall not be left
             refuse(f"it changes a {type(place.holder).__name__} from outside of the function")
+        if type(place) is Variable and type(before) is not Tracer and is_variable_found(place.holder):
+            refuse(f"it binds {place}, a variable from outside of the function")
         self.changed[place] = before
 
 
@@ -107,7 +113,7 @@ def looking_at_one_step(body: Body) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def noting_changes(body: Body) -> Iterator[dict[Attribute | Item, Any]]:
+def noting_changes(body: Body) -> Iterator[dict[Part, Any]]:
     """Give the parts of objects that a block of a body binds, with what they were bound to before the block."""
     outer, body.changed = body.changed, {}
     try:
@@ -129,7 +135,7 @@ def in_one_way(body: Body) -> Iterator[None]:
 def bind_result(place: Cell, value: Any) -> None:
     """Bind a place to what a loop or branch made of it, which may be within the body of another."""
     body = _current.get()
-    if body is not None and isinstance(place, (Attribute, Item)):
+    if body is not None and isinstance(place, Part):
         body.note_change(place)
     bind_name(place, value)
 
@@ -196,6 +202,7 @@ def forget() -> None:
     for key, entry in entries.items():
         if entry.what == "captured":
             why = "behind it an array is written that may have another name, or the type of a number is asked for"
+            why += ", or an error is caught"
             entries[key] = entry._replace(what="recorded step by step", detail=why)
 
 

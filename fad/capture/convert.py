@@ -24,8 +24,10 @@ import numpy as np
 
 from fad import config
 from fad.capture.expressions import FLAGS, HELPERS
+from fad.capture.matches import replace_matches
 from fad.capture.names import move_conditions, name_private, name_super, walk_scope
 from fad.capture.rewrite import NotConvertible, Rewriter
+from fad.capture.yields import replace_yields
 from fad.core.transformed import Transformed
 from fad.introspect.frames import is_machinery
 from fad.introspect.reachable import is_library, is_of_library
@@ -37,7 +39,8 @@ _MOST = 4096
 # Functions of Python's that run over what they are given.
 FOLDED = frozenset({sum, max, min, any, all, map, math.prod, functools.reduce})
 CAPTURED: set[str] = set()  # modules of fad that are written as users write theirs, and captured like these
-_converted: dict[tuple[int, bool], tuple] = {}  # (id of code, everywhere) -> (code, converted code or None, sites, why)
+# (id of code, everywhere, generates) -> (code, converted code or None, sites, why)
+_converted: dict[tuple[int, bool, bool], tuple] = {}
 _looping: dict[int, tuple] = {}  # id of code -> (code, whether it may come to a loop)
 
 
@@ -52,14 +55,19 @@ class Sites:
         self.local = frozenset(local)
 
 
-def convert_function(fun: Callable, make_helpers: Callable, everywhere: bool = False) -> tuple[Callable | None, str]:
-    """Return a function converted, or None and why it cannot be; ``make_helpers(sites)`` gives what its code calls."""
+def convert_function(
+    fun: Callable, make_helpers: Callable, everywhere: bool = False, generates: bool = False
+) -> tuple[Callable | None, str]:
+    """Return a function converted, or None and why it cannot be; ``make_helpers(sites)`` gives what its code calls.
+
+    With `generates` it is a generator function, and the converted one calls another where it yields.
+    """
     if type(fun) is types.MethodType:
-        inner, why = convert_function(fun.__func__, make_helpers, everywhere)
+        inner, why = convert_function(fun.__func__, make_helpers, everywhere, generates)
         return (None if inner is None else types.MethodType(inner, fun.__self__)), why
     if type(fun) is not types.FunctionType:
         return None, "it is no function of Python"
-    code, sites, why = _code_of(fun, everywhere)
+    code, sites, why = _code_of(fun, everywhere, generates)
     if code is None:
         return None, why
     cells = dict(zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True))
@@ -72,20 +80,20 @@ def convert_function(fun: Callable, make_helpers: Callable, everywhere: bool = F
     return made, ""
 
 
-def _code_of(fun: types.FunctionType, everywhere: bool) -> tuple:
-    key = (id(fun.__code__), everywhere)
+def _code_of(fun: types.FunctionType, everywhere: bool, generates: bool) -> tuple:
+    key = (id(fun.__code__), everywhere, generates)
     known = _converted.get(key)
     if known is None:
         if len(_converted) > _MOST:
             _converted.clear()
-        known = _converted[key] = (fun.__code__, *_convert(fun.__code__, everywhere))
+        known = _converted[key] = (fun.__code__, *_convert(fun.__code__, everywhere, generates))
     return known[1:]
 
 
-def _convert(code: types.CodeType, everywhere: bool) -> tuple:
+def _convert(code: types.CodeType, everywhere: bool, generates: bool) -> tuple:
     if HELPERS in code.co_freevars:
         return None, None, "it has been converted"
-    if code.co_flags & _GENERATES:
+    if code.co_flags & _GENERATES and not generates:
         return None, None, "it is a generator or a coroutine"
     node = find_source(code)
     if node is None:
@@ -93,6 +101,9 @@ def _convert(code: types.CodeType, everywhere: bool) -> tuple:
     if node.owner.strip("_"):
         name_private(node, node.owner)
     name_super(node)
+    if generates and not replace_yields(node):
+        return None, None, "its yield is no statement, or a try or with is around"
+    replace_matches(node)
     move_conditions(node)
     body = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
     outer = {x for s in body for n in walk_scope(s) if isinstance(n, (ast.Global, ast.Nonlocal)) for x in n.names}

@@ -181,6 +181,12 @@ class Iterables(ast.NodeTransformer):
         return node
 
 
+def mark_call(node: ast.AST) -> None:
+    """Let the call that a loop runs over be told apart: a generator of the user's is run with the loop's body."""
+    if name_called(node) not in ("", *_SEQUENCES, *_SCOPED):
+        node.func = helper("call_generator", node.func, at=node.func)  # type: ignore[attr-defined]
+
+
 def binds(node: ast.AST) -> bool:
     """Return whether an expression binds names or waits, so that it cannot be moved into a function of its own."""
     return any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in ast.walk(node))

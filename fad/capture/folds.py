@@ -5,6 +5,7 @@ Each is written here as Python has it, and converted like a function of the user
 
 from __future__ import annotations
 
+import collections
 import functools
 import math
 from collections.abc import Callable, Iterable
@@ -74,6 +75,7 @@ def _fold_by(own: Callable, builtin: Callable) -> Callable:
     def fold(*args: Any, **kwargs: Any) -> Any:
         if kwargs or not args or not is_recording():
             return builtin(*args, **kwargs)
+        args = tuple([list(x) if type(x) is collections.deque else x for x in args])
         if builtin is functools.reduce:
             if len(args) not in (2, 3) or not _is_of_traced(args[1]):
                 return builtin(prepare_call(args[0]), *args[1:])
@@ -81,7 +83,7 @@ def _fold_by(own: Callable, builtin: Callable) -> Callable:
             if current() is None or not any(type(x) is Tracer and not x.shape for x in args):
                 return builtin(*args)
             args = (args,)
-        elif len(args) > 1 + (builtin is sum) or not _is_of_traced(args[0]):
+        elif len(args) > 1 + (builtin is sum) or not (_is_of_traced(args[0]) or _asks_in_body(builtin, args[0])):
             return builtin(*args)
         converted, _ = convert_function(own, make_helpers[0], everywhere=current() is not None)
         return (converted or own)(*args)
@@ -94,6 +96,12 @@ def _is_of_traced(xs: Any) -> bool:
     if type(xs) is Tracer:
         return xs.shape != () and xs.shape[0] > 0
     return type(xs) in (list, tuple) and not holds_numbers(xs) and sequence_of(xs) is not None
+
+
+def _asks_in_body(builtin: Callable, xs: Any) -> bool:
+    """Return whether a function asks numbers in a body, of which some are traced: of several types, or a few."""
+    several = type(xs) in (list, tuple) and builtin in (max, min, any, all) and current() is not None
+    return several and any(type(x) is Tracer and not x.shape for x in xs)
 
 
 _OWN: dict[Callable, Callable] = {

@@ -314,6 +314,10 @@ class _Loop:
             grown |= beyond
         if not beyond:
             return self._narrow(joined)
+        tried = _choose(wide, joined, beyond)  # what is computed from others, now that their bounds are known
+        again = union_of([state, self._next(tried)])
+        if not _exceeding(again, tried):
+            return self._narrow(again)
         found = self._grow(state, joined, beyond)
         if self.verdict != FIT and self.steps <= _UNROLLED:
             return self._unroll(found)
@@ -331,10 +335,7 @@ class _Loop:
     def _grow(self, state: list[Interval], others: list[Interval], beyond: set) -> list[Interval]:
         """Return bounds that hold, where some of them grow with the number of steps."""
 
-        found: list[Interval] = [
-            tuple(state[k][side] if (k, side) in beyond else bound for side, bound in enumerate(x))
-            for k, x in enumerate(others)
-        ]
+        found = _choose(state, others, beyond)
         near, far = self._next(found), self._next([_widen(x, k, beyond, _FAR) for k, x in enumerate(found)])
         fresh = all(b is None or abs(b) < _MANY for x in (*self.given.consts, *found) for b in x)
         for k, side in beyond:
@@ -393,6 +394,14 @@ def _widen(x: Interval, k: int, sides: set, by: int | None = None) -> Interval:
     if (k, 1) in sides and most is not None:
         most = max(most, _WIDE) if by is None else most + by
     return (least, most)
+
+
+def _choose(these: list[Interval], others: list[Interval], sides: set) -> list[Interval]:
+    """Return bounds that are these on some sides, and others elsewhere."""
+    return [
+        tuple(these[k][side] if (k, side) in sides else bound for side, bound in enumerate(x))  # type: ignore[misc]
+        for k, x in enumerate(others)
+    ]
 
 
 def _exceeding(found: list[Interval], bounds: list[Interval]) -> set:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from fad import config
 from fad.capture.capture import Capture, NeedsOtherStart, NotCaptured
-from fad.capture.context import count_refusals, current, looking_at_one_step, report
+from fad.capture.context import count_refusals, current, looking_at_one_step, refuse, report
+from fad.capture.generators import Generated, run_generated
 from fad.capture.growing_lists import GrowingLists
 from fad.capture.iterables import Reiterable, items
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
@@ -37,6 +39,8 @@ def run_for(site: Loop, iterable: Any, body: Callable) -> Outcome | None:
     """Run a ``for`` loop; return how it ended, None if at its end."""
     if not is_recording():
         return _run_plainly(iterable, body)
+    if type(iterable) is Generated:
+        return _run_generator(site, iterable, body)
     sequence = sequence_of(iterable)
     if sequence is None:
         what = iterable.what if type(iterable) is Reiterable else type(iterable).__name__
@@ -47,23 +51,35 @@ def run_for(site: Loop, iterable: Any, body: Callable) -> Outcome | None:
     if inside is not None and inside.trial:
         return _try_for(site, sequence, body, inside)
     left: Iterator | None = None  # what is not run yet, once a step has been
-    started = 0
+    started, most = 0, _PEELED
     start = _Start(body)
     while True:
         try:
-            return _capture_for(site, sequence, started, body)
+            return _capture_for(site, sequence, started, started <= most, body)
         except NeedsOtherStart as other:
             start.change(other.numbers)
         except NotCaptured:
             start.restore()
             return _run_plainly(sequence if left is None else left, body)
-        except NeedsFirstStep:
+        except NeedsFirstStep as needed:
             start.restore()
             left = iter(sequence) if left is None else left
-            outcome = _run_plainly(_one(left), body)
+            steps = min(needed.steps, sequence.length - started)
+            outcome = _run_plainly(itertools.islice(left, steps), body)
             if outcome is not None:
                 return outcome
-            started += 1
+            started, most = started + steps, most + steps - 1
+
+
+def _run_generator(site: Loop, iterable: Generated, body: Callable) -> Outcome | None:
+    run, why = iterable.convert()
+    if run is not None:
+        run_generated(site, iterable, run, body)
+        return None
+    if current() is not None:
+        refuse(f"it runs over a generator, and {why}")
+    report(site.file, site.line, "recorded step by step", f"it runs over a generator, and {why}")
+    return _run_plainly(iterable, body)
 
 
 class _Start:
@@ -87,10 +103,6 @@ class _Start:
         self._before = {}
 
 
-def _one(left: Iterator) -> Iterator:
-    yield next(left)
-
-
 def _run_plainly(iterable: Any, body: Callable) -> Outcome | None:
     for item in iterable:
         outcome = body(item)
@@ -104,7 +116,7 @@ def _has_jumped(outcome: Outcome) -> bool:
     return bool(np.not_equal(kind, END)) if type(kind) is Tracer else kind != END
 
 
-def _capture_for(site: Loop, sequence: Sequence, started: int, body: Callable) -> Outcome | None:
+def _capture_for(site: Loop, sequence: Sequence, started: int, may_peel: bool, body: Callable) -> Outcome | None:
     fixed = type(sequence.length) is int
     n = sequence.length - started if started else sequence.length
     if fixed and _is_short(site, n):
@@ -113,10 +125,7 @@ def _capture_for(site: Loop, sequence: Sequence, started: int, body: Callable) -
     if fixed and _is_hopeless(site, n):
         raise NotCaptured
     most = n if fixed else most_steps(n)
-    if started > _PEELED or not fixed:
-        peel = False
-    else:
-        peel = n > 1
+    peel = may_peel and fixed and n > 1
     work = Capture(site, body, None, most, fixed and n > 0, peel)
     return work.over(n, lambda k: sequence.element(k + started if started else k), _limit())
 
@@ -214,25 +223,26 @@ def run_while(site: Loop, test: Callable, body: Callable) -> Outcome | None:
         with inside.trace.repeat(16), looking_at_one_step(inside):
             outcome = _try_step(site, inside, [test, body], lambda: (test(), body())[1])
         return _try_outcome(outcome, inside)
-    started = 0
+    left = _PEELED  # first steps that may be run before the others are captured
     start = _Start(body, test)
     while is_recording():
         try:
-            work = Capture(site, body, test, None, False, started < _PEELED)
+            work = Capture(site, body, test, None, False, left > 0)
             return work.until(_limit())
         except NeedsOtherStart as other:
             start.change(other.numbers)
         except NotCaptured:
             start.restore()
             break
-        except NeedsFirstStep:
+        except NeedsFirstStep as needed:
             start.restore()
-            if not test():
-                return None
-            outcome = body()
-            if outcome is not None and _has_jumped(outcome):
-                return outcome
-            started += 1
+            for _ in range(needed.steps):
+                if not test():
+                    return None
+                outcome = body()
+                if outcome is not None and _has_jumped(outcome):
+                    return outcome
+            left -= 1
     while test():
         outcome = body()
         if outcome is not None and _has_jumped(outcome):

@@ -119,11 +119,12 @@ class Liveness:
     step ends.
     """
 
-    def __init__(self, body: list[ast.stmt]):
+    def __init__(self, body: list[ast.stmt], outer: Iterable[str] = ()):
+        """`outer` are variables of functions around that the statements bind: others may read them at any time."""
         self.behind: dict[ast.AST, set[str]] = {}
         self.entering: dict[ast.AST, set[str]] = {}
         self.ends: dict[ast.AST, set[str]] = {}
-        self.always = Names(*body).shared
+        self.always = Names(*body).shared.union(outer)
         self._block(body, set(self.always), set(), set())
 
     def _block(self, body: list[ast.stmt], live: set, leaving: set, going_on: set) -> set:
@@ -268,6 +269,16 @@ def own_jumps(body: list[ast.stmt], loops: bool = True) -> list[ast.stmt]:
         for part in (*getattr(s, "handlers", ()), *getattr(s, "cases", ())):
             found += own_jumps(part.body, loops)
     return found
+
+
+def may_end(body: list[ast.stmt]) -> bool:
+    """Return whether the text of some statements lets code come to their end, behind the last one."""
+    last = body[-1] if body else None
+    if isinstance(last, ast.If):
+        return may_end(last.body) or may_end(last.orelse)
+    if isinstance(last, ast.While) and isinstance(last.test, ast.Constant) and last.test.value:
+        return any(isinstance(x, ast.Break) for x in own_jumps(last.body))
+    return not isinstance(last, (ast.Return, ast.Raise, ast.Break, ast.Continue))
 
 
 def walk_scope(node: ast.AST) -> Iterable[ast.AST]:

@@ -6,13 +6,16 @@ question whether it has: where it has, the call is left to Python.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from fad.capture.context import current, refuse
 from fad.core.ended_runs import end_run
 from fad.core.tracer import Tracer
-from fad.staging.may_raise import Refused
+from fad.staging.may_raise import Refused, note_try
 from fad.transforms.batch_trace import BatchTrace
 
 END, BROKEN, RETURNED, RAISED = 0, 1, 2, 3
@@ -81,3 +84,66 @@ def result(outcome: Outcome | None) -> Any:
     """Return what a function returns whose code ended so."""
     value = value_of(outcome)
     return value[0] if value else None
+
+
+# --- errors of functions that a body calls ----------------------------------------------------------------------------
+#
+# The step goes on behind such a call, with any value in place of the result, and ends as if it had raised by itself.
+
+
+def result_or_raise(outcome: Outcome | None) -> Any:
+    """Return what a function returns that a body calls, and that may raise; note whether it does."""
+    kind = kind_of(outcome)
+    if type(kind) is Tracer:
+        note_raise(outcome)
+    elif kind == RAISED:
+        refuse("it calls a function that raises an error")
+    return result(outcome)
+
+
+def run_tried(block: Callable) -> Outcome | None:
+    """Run the block of a ``try`` in a body; return how it ended, which is at its end where it raises."""
+    note_try()
+    outcome = block()
+    note_end(outcome)
+    return outcome
+
+
+def note_end(outcome: Outcome | None) -> None:
+    """Note whether a block of a body has ended by an error, behind which the body goes on."""
+    if type(kind_of(outcome)) is Tracer:
+        note_raise(outcome)
+    elif kind_of(outcome) == RAISED:
+        refuse("it raises an error in every step")
+
+
+def note_raise(outcome: Outcome | None) -> None:
+    """Note in the body that is being recorded that code of it may raise, or ask where there is none."""
+    body = current()
+    if body is None:
+        leave_if_raised(outcome)
+    else:
+        body.raised.append(is_raise(outcome))
+
+
+def count_raises() -> int:
+    """Return how many calls of the body that is being recorded may have raised an error."""
+    body = current()
+    return 0 if body is None else len(body.raised)
+
+
+def add_raises(outcome: Outcome | None) -> Outcome | None:
+    """Return how code of a body ended, or that it raised, if a function did that it called."""
+    if not count_raises():
+        return outcome
+    raised = functools.reduce(np.logical_or, current().raised)  # type: ignore[union-attr]
+    return Outcome(np.where(raised, np.int64(RAISED), kind_of(outcome)), value_of(outcome))
+
+
+def find_raises() -> list:
+    """Return whether calls before what is being recorded have raised: then a loop may run on values without end."""
+    body, found = current(), []
+    while body is not None:
+        found += body.raised
+        body = body.around
+    return found

@@ -95,9 +95,54 @@ class Item(_Part):
         return f"{type(self.holder).__name__}[{self.key!r}]"
 
 
+class Variable(_Part):
+    """A variable of a function that another one binds, which declares it nonlocal: its cell and its name."""
+
+    __slots__ = ()
+
+    @property
+    def cell_contents(self) -> Any:
+        """What the variable is bound to; ValueError if it is not bound."""
+        return self.holder.cell_contents
+
+    @cell_contents.setter
+    def cell_contents(self, value: Any) -> None:
+        self.holder.cell_contents = value
+
+    @cell_contents.deleter
+    def cell_contents(self) -> None:
+        del self.holder.cell_contents
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class Elements(_Part):
+    """All elements of a deque, of which its methods make others: the window of a moving average, a delay line."""
+
+    __slots__ = ()
+
+    def __init__(self, holder: collections.deque):
+        super().__init__(holder, None)
+
+    @property
+    def cell_contents(self) -> tuple:
+        """The elements."""
+        return tuple(self.holder)
+
+    @cell_contents.setter
+    def cell_contents(self, value: tuple) -> None:
+        self.holder.clear()
+        self.holder.extend(value)
+
+    def __str__(self) -> str:
+        return f"a {type(self.holder).__name__}"
+
+
 _PLAIN_SETTERS = (object.__setattr__, types.SimpleNamespace.__setattr__)
 _DICTIONARIES = (dict, collections.defaultdict, collections.OrderedDict)
-Cell = types.CellType | Attribute | Item
+Part = Attribute | Item | Elements | Variable
+Cell = types.CellType | Part
 
 
 def content(cell: Cell) -> Any:

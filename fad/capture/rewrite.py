@@ -15,28 +15,28 @@ from collections.abc import Iterable
 from typing import Any
 
 from fad.capture.comprehensions import as_statements, form_of, generator_of
-from fad.capture.expressions import HELPERS, MADE, Expressions, Iterables, as_index, helper
-from fad.capture.names import Liveness, Names, bound_by, find_appended, is_quiet, name_called, own_jumps, walk_scope
+from fad.capture.expressions import HELPERS, MADE, Expressions, Iterables, as_index, helper, mark_call
+from fad.capture.names import (
+    Liveness,
+    Names,
+    bound_by,
+    find_appended,
+    is_quiet,
+    may_end,
+    name_called,
+    own_jumps,
+    walk_scope,
+)
 from fad.capture.sites import Branch, Loop
+from fad.capture.tries import Raising, find_refusal, rewrite_try
 
 _WAITING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 _REASONS: tuple = (
-    (_WAITING, "it yields or waits"), ((ast.Try, ast.TryStar), "it has try"),
+    (_WAITING, "it yields or waits"), (ast.TryStar, "it has try"),
     ((ast.Import, ast.ImportFrom), "it imports"), (ast.ClassDef, "it defines a class"), (ast.Match, "it has match"),
     ((ast.Global, ast.Nonlocal), "it declares global or nonlocal names"),
 )  # fmt: skip
 _FRAME = frozenset({"super", "locals", "vars", "eval", "exec", "dir", "__class__"})
-
-
-class Raising(ast.Return):
-    """A ``raise`` in a loop of a function whose own statements run as they are; `value` is what it reads."""
-
-    @classmethod
-    def of(cls, s: ast.Raise) -> ast.stmt:
-        read = [x for x in (s.exc, s.cause) if x is not None]
-        made = cls(ast.Tuple(read, ast.Load()))
-        made.plain = s  # type: ignore[attr-defined]
-        return _at(made, s)
 
 
 def _mark_raises(body: list[ast.stmt]) -> list[ast.stmt]:
@@ -51,7 +51,7 @@ def _mark_raise(s: ast.stmt) -> ast.stmt:
         message = [] if s.msg is None else [s.msg]
         error = ast.Raise(ast.Call(ast.Name("AssertionError", ast.Load()), message, []), None)
         return _at(ast.If(ast.UnaryOp(ast.Not(), s.test), [Raising.of(_at(error, s))], []), s)  # type: ignore[arg-type]
-    if isinstance(s, (ast.If, ast.For, ast.While)):
+    if isinstance(s, (ast.If, ast.For, ast.While, ast.Try)):
         s.body, s.orelse = _mark_raises(s.body), _mark_raises(s.orelse)
     return s
 
@@ -65,9 +65,12 @@ class Rewriter:
 
     def __init__(self, file: str, body: list[ast.stmt], outer: set[str], everywhere: bool):
         self.file = file
-        self.outer = outer  # names that the function declares global or nonlocal
         self.everywhere = everywhere
-        self.live = Liveness(body)
+        # Nonlocal variables are places of the body that calls the function, as attributes are.
+        self.declared = [s for s in body if isinstance(s, ast.Nonlocal)] if everywhere else []
+        declared = {x for s in self.declared for x in s.names}
+        self.outer = outer - declared  # other names that the function declares global or nonlocal
+        self.live = Liveness(body, declared)
         self.loops: list[Loop] = []
         self.branches: list[Branch] = []
         self.moved: set[str] = set()  # names that generated functions bind
@@ -78,16 +81,22 @@ class Rewriter:
         """Return the statements of the converted function."""
         if not self.everywhere:
             return self._declare_names(self._plain_block(body))
+        body = [s for s in body if s not in self.declared] or [ast.copy_location(ast.Pass(), body[0])]
         why = next((r for s in body for r in [self._reason(s)] if r), "")
         if why:
             raise NotConvertible(why)
-        if not any(own_jumps([s]) for s in body if not isinstance(s, ast.Return)):
+        body = _mark_raises(body)
+        raises = any(isinstance(x, Raising) for x in own_jumps(body))
+        if not raises and not any(own_jumps([s]) for s in body if not isinstance(s, ast.Return)):
             *first, last = body
             done = [*self._staged_block(first, frozenset()), *self._last(last)]
             return self._declare_names(done)
+        if may_end(body):  # it returns None there, which is another value than those of its other ends
+            body = [*body, _at(ast.Return(ast.Constant(None)), body[-1])]
         name = self._name("body")
         inner = self._function(name, [], body, self._staged_block(body, frozenset()), body[0])
-        result = ast.Return(helper("result", ast.Call(ast.Name(name, ast.Load()), [], [])))
+        end = "result_or_raise" if raises else "result"
+        result = ast.Return(helper(end, ast.Call(ast.Name(name, ast.Load()), [], [])))
         return self._declare_names([inner, _at(result, body[-1])])
 
     def _last(self, s: ast.stmt) -> list[ast.stmt]:
@@ -100,10 +109,10 @@ class Rewriter:
         """Bind, in code that never runs, the names that generated functions bind: so they are this function's own."""
         body = [*self.lifted, *body]
         if not self.moved:
-            return body
+            return [*self.declared, *body]
         names = [ast.Name(x, ast.Store()) for x in sorted(self.moved)]
         never = ast.If(ast.Constant(False), [ast.Assign(names, ast.Constant(None))], [])  # type: ignore[arg-type]
-        return [_at(never, body[0]), *body]
+        return [*self.declared, _at(never, body[0]), *body]
 
     # --- statements that run as they are --------------------------------------------------------------------------
 
@@ -171,6 +180,8 @@ class Rewriter:
                     item.context_expr = helper("context", self._expression(item.context_expr, True))
                 s.body = self._staged_block(s.body, end)
                 out.append(s)
+            elif isinstance(s, ast.Try):
+                out += self._try(s, end)
             elif isinstance(s, Raising):
                 outcome = ast.If(helper("captures"), [ast.Return(helper("raising"))], [])
                 return [*out, _at(outcome, s), *self._statement(s.plain)]  # type: ignore[attr-defined]
@@ -179,6 +190,12 @@ class Rewriter:
             else:
                 out += self._statement(s)
         return out
+
+    def _try(self, s: ast.Try, end: frozenset[str]) -> list[ast.stmt]:
+        def function(name: str, part: list[ast.stmt]) -> ast.stmt:
+            return self._function(name, [], part, self._staged_block(part, end), s)
+
+        return rewrite_try(s, self._name, function, lambda part: self._staged_block(part, end))
 
     def _after_loop(self, s: ast.For | ast.While, result: str) -> list[ast.stmt]:
         """Return what follows a loop in captured code: its else, and the way out if it returned."""
@@ -314,6 +331,8 @@ class Rewriter:
             code = [*[_at(x, s) for x in first], *self._staged_block(s.body, end)]
             bound: list[ast.AST] = [ast.Assign([s.target], ast.Constant(None)), *s.body]
             made: list[ast.stmt] = [self._function(body, [item], bound, code, s)]
+            if not any(isinstance(x, ast.Break) or type(x) is ast.Return for x in own_jumps(s.body)):
+                mark_call(s.iter)
             source = self._expression(Iterables().visit(s.iter), staged)
         else:
             made = [self._function(body, [], s.body, self._staged_block(s.body, end), s)]
@@ -350,6 +369,8 @@ class Rewriter:
             for kinds, why in _REASONS:
                 if isinstance(node, kinds):
                     return why
+            if isinstance(node, ast.Try) and (why := find_refusal(node)):
+                return why
             if isinstance(node, ast.With) and not is_quiet(node):
                 return "it has with"
             if isinstance(node, ast.Name) and node.id in _FRAME and not hasattr(node, "made"):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fad import config
-from fad.capture import branches, calls, folds, iterables, loops, outcomes, values
+from fad.capture import branches, calls, folds, generators, iterables, loops, outcomes, values
 from fad.capture.context import current, forget, report, reporting
 from fad.capture.convert import Sites
 from fad.capture.expressions import is_made
@@ -45,6 +45,7 @@ class Helpers:
 
     call = staticmethod(calls.prepare_call)
     sequence = staticmethod(iterables.sequence)
+    call_generator = staticmethod(generators.call_generator)
     items = staticmethod(iterables.items)
     is_builtin = staticmethod(iterables.is_builtin)
     iterate_over = staticmethod(iterables.iterate_over)
@@ -68,6 +69,8 @@ class Helpers:
     leave_if_raised = staticmethod(outcomes.leave_if_raised)
     again = staticmethod(outcomes.again)
     result = staticmethod(outcomes.result)
+    run_tried = staticmethod(outcomes.run_tried)
+    result_or_raise = staticmethod(outcomes.result_or_raise)
 
     @staticmethod
     def broken() -> outcomes.Outcome:
@@ -106,6 +109,11 @@ class Helpers:
         site = self._sites.branches[number]
         with _as_local(self._sites):
             return branches.run_if(site, test, then, orelse)
+
+    def run_block(self, block: Callable) -> Any:
+        """Run the block of a ``try`` as Python runs it."""
+        with _as_local(self._sites):
+            return block()
 
     def note(self, number: int) -> None:
         """Report a loop whose text says that it cannot be captured."""

@@ -13,7 +13,7 @@ from fad.capture.draws import StepDraws
 from fad.capture.growing_lists import GrowingLists, Last
 from fad.capture.number_lists import NumberLists
 from fad.capture.objects import close_objects, holders_in, is_known_alone, knows_arrays_alone, open_objects
-from fad.capture.outcomes import Outcome, kind_of, value_of
+from fad.capture.outcomes import Outcome, add_raises, count_raises, kind_of, value_of
 from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content
 from fad.capture.sites import Loop
 from fad.capture.state import (
@@ -26,14 +26,21 @@ from fad.capture.state import (
     require_body,
     standing_for,
 )
+from fad.capture.values import as_number
 from fad.control_flow.subgraph import BodyTrace
 from fad.core.tracer import Tracer
+from fad.core.values import number_behind
 from fad.core.views import root_of, snapshot
+from fad.core.weak import WeakFloat
 from fad.staging.record import recorder
 
 
 class NeedsFirstStep(Exception):
-    """A loop may be captured once another step of it has been run: its state is not yet what it will be."""
+    """A loop may be captured once some more steps of it have been run: its state is not yet what it will be."""
+
+    def __init__(self, steps: int = 1):
+        super().__init__()
+        self.steps = steps
 
 
 class Step:
@@ -62,6 +69,7 @@ class Step:
         self.bound = [name for name in self.bound if name not in grown]
         self.number_lists = NumberLists(self.cells)
         self.draws = StepDraws()
+        self.kinds: list | None = None  # which leaves are numbers of Python's behind the first step that is recorded
         self.links: dict[str, list] = {}  # what the arrays that a step leaves names bound to may be, besides new ones
         self.passed: set[str] = set()  # names whose arrays a step may leave to itself or to another name
         self._guess()
@@ -87,6 +95,8 @@ class Step:
     @contextlib.contextmanager
     def stand_for_lists(self, body: Any, number: Any) -> Iterator[None]:
         """Let something stand for lists that the step appends to, or reads or writes by a counter; let it draw."""
+        if body is not None:
+            body.own = [self.cells[name] for name in self.bound if type(name) is str]
         with self.lists.growing(body, number), self.number_lists.standing(body), self.draws.drawing(body, number):
             yield
 
@@ -186,7 +196,7 @@ class Step:
         with self.enter(list(given), arrays) as before, self._context():
             with self.stand_for_lists(require_body(), number):
                 with noting_changes(require_body()) as changed:
-                    outcome = self.body() if item is None else self.body(item(number))
+                    outcome = add_raises(self.body() if item is None else self.body(item(number)))
                 self.draws.check_complete()
                 self.lists.note_appended()
                 self._check_kept(before, changed)
@@ -195,6 +205,8 @@ class Step:
                 self._drop_dead()
                 left = [self._find_left(name) for name in self.names]
                 lates = [self._find_left(name) for name in self.late]
+                if self.kinds is None:
+                    self.kinds = [list(map(is_pythons, tree.leaves(x))) for x in (*left, *lates)]
                 self.lists.find_rows()
                 outcome = _describe_end(outcome)
             return (left, [snapshot(x) for x in self.roots], lates), outcome
@@ -219,8 +231,11 @@ class Step:
         """Return whether a while loop goes on with the step of a number."""
         values, arrays, _ = state
         with self.enter([fresh(x) for x in values], arrays), self._context(), self.stand_for_lists(current(), number):
+            before = count_raises()
             found = self.test()  # type: ignore[misc]
             self.lists.check_known()
+            if count_raises() > before:
+                refuse("its condition calls a function that may raise an error")
             return found if type(found) is Tracer else bool(found)
 
     def _context(self) -> Any:
@@ -239,6 +254,21 @@ class Step:
         if not is_known_alone(self.cells[name]):
             refuse(f"it binds {name} to an object that may have another name")
         return tree.map(as_leaf, x)
+
+    def as_left(self, values: list) -> list:
+        """Return what a loop has made of the names, the numbers as Python's that are such in its steps.
+
+        To a program a number that is differentiated is a scalar, and so it is to the body of a loop around.
+        """
+        if current() is not None or self.kinds is None:  # no step was recorded
+            return values
+        found = []
+        for x, marks in zip(values, self.kinds, strict=True):
+            leaves, structure = tree.flatten(x)
+            pairs = zip(leaves, marks, strict=True)
+            made = [as_number(y) if mark and not is_pythons(y) else y for y, mark in pairs]
+            found.append(tree.unflatten(structure, made))
+        return found
 
     # --- who knows which array ------------------------------------------------------------------------------------
 
@@ -312,6 +342,11 @@ class Step:
             if may_peel:
                 raise NeedsFirstStep
             refuse(f"it writes into {name} and rebinds it, and the array may have another name")
+
+
+def is_pythons(x: Any) -> bool:
+    """Return whether a traced value is a real number of Python's, or stands for one."""
+    return type(x) is Tracer and type(number_behind(x)) in (float, WeakFloat)
 
 
 def _follow(name: str, links: dict[str, list]) -> Iterator:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from fad.capture.convert import is_users
-from fad.capture.places import Attribute, Cell, Item, bind_name, content, keeping
+from fad.capture.places import Attribute, Cell, Item, Variable, bind_name, content, keeping
 from fad.introspect.outer_values import MANY
 from fad.introspect.reachable import is_library
 
@@ -143,9 +143,15 @@ def _is_same(held: Any, before: dict) -> bool:
 
 def _bound_outside(f: types.FunctionType) -> list[Cell]:
     """Return the global and nonlocal variables that a function binds."""
-    names, variables = _outer_names(f.__code__)
+    names, _ = _outer_names(f.__code__)
+    return [*(Item(f.__globals__, name) for name in names), *find_variables(f)]
+
+
+def find_variables(f: types.FunctionType) -> list[Variable]:
+    """Return the nonlocal variables that a function binds."""
+    _, variables = _outer_names(f.__code__)
     cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
-    return [*(Item(f.__globals__, name) for name in names), *(cells[name] for name in variables)]
+    return [Variable(cells[name], name) for name in variables]
 
 
 @functools.lru_cache(4096)

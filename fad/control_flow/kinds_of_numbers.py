@@ -6,13 +6,16 @@ It may begin as the one and become the other in any step: ``h = min(h, T - t)``,
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 
 from fad.control_flow.split_pullback import find_needed
 from fad.control_flow.subgraph import to_number_p
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, hashable
+from fad.core.weak import WeakFloat
 from fad.ops.elementwise import logical_or, positive
+from fad.ops.predicates import python_bool_p
 from fad.staging.python_numbers import to_scalar_p
 
 _NARROW = frozenset(map(np.dtype, ("float16", "float32", "complex64")))  # dtypes that scalars widen
@@ -42,15 +45,21 @@ def _without_kinds(graph: Graph) -> tuple:
     fresh = itertools.count(len(number))
     lines = []
     for eq in find_needed(graph.equations, graph.outputs):
-        ins = [number.get(i, hashable(graph.constants.get(i))) for i in eq.ins]
-        if eq.prim in (to_scalar_p, to_number_p) or _makes_scalar(eq, graph):
+        ins = [number.get(i, _constant(graph, i)) for i in eq.ins]
+        if eq.prim in (to_scalar_p, to_number_p, python_bool_p) or _makes_scalar(eq, graph):
             number[eq.outs[0]] = ins[0]
             continue
         bodies = [*map(_without_kinds, eq.bodies)]
         lines.append(((eq.prim.array_form or eq.prim).name, ins, [graph.types[o].dtype for o in eq.outs], bodies))
         number.update(zip(eq.outs, fresh, strict=False))
-    outputs = [(number.get(o, hashable(graph.constants.get(o))), graph.types[o].dtype) for o in graph.outputs]
+    outputs = [(number.get(o, _constant(graph, o)), graph.types[o].dtype) for o in graph.outputs]
     return lines, outputs
+
+
+def _constant(graph: Graph, i: int) -> Any:
+    """Return what a constant of a program is to be compared by; what stands for a Python number counts as a scalar."""
+    value = graph.constants.get(i)
+    return hashable(np.float64(value) if type(value) is WeakFloat else value)
 
 
 def _makes_scalar(eq: Equation, graph: Graph) -> bool:

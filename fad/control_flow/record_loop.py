@@ -303,8 +303,11 @@ def _settle_types(flat: Callable, leaves: list, shown: Inputs, steps: bool) -> t
         return body, leaves
     if any((a.shape, a.dtype) != (b.shape, b.dtype) and a.kind != NUMBER for a, b in zip(given, found, strict=True)):
         return ()
-    for _ in range(_ROUNDS):
-        shown = shown._replace(carry=[_of_type(x, t) for x, t in zip(shown.carry, found, strict=True)])
+    late = False  # whether some of it becomes what it will be in a later step than the first
+    for k in range(_ROUNDS):
+        moved = _follow_moves(body, shown, found)
+        late = late or k > 0 or moved != found
+        shown = shown._replace(carry=[_of_type(x, t) for x, t in zip(shown.carry, moved, strict=True)])
         other = record_body(flat, shown.join())
         given, found = _carry_types(other, shown)
         if given == found:
@@ -313,7 +316,7 @@ def _settle_types(flat: Callable, leaves: list, shown: Inputs, steps: bool) -> t
         return ()
     if any(type_of(example(x)) != t and not fits(x, t.dtype) for x, t in zip(leaves, found, strict=True)):
         return ()
-    if not steps:
+    if not steps or late:
         if config.loops.get() == "record":  # as where the program has told the types apart
             return ()
         note_mixed()
@@ -358,6 +361,26 @@ def _carry_types(body: Body, shown: Inputs) -> tuple[list, list]:
     layout, types = {**shown.layout(), "consts": len(body.captured)}, body.graph.types
     carry, ends = Inputs.split(body.graph.inputs, layout).carry, Outputs.split(body.graph.outputs, layout).carry
     return [types[i] for i in carry], [types[o] for o in ends]
+
+
+def _follow_moves(body: Body, shown: Inputs, found: list) -> list:
+    """Return the types of a state behind a step, those of numbers that it hands on being what they come to be.
+
+    In a list that is moved by a place in each step, each number of Python's becomes a scalar once the first one has.
+    """
+    layout = {**shown.layout(), "consts": len(body.captured)}
+    carry = Inputs.split(body.graph.inputs, layout).carry
+    places = {i: k for k, i in enumerate(carry)}
+    source = [places.get(o) for o in Outputs.split(body.graph.outputs, layout).carry]
+    found = list(found)
+    for _ in found:
+        before = list(found)
+        for k, j in enumerate(source):
+            if j is not None and found[k].kind == NUMBER and found[k].dtype == found[j].dtype:
+                found[k] = found[j]
+        if found == before:
+            break
+    return found
 
 
 def _of_type(x: Any, t: Type) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -44,7 +45,11 @@ def maker(make: Callable) -> Callable:
 
 
 def _open_traced(x: Any) -> Any:
-    """Return the traced array that an object of the user's gives NumPy for itself, also in a list; else `x`."""
+    """Return the traced array that an object of the user's gives NumPy for itself, also in a list; else `x`.
+
+    A deque, of which NumPy makes an array as well, is a list here.
+    """
+    x = list(x) if type(x) is collections.deque else x
     if type(x) in (list, tuple):
         kinds = set(map(type, x))
         return list(map(_open_traced, x)) if any(map(gives_array, kinds)) or not kinds.isdisjoint((list, tuple)) else x

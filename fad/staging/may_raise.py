@@ -7,7 +7,9 @@ program raises for the same values: a Cholesky factor may have been requested on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,27 @@ class Refused(BaseException):
         super().__init__(str(error))
         self.trace = trace
         self.error = error
+
+
+_tries: ContextVar[list | None] = ContextVar("tries", default=None)
+
+
+@contextmanager
+def noting_tries() -> Iterator[list]:
+    """Gather for the length of a block whether a loop was recorded as if nothing in a ``try`` of its steps raised."""
+    found: list = []
+    token = _tries.set(found)
+    try:
+        yield found
+    finally:
+        _tries.reset(token)
+
+
+def note_try() -> None:
+    """Note such a loop: if the program raises for the values at hand, it may be recorded step by step."""
+    found = _tries.get()
+    if found is not None:
+        found.append(True)
 
 
 def stand_in(prim: Primitive, values: list, params: dict) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
+import types
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -41,7 +42,7 @@ from fad.introspect.frames import is_printing, is_printing_number, user_line, us
 from fad.ops.conversion import python_number_p, widest_of
 from fad.ops.elementwise import add
 from fad.staging.live_constants import find_live_constants
-from fad.staging.may_raise import Refused
+from fad.staging.may_raise import Refused, noting_tries
 from fad.staging.mixed_types import MixedTypes, is_asked, note_question, noting_types, tells_types_apart
 from fad.staging.outer_state import OuterState
 from fad.staging.python_numbers import gives_number, keep_kind, on_numbers, to_number_p, to_scalar_p
@@ -63,6 +64,11 @@ _found: ContextVar[Sequence] = ContextVar("found", default=())  # what the funct
 def is_found_by_name(x: Any) -> bool:
     """Return whether an object was there before the function that is recorded, which finds it by name."""
     return any(x is y for y in _found.get())
+
+
+def is_variable_found(cell: types.CellType) -> bool:
+    """Return whether a variable was there before the function that is recorded, which shares it with others."""
+    return any(cell is own for f in _found.get() for own in getattr(f, "__closure__", None) or ())
 
 
 class OuterTracer(BaseException):
@@ -325,9 +331,10 @@ def record(
     as they are when the function first uses them. `before` is what arrays from outside held, if anybody looked.
     """
     before = Earlier(()) if before is None else before
+    outer = OuterState() if outer is None else outer
     with pause_collection(), Running(fun, before=before.small) as running:
         try:
-            recorded = _record_again(before, fun, in_tree, leaves, traced, places, outer or OuterState())
+            recorded = _record_again(before, fun, in_tree, leaves, traced, places, outer)
         except Exception as error:
             again = isinstance(error, TracerConversionError) and running.retry(error, error)
             if not again and not running.passed_over(error):
@@ -335,18 +342,20 @@ def record(
         else:
             if not running.passed_over():
                 return recorded
-        outer = outer or OuterState()
         record = lambda: _record_again(before, fun, in_tree, leaves, traced, places, outer)
         return running.again(record, lambda error: error)
 
 
 def _record_again(before: Earlier, *args: Any) -> Recording:
-    """Record a function, once more with its loops step by step if a captured one lost track of an array or a type."""
+    """Record a function, again with its loops step by step if one lost track of an array, a type or an error."""
     *_, outer = args
     states = GeneratorStates(outer.found)
     try:
-        return _record(*args)
-    except (Aliased, MixedTypes):
+        with noting_tries() as tries:
+            return _record(*args)
+    except (Aliased, MixedTypes, Refused) as why:
+        if isinstance(why, Refused) and (not tries or config.loops.get() == "record"):
+            raise
         states.put_back()
         before.undo()
         rewind()
@@ -496,7 +505,8 @@ def make_graph(fun: Callable) -> Callable:
         with effects.compiling():
             try:
                 traced = [is_traceable(x) for x in leaves]
-                return record(program, in_tree, leaves, traced, places=True, before=outside(fun)).graph
+                outer = OuterState([fun, in_tree])
+                return record(program, in_tree, leaves, traced, places=True, outer=outer, before=outside(fun)).graph
             except Refused as why:
                 raise why.error from None
 

@@ -93,6 +93,72 @@ SUMS = """    e = p.w + p.last + 0.1 * p.k + o.w * o.size + 0.1 * np.sum(o.u) + 
 """
 
 
+HELPERS = """
+from collections import deque
+
+class TooFar(ValueError):
+    pass
+
+def checked(w):
+    if w > 1.3:
+        raise TooFar
+    return 0.5 * w
+
+def half(w):
+    if w > 0.5:
+        return 0.5 * w
+
+def root(w):
+    y = 1.0 + abs(w)
+    for _ in range(9):
+        d = (y * y - abs(w) - 0.5) / (2 * y)
+        y = y - d
+        if abs(d) < 1e-9:
+            return y
+    raise TooFar
+
+def stream(w, n):
+    for k in range(n):
+        w = 0.7 * w + 0.05 * k
+        yield k, w
+        w = 0.9 * w
+
+def some(u):
+    k = 0
+    while k < 5:
+        if u[k] > 0.1:
+            yield k, u[k]
+        k += 1
+
+def tried(w):
+    try:
+        return checked(w)
+    except TooFar:
+        return 0.1 * w
+"""
+SHARED = """
+    win, line, hits, most = deque([x[0], 0.2], maxlen=2), deque([0.0, 0.1, x[1]]), 0, 0.1
+
+    def hit(w):
+        nonlocal hits
+        hits += 1
+        return 0.1 * w
+
+    def shared(n):
+        nonlocal hits
+        for k in range(n):
+            yield k, 0.1 * k
+            hits += 1
+
+    def top(w):
+        nonlocal most
+        if w > most:
+            most = 0.5 * w + 0.1 * hit(w)
+"""
+KEPT = """    s = s + 0.1 * sum(win) + 0.1 * sum(line) + 0.2 * line[0] + 0.01 * hits + 0.3 * most
+"""
+
+
 class Program:
     """A random program; `text` is its source."""
 
@@ -222,6 +288,10 @@ class Program:
         for _ in range(self.random.randint(1, 3)):
             self.statement(level)
 
+    def generator(self):
+        """Return a generator that a loop runs over; None if it runs over anything else."""
+        return None
+
     def branch(self, level):
         self.add(level, f"if {self.test()}:")
         self.block(level + 1)
@@ -241,7 +311,10 @@ class Program:
         if self.random.random() < 0.5:
             self.add(level, self.pick("c = 0", "first = True", "c, first = 0, True", "q[:] = 0", "q = np.zeros(2)"))
         r = self.random.random()
-        if r < 0.70:
+        generator = self.generator()
+        if generator is not None:
+            self.add(level, f"for {i}, e in {generator}:")
+        elif r < 0.70:
             self.add(level, f"for {i} in {self.pick(*bounds)}:")
         elif r < 0.78:
             self.add(level, f"for {i}, e in enumerate({self.pick('x', 'u', 'v')}):")
@@ -305,6 +378,70 @@ class ObjectProgram(Program):
             f"one = Box({a}, x * 0.3); one.push({b}); one.write(1, s); t = 0.5 * t + 0.1 * one.w + 0.1 * one.u[1]",
             f"p.last = o.last; o.last = {b}", "p, o = o, p", "z2 = z; s = s + 0.1 * z2.a", "d['v'] = 0.5 * d['u']",
         ))  # fmt: skip
+
+
+class HandlingProgram(ObjectProgram):
+    """A random program with errors and handlers, matches, deques and functions that bind its variables, too."""
+
+    head = CLASSES + HELPERS + HEAD + OBJECTS + SHARED
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.text = self.text.replace("    return 0.3 *", KEPT + "    return 0.3 *")
+
+    def value(self, depth=2):
+        if self.random.random() < 0.7:
+            return super().value(depth)
+        return self.pick(
+            "win[0]", "win[-1]", "line[1]", "0.1 * hits", "most", "max(win)", "0.3 * np.mean(line)",
+            f"tried({super().value(0)})", f"root({super().value(0)})", f"0.3 * checked(0.5 * {super().value(0)})",
+        )  # fmt: skip
+
+    def statement(self, level, in_loop=True):
+        r = self.random.random()
+        if r < 0.5 or self.left <= 0:
+            return super().statement(level, in_loop)
+        self.left -= 1
+        if r < 0.62:
+            return self.attempt(level)
+        if r < 0.72:
+            return self.match(level)
+        a, b = self.value(1), self.value(0)
+        return self.add(level, self.pick(
+            f"win.append(0.5 * {a})", "win.rotate(1)", f"line.append(0.5 * line.popleft() + 0.1 * {a})",
+            "line.appendleft(line.pop())", f"line.append(0.4 * {b}); line.popleft()", f"s = 0.5 * s + hit({a})",
+            f"top({a})", f"s = 0.5 * s + 0.2 * checked({b})",
+            f"r_ = half({a}); s = 0.5 * s + (0.1 if r_ is None else r_)",
+            f"t = 0.3 * root({a})", f"u[{self.place()}] = tried({a})", f"win = deque([{b}, win[0]], maxlen=2)",
+        ))  # fmt: skip
+
+    def generator(self):
+        if self.random.random() < 0.7:
+            return None
+        return self.pick(f"stream({self.value(1)}, 5)", f"some({self.pick('u', 'v', 'x')})", "shared(4)")
+
+    def attempt(self, level):
+        self.add(level, "try:")
+        self.block(level + 1)
+        self.add(level + 1, f"s = 0.5 * s + checked({self.value(0)})")
+        self.add(level, self.pick("except TooFar:", "except (KeyError, TooFar):", "except ValueError as error:"))
+        self.add(level + 1, self.pick("break", "continue", f"t = 0.2 * {self.value(0)}", "s = 0.1", "n += 1"))
+        if self.random.random() < 0.3:
+            self.add(level, "else:")
+            self.add(level + 1, self.pick("break", f"t = 0.5 * t + {self.value(0)}", f"u[1] = 0.5 * {self.value(0)}"))
+        if self.random.random() < 0.3:
+            self.add(level, "finally:")
+            self.add(level + 1, self.pick("n += 1", "s = 0.9 * s", "win.rotate(1)"))
+
+    def match(self, level):
+        i = self.pick(*self.counters)
+        self.add(level, f"match {self.pick(f'{i} % 3', i, f'({i} + c) % 3', f'int(4 * {self.value(0)})')}:")
+        for case in self.random.sample(["case 0:", "case 1 | 3:", f"case 2 if {self.test(0)}:"], 2):
+            self.add(level + 1, case)
+            self.block(level + 2)
+        if self.random.random() < 0.5:
+            self.add(level + 1, self.pick("case _:", "case other:"))
+            self.block(level + 2)
 
 
 def compiled(text, name):

@@ -528,6 +528,7 @@ def doubled_integers(x):
 
 SAME = [
     an_alias_sees_the_writes, a_view_taken_before_sees_the_writes, a_view_is_written, a_row_is_written,
+    counts_in_a_closure, tries,
     an_array_that_one_way_gives_a_second_name_is_written_by_a_later_loop,
     rows_run_over_are_written, an_array_that_is_run_over_is_written, rows_of_a_view_while_it_is_written,
     a_name_becomes_another_array, two_names_for_one_array, a_view_is_carried, rebound_and_written,
@@ -540,8 +541,8 @@ SAME = [
 ]  # fmt: skip
 LEFT = [
     prints, draws_from_a_generator, runs_over_a_generator, looks_up_a_dictionary, looks_up_a_list_of_strings,
-    fills_a_dictionary, tries, changes_shape, counts_in_a_global,
-    a_helper_counts_in_a_global, counts_in_a_closure, runs_over_itertools, pops_from_a_list,
+    fills_a_dictionary, changes_shape, counts_in_a_global,
+    a_helper_counts_in_a_global, runs_over_itertools, pops_from_a_list,
     factorial_of_python_integers, doubled_integers,
 ]  # fmt: skip
 

@@ -137,3 +137,69 @@ def test_a_step_width_that_is_used_with_single_precision_keeps_it():
             found = J(p, q)
             assert found.dtype == expected.dtype
             np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def root_by_break(a, x):
+    for _ in range(50):
+        d = (x * x - a) / (2 * x)
+        x = x - d
+        if abs(d) < 1e-12:
+            break
+    return x
+
+
+def root_by_return(a, x):
+    for _ in range(50):
+        d = (x * x - a) / (2 * x)
+        x = x - d
+        if abs(d) < 1e-12:
+            return x
+    raise RuntimeError("no convergence")
+
+
+def root_in_a_loop_without_end(a, x):
+    n = 0
+    while True:
+        d = (x * x - a) / (2 * x)
+        x = x - d
+        if abs(d) < 1e-12:
+            return x
+        n += 1
+        if n > 50:
+            raise RuntimeError("no convergence")
+
+
+@pytest.mark.parametrize("root", [root_by_break, root_by_return, root_in_a_loop_without_end])
+def test_a_solver_in_every_step_is_captured_under_the_gradient_of_a_number(root):
+    def f(a):
+        total = 0.0
+        for k in range(200):
+            total = total + root(a, 1.0 + 0.01 * k) * np.exp(-0.01 * k)
+        return total
+
+    fast = fad.jit(fad.grad(f))
+    for a in (2.0, 3.3, 0.5, 2.0):
+        np.testing.assert_allclose(fast(a), fad.grad(f)(a), rtol=1e-12)
+        np.testing.assert_allclose(fast(a), (f(a + 1e-6) - f(a - 1e-6)) / 2e-6, rtol=1e-7)
+    assert fast.explain().count(": captured: ") == 2
+
+
+def test_a_number_that_is_differentiated_widens_nothing_behind_a_loop():
+    narrow = np.ones(3, np.float32)
+
+    def f(a):
+        s, t = 1.0, np.float64(0.0)
+        for _ in range(300):
+            s = s + 0.01 * (a - s)
+            t = t + a
+        return np.sum(narrow * s), (narrow * s, narrow * t)
+
+    def both(a):
+        return fad.value_and_grad(f, has_aux=True)(a)
+
+    fast = fad.jit(both)
+    for a in (2.0, 0.5, 2.0):
+        for found, wanted in zip(fad.tree.leaves(fast(a)), fad.tree.leaves(both(a)), strict=True):
+            assert found.dtype == wanted.dtype
+            np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert ": captured: " in fast.explain()

@@ -84,9 +84,90 @@ def raises_behind_writes(x):
     return np.sum(y * y)
 
 
+def checked(v):
+    if v < 0:
+        raise ValueError(f"{v:.2f} is negative")
+    return v * v
+
+
+def check_size(v):
+    assert abs(v) < 5, "too large"
+
+
+def cube_root(v):
+    y = 1.0 + v
+    for _ in range(12):
+        d = (y * y * y - v) / (3 * y * y)
+        y = y - d
+        if abs(d) < 1e-10:
+            return y
+    raise RuntimeError("no convergence")
+
+
+def twice_checked(v):
+    check_size(v)
+    w = checked(v) if v < 0.5 else 0.5 * v
+    return w + 0.1 if v > 0.2 and checked(v) > 0.1 else w
+
+
+def calls_what_raises(x):
+    s = 0.0
+    for v in x:
+        s = s + checked(v)
+    return s
+
+
+def calls_what_raises_in_some_steps(x):
+    s = 0.0
+    for v in x:
+        if s < 3.0:
+            check_size(v)
+        elif s < 4.0:
+            s = s - 0.1 * twice_checked(v)
+        s = s + twice_checked(v)
+    return s
+
+
+def solves_in_a_function(x):
+    s = 0.0
+    for i, v in enumerate(x):
+        s = s + cube_root(v) / (i + 1)
+    return s
+
+
+def runs_over_what_a_function_would_have_given(x):
+    s, k = 0.0, 0
+    while k < len(x):
+        width, t = checked(x[k]) + 0.1 * x[k], 0.0
+        while t < 1.0:  # in a step that has raised there is no width
+            t = t + width
+            s = s + t * x[k]
+            check_size(0.1 * t)
+        k += 1
+    return s
+
+
+def appends_what_a_function_gives(x):
+    ys = [checked(x[0])]
+    for v in x:
+        ys.append(0.5 * ys[-1] + checked(v))
+    return np.sum(np.array(ys) ** 2)
+
+
+def goes_on_behind_the_loop(x):
+    y = x * 1.0
+    for i in range(len(x)):
+        y[i] = checked(x[i]) + (y[i - 1] if i else 0.0)
+        if y[i] > 30:
+            return np.sum(y)
+    return y @ y
+
+
 RAISING = [
     raises_where_it_diverges, gives_up_after_some_iterations, asserts_in_every_step, leaves_in_every_way,
-    raises_a_class_in_an_else, raises_behind_writes,
+    raises_a_class_in_an_else, raises_behind_writes, calls_what_raises, calls_what_raises_in_some_steps,
+    solves_in_a_function, runs_over_what_a_function_would_have_given, appends_what_a_function_gives,
+    goes_on_behind_the_loop,
 ]  # fmt: skip
 
 
@@ -212,20 +293,58 @@ def test_a_check_that_no_value_decides_leaves_a_loop_of_so_many_steps():
     agree(f, FULL)
 
 
-def test_a_function_that_the_body_calls_and_that_raises_is_named():
-    def checked(v):
-        if v < 0:
-            raise ValueError("negative")
-        return v * v
-
+def test_a_condition_that_calls_what_raises_is_left_to_python():
     def f(x):
-        s = 0.0
-        for v in x:
-            s = s + checked(v)
+        s, k = 0.1, 0
+        while k < len(x) and checked(x[k]) < 4.0:
+            s = s + x[k]
+            k += 1
         return s
 
-    _, text = report_of(f, FULL)
-    assert "its body raises ValueError: negative" in text
+    assert "its condition calls a function that may raise an error" in report_of(f, FULL)[1]
     fast = fad.jit(f)
     for x in (FULL, one_at(3, -1.0), FULL):
         assert outcome_of(fast, x) == pytest.approx(f(x)) if x is FULL else outcome_of(fast, x) == outcome_of(f, x)
+
+
+def raise_it(v):
+    raise ValueError(v)
+
+
+def test_a_function_that_does_nothing_but_raise_is_left_to_python():
+    def f(x):
+        s = 0.0
+        for v in x:
+            if v < 0:
+                raise_it(float(v))
+            s = s + v * v
+        return s
+
+    assert "it calls a function that raises an error" in report_of(f, FULL)[1]
+    fast = fad.jit(f)
+    for x in (FULL, one_at(3, -1.0), FULL):
+        assert outcome_of(fast, x) == pytest.approx(f(x)) if x is FULL else outcome_of(fast, x) == outcome_of(f, x)
+
+
+def limited(v):
+    if v > 0.5:
+        return 0.5 * v
+
+
+def found_in(v):
+    for k in range(4):
+        if v > 0.2 * k + 0.3:
+            return 0.1 * k * v
+
+
+@pytest.mark.parametrize("of", [limited, found_in])
+def test_a_function_that_returns_a_value_in_some_steps_alone_returns_none_in_the_others(of):
+    def f(x):
+        s, t = 0.1, 0.0
+        for v in x:
+            r = of(v)
+            s = s + v * v if r is None else 0.7 * s + r
+            t = t + s
+        return t
+
+    agree(f, FULL)

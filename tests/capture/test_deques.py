@@ -1,0 +1,236 @@
+"""Windows and delay lines that are deques, or lists that each step moves by a place, in captured loops."""
+
+from collections import deque
+
+import numpy as np
+import pytest
+from capture.agreement import agree, report_of
+
+import fad
+
+X = np.array([0.71, -0.42, 1.13, 0.33, 0.89])
+
+
+def a_moving_average(x):
+    window, y, total = deque(maxlen=4), 1.0, 0.0
+    for i in range(40):
+        y = 0.9 * y + 0.1 * x[i % 5]
+        window.append(y)
+        total += (y - sum(window) / len(window)) ** 2
+    return total + window[0]
+
+
+def what_numpy_makes_of_a_window(x):
+    window, y = deque([x[0], x[1], 0.5], maxlen=3), 0.0
+    for i in range(30):
+        y = y + np.mean(window) + 0.1 * max(window) + 0.1 * np.max(window) + np.array(window) @ x[1:4]
+        window.append(np.sin(y) * x[i % 5])
+    return y
+
+
+def a_delay_line(x):
+    line, y = deque([0.0] * 6), 0.0
+    for i in range(40):
+        y = x[i % 5] + 0.5 * line.popleft()
+        line.append(y)
+    return y + sum(line)
+
+
+def a_list_that_moves(x):
+    line, y = [0.0] * 6, 0.0
+    for i in range(40):
+        y = x[i % 5] + 0.5 * line[0]
+        line = line[1:] + [y]
+    return y + sum(line)
+
+
+def another_name_sees_it(x):
+    window = deque([x[0], x[1]], maxlen=2)
+    same, total = window, 0.0
+    for i in range(30):
+        window.appendleft(0.5 * window[1] + x[i % 5])
+        total += same[0] * same[1]
+    return total + sum(same)
+
+
+def moved_in_one_way(x):
+    window, total = deque([x[0], x[1], x[2]]), 0.0
+    for i in range(30):
+        if window[0] > 0.3:
+            window.rotate(1)
+        else:
+            window.append(window.popleft() + x[i % 5])
+        total += window[0]
+    return total + sum(window)
+
+
+class Smoother:
+    def __init__(self, n):
+        self.window = deque(maxlen=n)
+
+    def __call__(self, v):
+        self.window.append(v)
+        return sum(self.window) / len(self.window)
+
+
+def windows_of_objects(x):
+    wide, narrow, total = Smoother(4), Smoother(2), 0.0
+    for i in range(40):
+        total += wide(narrow(x[i % 5] + 0.1 * total))
+    return total + narrow.window[-1]
+
+
+def a_window_of_arrays(x):
+    window, total = deque([x, 2 * x], maxlen=2), 0.0
+    for _ in range(30):
+        u = 0.5 * window[0] + 0.3 * np.sin(window[1])
+        window.append(u)
+        total += u @ x
+    return total + np.sum(window[0] * window[1])
+
+
+def in_a_while_loop_that_stops(x):
+    window, y, k = deque(maxlen=3), 2.0, 0
+    while True:
+        y = 0.8 * y + 0.01 * x[0]
+        window.append(y)
+        k += 1
+        if len(window) == 3 and window[0] - window[-1] < 0.05:
+            break
+    return sum(window) + 0.01 * k
+
+
+def in_an_inner_loop(x):
+    window, total = deque([x[0], 0.3], maxlen=2), 0.0
+    for _ in range(6):
+        for j in range(5):
+            window.append(0.5 * window[0] + x[j])
+        total += window[0] * window[1]
+    return total
+
+
+CAPTURED = [
+    a_moving_average, what_numpy_makes_of_a_window, a_delay_line, a_list_that_moves, another_name_sees_it,
+    moved_in_one_way, windows_of_objects, a_window_of_arrays, in_a_while_loop_that_stops, in_an_inner_loop,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", CAPTURED, ids=lambda f: f.__name__)
+def test_a_loop_that_moves_a_window_is_captured(f):
+    what, text = report_of(f, X)
+    assert set(what) == {"captured"}, text
+    for k in range(3):
+        agree(f, X * (1.0 - 0.3 * k))
+
+
+def a_window_that_grows(x):
+    window, total = deque([x[0]]), 0.0
+    for i in range(20):
+        window.append(0.5 * window[-1] + x[i % 5])
+        total += sum(window)
+    return total
+
+
+def a_window_as_long_as_values_decide(x):
+    window, total = deque(), 0.0
+    for i in range(20):
+        window.append(x[i % 5])
+        while window[0] < x[i % 5] - 0.2:
+            window.popleft()
+        total += len(window) * x[i % 5]
+    return total
+
+
+def a_window_whose_arrays_are_written(x):
+    window = deque([x * 1.0, 2 * x])
+    for _ in range(6):
+        window[0][1:] = 0.5 * window[0][:-1] + 0.3 * np.sin(window[1][1:])
+        window.rotate(1)
+    return np.sum(window[0] * window[1])
+
+
+def lists_in_a_window(x):
+    window, total = deque([[0.0, 1.0], [x[1], x[0]]], maxlen=2), 0.0
+    for _ in range(20):
+        window.append([window[0][1] * 0.5, window[1][0] + x[2]])
+        window[0][1] += 1.0
+        total += window[0][0] * window[1][1]
+    return total
+
+
+def a_long_window(x):
+    window, total = deque([0.0] * 100), 0.0
+    for i in range(20):
+        window.append(x[i % 5])
+        total += window.popleft() + window[90] * window[-1]
+    return total
+
+
+LEFT = [
+    a_window_that_grows, a_window_as_long_as_values_decide, a_window_whose_arrays_are_written, lists_in_a_window,
+    a_long_window,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", LEFT, ids=lambda f: f.__name__)
+def test_another_window_is_left_to_python(f):
+    assert "recorded step by step" in report_of(f, X)[1]
+    agree(f, X)
+
+
+OUTER = deque([0.5, 0.2], maxlen=2)
+
+
+def test_a_window_from_outside_is_moved_as_without_jit():
+    def f(x):
+        total = 0.0
+        for i in range(20):
+            OUTER.append(float(i))
+            total += x[i % 5] * OUTER[0]
+        return total
+
+    fast = fad.jit(fad.grad(f))
+    for _ in range(2):
+        OUTER.extend([0.5, 0.2])
+        wanted = fad.grad(f)(X)
+        OUTER.extend([0.5, 0.2])
+        np.testing.assert_allclose(fast(X), wanted)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8])
+def test_numbers_that_have_not_been_moved_out_stay_pythons(n):
+    def f(x):
+        line = deque([0.0] * 5)
+        for i in range(n):
+            line.append(x[i] * 2)
+            line.popleft()
+        return NARROW * line[0], NARROW * line[4]
+
+    def chained(x):
+        a = b = c = 0.0
+        for i in range(n):
+            c = b + 1.0
+            b = a + 1.0
+            a = x[i]
+        return NARROW * a, NARROW * b, NARROW * c
+
+    x = np.arange(10.0)
+    for g in (f, chained):
+        with fad.config.use(loops="capture"):
+            found = fad.jit(g)(x)
+        for y, z in zip(found, g(x), strict=True):
+            assert y.dtype == z.dtype
+            np.testing.assert_allclose(y, z)
+
+
+NARROW = np.ones(3, np.float32)
+
+
+def test_numpy_takes_a_deque_of_traced_values():
+    def f(x):
+        window = deque([x[0], 2 * x[1], x[0] * x[2]])
+        return np.mean(window) + np.std(window) + np.sum(np.array(window) ** 2) + np.asarray(window)[1]
+
+    plain = np.array([(f(X + d) - f(X - d)) / 2e-6 for d in 1e-6 * np.eye(5)])
+    np.testing.assert_allclose(fad.grad(f)(X), plain, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(fad.jit(fad.grad(f))(X), plain, rtol=1e-6, atol=1e-9)
