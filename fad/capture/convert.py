@@ -29,7 +29,7 @@ from fad.capture.names import move_conditions, name_private, name_super, walk_sc
 from fad.capture.rewrite import NotConvertible, Rewriter
 from fad.capture.yields import replace_yields
 from fad.core.transformed import Transformed
-from fad.introspect.frames import is_machinery
+from fad.introspect.frames import is_machinery, without_syntax_warnings
 from fad.introspect.reachable import is_library, is_of_library
 
 _FUTURES = functools.reduce(operator.or_, (getattr(__future__, x).compiler_flag for x in __future__.all_feature_names))
@@ -128,7 +128,8 @@ def _compile_statements(node: Any, body: list[ast.stmt], code: types.CodeType) -
     outer = ast.copy_location(ast.FunctionDef("outer", arguments, [inner], [], None, None), node)
     module = ast.fix_missing_locations(ast.Module([outer], []))
     flags = code.co_flags & _FUTURES
-    made: Any = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
+    with without_syntax_warnings():
+        made: Any = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
     for _ in range(2):
         made = next(c for c in made.co_consts if isinstance(c, types.CodeType))
     return made.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
@@ -172,7 +173,8 @@ def _copy_tree(node: ast.AST) -> Any:
 def _functions_of(text: str) -> dict:
     """Return the functions of a file by their first line and name."""
     try:
-        module = ast.parse(text)
+        with without_syntax_warnings():
+            module = ast.parse(text)
     except (SyntaxError, ValueError):
         return {}
     found: dict[tuple, list] = {}

@@ -57,7 +57,8 @@ _NOBODY: Any = None, None, None
 _latest: list[tuple] = [_NOBODY]  # code and module of the function without closure that was asked for last; its needs
 # Functions that were seen to need the overlay: where, whether a write failed in spite of it, where np.ndarray is made.
 _learned: dict[types.CodeType, tuple] = {}
-_need_all: set[types.CodeType] = set()  # functions that were seen to need handles from all of NumPy's functions
+# Functions that were seen to need handles from all of NumPy's functions, and whether on the arrays from outside, too.
+_need_all: dict[types.CodeType, bool] = {}
 
 
 def is_refused_by_c(error: Exception) -> bool:
@@ -185,11 +186,14 @@ def _find_holders(frames: list[types.FrameType]) -> list[dict]:
     return list(found.values())
 
 
-def learn(error: BaseException, overlaid: Sequence[dict], around: Sequence = ()) -> tuple[tuple, bool]:
+def learn(
+    error: BaseException, overlaid: Sequence[dict], wide: bool = False, around: Sequence = ()
+) -> tuple[tuple, bool, bool]:
     """Return the module dictionaries of the functions in which an error arose, and whether it was in one that writes.
 
-    Both are remembered, and whether the write failed in spite of the overlay in these dictionaries: then it was one
-    into an array from outside. They are remembered of the functions of the frames `around`, too.
+    The third result is whether a write failed in spite of the overlay in these dictionaries: then it was one into an
+    array from outside. Where not all of NumPy's functions return handles (`wide`), a plain array that NumPy was to make
+    was none. All of this but `writes` is remembered, of the functions of the frames `around`, too.
     """
     frames = [*around, *find_frames(error)]
     spaces = {id(frame.f_globals): frame.f_globals for frame in frames}
@@ -204,12 +208,13 @@ def learn(error: BaseException, overlaid: Sequence[dict], around: Sequence = ())
     found = tuple([s for s in spaces.values() if any(id(v) in REPLACED or id(v) in LIBRARIES for v in s.values())])
     found += tuple([s for s in converts if all(s is not t for t in found)])
     writes = bool(codes) and writes_arrays(codes[-1])
+    failed = writes and {id(space) for space in found} <= {id(space) for space in overlaid}
+    failed = failed and (wide or not is_of_array(error))
     if found or writes:
         _forget()
-        failed = writes and {id(space) for space in found} <= {id(space) for space in overlaid}
         constructs = find_constructing((frame.f_code, frame.f_globals) for frame in frames)
         _learned.update((code, (found, failed, constructs)) for code in codes)
-    return found, writes
+    return found, writes, failed
 
 
 def learn_to_convert(error: BaseException) -> tuple:
@@ -276,10 +281,13 @@ def _codes_in(space: dict) -> list[types.CodeType]:
     return [x.__code__ for x in found if isinstance(x, FunctionType) and x.__globals__ is space]
 
 
-def learn_to_widen(frames: Sequence[types.FrameType]) -> None:
-    """Remember that the functions that run in frames need handles from all of NumPy's functions."""
+def learn_to_widen(frames: Sequence[types.FrameType], lends: bool) -> None:
+    """Remember that the functions that run in frames need handles from all of NumPy's functions.
+
+    With `lends` they need those on the arrays from outside, too.
+    """
     _forget()
-    _need_all.update([frame.f_code for frame in frames])
+    _need_all.update({frame.f_code: lends or _need_all.get(frame.f_code, False) for frame in frames})
 
 
 def is_learned(frames: Sequence[types.FrameType]) -> bool:
@@ -401,7 +409,7 @@ def _look(function: Callable, on_device: bool) -> Needs:
         spaces[id(f.__globals__)] = f.__globals__
         learned, also_failed, also_constructs = _learned.get(code, ((), False, ()))
         spaces.update((id(s), s) for s in learned)
-        failed = failed or also_failed
+        failed = failed or also_failed or _need_all.get(code, False)
         constructs += also_constructs
         wide = wide or code in _need_all
         writes = writes or code in _learned or writes_arrays(code)

@@ -31,7 +31,7 @@ from fad.core.overlay_needs import (
     remember,
 )
 from fad.core.views import RUNS
-from fad.errors import BatchedValueError, ItemAssignmentError, TracerConversionError
+from fad.errors import BatchedValueError, ItemAssignmentError, TracerConversionError, UnsupportedInputError
 
 _MOST_RUNS = 8  # of one function, each of which meets another that needs NumPy's overlay
 
@@ -87,7 +87,7 @@ class Running:
         if needs.first:
             needs.note_run()
             self.before = before or copies([self.function])
-        return found, needs.failed or self.wide
+        return found, needs.failed or (as_before is not None and self.wide)
 
     def __enter__(self) -> Running:
         return self
@@ -142,11 +142,12 @@ class Running:
         if not isinstance(own, Exception):
             raise own
         refused = isinstance(own, (TracerConversionError, BatchedValueError)) or is_met_in_library(own)
+        refused = refused or (isinstance(own, UnsupportedInputError) and is_in_sparse_matrix(own))
         if not refused and not is_refused_by_c(own):
             return False
         if reaches_device(self.function):
             return False  # what the run wrote into arrays of a device is not undone
-        found, writes = learn(error, self.spaces, around)
+        found, writes, failed = learn(error, self.spaces, self.wide, around)
         found += tuple(s for s in needs_of(self.function).spaces if all(s is not t for t in (*found, *self.spaces)))
         frames = find_frames(error)
         constructs = find_constructing((frame.f_code, frame.f_globals) for frame in frames)
@@ -157,7 +158,7 @@ class Running:
             saved = {id(x) for x, _ in self.before}
             reached = copies([self.function, *find_reach(error)], MANY, sys.maxsize)
             self.unknown = [(x, then) for x, then in reached if type(x) is np.ndarray and id(x) not in saved]
-        lent = lend(self.function) if writes and not self.lent else []
+        lent = lend(self.function) if failed and not found and not self.lent else []
         if found:
             self._overlay(found)
         self.lent = [*self.lent, *lent]
@@ -208,20 +209,26 @@ class Running:
     def _widen(self, error: Exception) -> bool:
         """Let all of NumPy's functions take lists and return handles, if a run with the overlay failed; return whether.
 
-        That may help where a write failed, or where NumPy was to make a plain array; and so may handles on the arrays
-        from outside, whose methods and indices take traced values (``a.dot(x)``, ``a[np.argsort(x)]``).
+        That may help where a write failed, or where NumPy was to make a plain array. If it did not, handles on the
+        arrays from outside may, whose methods and indices take traced values (``a.dot(x)``, ``a[np.argsort(x)]``). They
+        come last, for to find these arrays takes time in each call; but at once where a library was given a traced
+        value, for what stands in for its objects is lent with them.
         """
         frames = find_frames(error)
-        if self.wide or not frames:
+        if not frames or (self.wide and self.lent):
             return False
         of_library = is_refused_by_c(error) or is_offered(getattr(error, "caller", ""))
         of_library = of_library or is_in_sparse_matrix(error)
         if not (writes_arrays(frames[-1].f_code) or is_of_array(error) or of_library):
             return False
-        learn_to_widen(frames)
-        self.wide = True
-        self.lent = self.lent or lend(self.function)
-        self._overlay(tuple({id(frame.f_globals): frame.f_globals for frame in frames}.values()))
+        if self.wide or (of_library and not self.lent):
+            self.lent = lend(self.function)
+            if self.wide and not self.lent:
+                return False
+        if not self.wide:
+            learn_to_widen(frames, of_library)
+            self.wide = True
+            self._overlay(tuple({id(frame.f_globals): frame.f_globals for frame in frames}.values()))
         self._give_up(error)
         return True
 

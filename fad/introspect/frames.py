@@ -14,6 +14,8 @@ import opcode
 import os
 import sys
 import types
+import warnings
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 # Frames of these files and packages are machinery between the user and us, never the user's own line. A package is
@@ -179,9 +181,19 @@ def _source(code: types.CodeType, at: int) -> str:
     return b"".join(lines).decode(errors="replace")
 
 
+@contextlib.contextmanager
+def without_syntax_warnings() -> Iterator[None]:
+    """Leave out what Python warns of in a user's text, such as "\\m": it did so when the user's file was compiled."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)  # what Python 3.11 makes of an unknown escape sequence
+        yield
+
+
 def _call(text: str, frame: types.FrameType) -> Step:
     try:
-        call = ast.parse(f"({text})", mode="eval").body
+        with without_syntax_warnings():
+            call = ast.parse(f"({text})", mode="eval").body
     except SyntaxError:
         return Step("")
     if not isinstance(call, ast.Call):
@@ -192,7 +204,8 @@ def _call(text: str, frame: types.FrameType) -> Step:
 def _container(text: str, frame: types.FrameType) -> Any:
     """Return the object of which a text is an item, as far as it is known without a run."""
     try:
-        item = ast.parse(text, mode="eval").body
+        with without_syntax_warnings():
+            item = ast.parse(text, mode="eval").body
     except SyntaxError:
         return None
     return _look_up(item.value, frame) if isinstance(item, ast.Subscript) else None

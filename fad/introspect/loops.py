@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fad.introspect.frames import is_machinery, show_place
+from fad.introspect.frames import is_machinery, show_place, without_syntax_warnings
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*_FUNCTIONS, ast.Lambda, ast.ClassDef)
@@ -46,7 +46,8 @@ def _loops_around(frame: types.FrameType, line: int) -> list[ast.For | ast.While
 def _parse(text: str) -> ast.Module:
     """Return the syntax of a file, which a program that catches errors asks for again and again."""
     try:
-        return ast.parse(text)
+        with without_syntax_warnings():
+            return ast.parse(text)
     except (SyntaxError, ValueError):
         return ast.Module([], [])
 

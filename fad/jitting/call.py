@@ -141,7 +141,7 @@ class JittedCall:
     def record(self, key: Any, expected: list | None, replayed: Path | None = None, arrays: Any = ()) -> Any:
         jitted = self.jitted
         signature = jitted._signatures.get(key)
-        if signature is not None and signature.full:
+        if signature is not None and (signature.leaves_unrecorded() if expected is not None else signature.full):
             return self.eager()
         if closes_over_tracer(jitted.fun):
             return self.eager()
@@ -180,7 +180,7 @@ class JittedCall:
             if path.outer.changed:  # what the program would not repeat
                 signature.note_change()
             elif expected is not None and signature.has(path):
-                pass  # but the program of that path rounds so that it takes these values for another's
+                signature.note_rounding()  # the program of that path takes these values for another's
             elif len(signature.paths) >= MAX_PATHS:
                 signature.full = True
                 warnings.warn(

@@ -184,7 +184,7 @@ class Path:
 class Signature:
     """All paths recorded for one signature; `paths[0]` is tried first."""
 
-    __slots__ = ("paths", "full", "by_layout", "used", "changes")
+    __slots__ = ("paths", "full", "by_layout", "used", "changes", "rounded", "unrecorded")
 
     def __init__(self) -> None:
         self.paths: list[Path] = []
@@ -192,11 +192,27 @@ class Signature:
         self.by_layout = False  # whether this is empty, and there is one for each way in which arguments lie in memory
         self.used = False  # whether a program of it has run since signatures were last forgotten
         self.changes = 0  # how often in turn a recording was of no use, since what it depends on outside had changed
+        self.rounded = 0  # how often one was, since the program of its path takes these values for another path's
+        self.unrecorded = 0  # calls without a path that run without jit before the next one is recorded
 
     def note_change(self) -> None:
         """Note that something outside changed; after several times in turn calls are run without jit."""
         self.changes += 1
         self.full = self.full or self.changes > MAX_CHANGES
+
+    def note_rounding(self) -> None:
+        """Note that rounding alone led a call to no path; of the calls like it fewer and fewer are recorded.
+
+        One of them may be of a new path, so that recording never ends.
+        """
+        self.rounded += 1
+        self.unrecorded = 2 ** (self.rounded - MAX_CHANGES) - 1 if self.rounded > MAX_CHANGES else 0
+
+    def leaves_unrecorded(self) -> bool:
+        """Return whether a call without a path is to run without jit."""
+        waits = self.full or self.unrecorded > 0
+        self.unrecorded -= self.unrecorded > 0
+        return waits
 
     def matching(self, path: Path, n: int, answer: Any) -> Path | None:
         """Return a path that agrees with `path` on its first n answers, and has `answer` next."""
@@ -222,6 +238,8 @@ class Signature:
             yield "  what it finds outside changes in every call, so the function runs without jit"
         elif self.full:
             yield f"  more than {MAX_PATHS} paths: further ones run without jit"
+        elif self.rounded > MAX_CHANGES:
+            yield "  rounding alone decides some of the questions, so some calls run without jit"
 
 
 def forget_unused(signatures: dict[Any, Signature]) -> None:

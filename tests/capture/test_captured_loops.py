@@ -596,3 +596,17 @@ def test_memory_that_nobody_has_written_gives_no_warning():
         transform(np.ones(3)), transform(np.ones(3))
     assert not is_zero(FOUND)
     assert is_zero(np.zeros(3))
+
+
+@pytest.mark.parametrize("action", ["error", "always"])
+def test_what_python_warned_of_in_the_source_is_no_concern_when_it_is_captured(action):
+    doc, loop = f'    "{action} \\m"', "    for _ in range(9):"
+    lines = ["import numpy as np", "def f(x):", doc, loop, "        x = np.sin(x)", "    return x"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        f = compiled("\n".join(lines) + "\n", f"<unknown escape {action}>")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter(action)
+        what, text = report_of(f, X)
+    assert what == ["captured"], text
+    assert not seen

@@ -113,6 +113,25 @@ def test_updates_at_integer_arrays_add_or_write_in_order(kind):
 
 
 @pytest.mark.parametrize(
+    "v",
+    [np.arange(1.0, 4.0), np.arange(6.0).reshape(3, 2).T, np.array([[4.0], [5.0]])],
+    ids=["row", "turned", "column"],
+)
+def test_constants_that_lie_unevenly_are_added_and_written_natively(v):
+    x, i = RNG.normal(size=9), np.array([[0, 3, 5], [1, 2, 7]])
+
+    def f(x, i):
+        return fad.numpy.at(x)[i].add(v), fad.numpy.at(x)[i].set(v)
+
+    with using("llvm"):
+        fast = compiled(f, x, i)
+        assert not {"index_add", "index_set"} & set(program(fast).fallbacks)
+        for places in (i, i[::-1].copy()):
+            for a, b in zip(fast(x, places), f(x, places), strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
     "f",
     [
         lambda x, i: fad.numpy.at(x)[i].add(1.0),

@@ -233,3 +233,25 @@ def test_on_a_gpu_no_sum_and_product_of_floats_are_in_words_that_a_compiler_cont
             written.append(cuda.Spelling(text, kind, kind, 3).write(["t0", "t1", "t2"]))
     assert sum("_rn(" in text for text in written) > 10
     assert not [text for text in written if {"+", "-", "*"} & set(text.split())]
+
+
+def rest_of_rounding(x):
+    terms = np.sin(x) * np.exp(-x)
+    rest = np.sum(terms) / 3.0 - np.sum(terms / 3.0)
+    return np.sum(x) if rest == 0.0 else 2.0 * np.sum(x) if rest > 0.0 else 3.0 * np.sum(x)
+
+
+def test_calls_that_rounding_leads_to_no_path_are_not_all_recorded_again():
+    fast, rng = fad.jit(rest_of_rounding), np.random.default_rng(0)
+
+    def count_recordings(x, calls):
+        before = fast._misses
+        for _ in range(calls):
+            assert fast(x) in (np.sum(x), 2.0 * np.sum(x), 3.0 * np.sum(x))
+        return fast._misses - before
+
+    odd = next(x for x in rng.normal(size=(4000, 37)) if count_recordings(x, 3) == 3 and count_recordings(x, 1))
+    assert count_recordings(odd, 500) < 20
+    assert "rounding" in fast.explain()
+    x = next(x for x in rng.normal(size=(50, 37)) if not count_recordings(x, 1))
+    assert count_recordings(x, 3) == 0

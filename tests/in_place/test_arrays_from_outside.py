@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fad
+from fad.core import running
 from fad.errors import CustomRuleError, ImpureFunctionError, ItemAssignmentError
 
 X = np.array([1.1, 2.2, 0.7, 3.4])
@@ -405,3 +406,41 @@ def test_a_copy_takes_traced_values_in_the_first_call_and_the_array_a_number_onc
     got, want = _FIRST_CALLS[name](f, x), program(want_src)(x)
     np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(src, want_src)
+
+
+OUTSIDE = np.array([2.0, 1.0])  # found by name, by each of the functions below
+
+
+def length_of_a_list(x):
+    y = np.zeros(2)
+    y[0] = x[2]
+    return OUTSIDE[0] * y[0] * np.linalg.norm([x[0], x[1]])
+
+
+PICKED: dict = {}
+exec("import math, numpy\ndef length(*x):\n    y = numpy.zeros(2)\n    y[0] = math.hypot(*x)\n    return y[0]", PICKED)
+pick = PICKED.get
+
+
+def length_by_a_picked_function(x):
+    return OUTSIDE[0] * x[2] * pick("length")(x[0], x[1])  # whose code is known when it has run
+
+
+def length_of_a_list_beside_a_method(x):
+    y = np.zeros(2)
+    y[0] = x[2]
+    return OUTSIDE.dot(y) * np.linalg.norm([x[0], x[1]])
+
+
+@pytest.mark.parametrize("f", [length_of_a_list, length_by_a_picked_function, length_of_a_list_beside_a_method])
+def test_arrays_from_outside_are_looked_for_in_each_call_only_where_they_meet_traced_values(f, monkeypatch):
+    searched, lend = [], running.lend
+    monkeypatch.setattr(running, "lend", lambda function: searched.append(function) or lend(function))
+    length = np.hypot(X[0], X[1])
+    want = np.array([2 * X[2] * X[0] / length, 2 * X[2] * X[1] / length, 2 * length, 0.0])
+    fad.grad(f)(X)
+    searched.clear()
+    for _ in range(2):
+        np.testing.assert_allclose(fad.grad(f)(X), want, rtol=1e-12)
+    assert bool(searched) == (f is length_of_a_list_beside_a_method)
+    assert type(OUTSIDE) is np.ndarray

@@ -85,6 +85,18 @@ def test_a_matrix_made_before_takes_traced_values_in_every_form(operation):
     check(f)
 
 
+OF_OLD = sp.csr_matrix(DENSE)
+
+
+def dense_less_a_matrix(x):
+    return np.sum(np.asarray(np.outer(x, x) - OF_OLD) ** 2)
+
+
+def test_a_matrix_that_only_scipys_code_has_met_is_known_in_the_first_call():
+    want = 4 * (np.outer(X, X) - (DENSE + DENSE.T) / 2) @ X
+    np.testing.assert_allclose(fad.grad(dense_less_a_matrix)(X), want, 1e-12)
+
+
 class Model:
     def __init__(self):
         self.stiffness = sp.csc_matrix(DENSE)

@@ -179,10 +179,18 @@ def _emit(program: Program, eq: Equation, how: str, plan: tuple) -> None:
     for extent in (p, n, q):
         words.append(extent[0])
     for array, value, strides in ((a, x, (ap, aq)), (b, y, (bp, bn, bq))):
-        words.append(program.memory.address_in(value, len(words), data_address(array)))
+        _append_address(program, array, value)
         words += strides
     for (array, value), (step,), (limit, stride) in zip(arrays, steps, looked, strict=True):
-        program.table.kept.append(array)
-        at = data_address(array)
-        words.append(at if value is None else program.memory.address_in(value, len(words), at))
+        _append_address(program, array, value)
         words += [step, limit, stride]
+
+
+def _append_address(program: Program, array: np.ndarray, value: int | None) -> None:
+    """Append the address of an array, which is a value of the program, or a constant that was expanded for this row."""
+    at, words = data_address(array), program.table.words
+    if value is None:
+        program.table.kept.append(array)
+        words.append(at)
+    else:
+        words.append(program.memory.address_in(value, len(words), at))
