@@ -5,7 +5,7 @@ A tracer's `info` is its tangent. A tangent that is zero does not exist: a value
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -271,22 +271,38 @@ def push_tangents(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> 
     if prim.partials is None and not prim.selects and any(type(t) is Masked for t in tangents):
         masked, tangents = tangents, [densify(t) for t in tangents]
         if prim.moves:
-            xs = [pin_index(x) for x in xs]
-            moved = lambda *ones: densify(prim.jvp(_replace_masked(masked, ones, xs), y, xs, params))
-            live = mask_later([t for t in masked if type(t) is Masked], moved)
+            live = _mask_moved(prim, masked, y, [pin_index(x) for x in xs], params)
             return Masked(densify(prim.jvp(tangents, y, xs, params)), live, clean=True)
     if prim.jvp is None:
         return transposed_vjp(prim, tangents, y, xs, params)
     return prim.jvp(tangents, y, xs, params)
 
 
-def _replace_masked(tangents: list, ones: Iterable, xs: list) -> list:
-    """Return ones in place of tangents: where those are live that have a mask, and all of the others."""
-    rest = iter(ones)
-    return [
-        None if t is None else next(rest) if type(t) is Masked else np.ones_like(x)
-        for t, x in zip(tangents, xs, strict=True)
-    ]
+def _mask_moved(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
+    """Return the mask of what an operation that moves elements makes of tangents, to be computed when it is read.
+
+    It keeps no values: a loop that adds into an array has one mask that is derived from another in each step.
+    """
+    kinds = [type(t) for t in tangents]
+    y, *xs = map(_hollow, (y, *xs))
+
+    def move(*ones: Any) -> Any:
+        rest = iter(ones)
+        given = [
+            next(rest) if kind is Masked else None if kind is _NONE else np.ones_like(x)
+            for kind, x in zip(kinds, xs, strict=True)
+        ]
+        return densify(prim.jvp(given, y, xs, params))
+
+    return mask_later([t for t in tangents if type(t) is Masked], move)
+
+
+_NONE = type(None)
+
+
+def _hollow(x: Any) -> Any:
+    """Return an array that takes no memory in place of numbers that a move does not read; indices are kept."""
+    return np.broadcast_to(x.dtype.type(0), x.shape) if type(x) is ndarray and x.dtype.kind in "fc" else x
 
 
 def transposed_vjp(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:

@@ -241,6 +241,24 @@ def test_the_tape_of_many_small_writes_keeps_what_they_touched():
     assert peak < 10 * x.nbytes + 10_000 * 2_000
 
 
+def test_forward_mode_keeps_no_version_of_an_array_for_its_mask():
+    x = np.random.default_rng(0).uniform(0.5, 1.0, 1 << 15)  # 256 KiB
+    places = np.array([3, 17, 40])
+
+    def f(x):
+        y = np.zeros(x.size)
+        for t in range(300):
+            np.add.at(y, places, x[places] * x[t])
+        return np.sum(y**2)
+
+    for run in (lambda: fad.jvp(f, (x,), (x,)), lambda: fad.jvp(fad.grad(f), (x,), (x,))):
+        tracemalloc.start()
+        run()
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 40 * x.nbytes
+
+
 def test_to_record_the_gradient_of_writes_takes_the_memory_of_a_few_arrays():
     y = np.zeros((600, 50))
 
