@@ -133,6 +133,11 @@ def mask_later(operands: list, function: Callable) -> _Later:
     return _Later([(t._live, t.value.shape, t.value.dtype) for t in operands], function)
 
 
+def without_numbers(x: Any) -> Any:
+    """Return an array that takes no memory in place of numbers that a mask does not depend on; indices are kept."""
+    return np.broadcast_to(x.dtype.type(0), x.shape) if type(x) is np.ndarray and x.dtype.kind in "fc" else x
+
+
 def join_masks(a: Any, b: Any, shape: tuple) -> _Later:
     """Return the mask of what is live by two masks, when it is read."""
     return _Later([(mask, shape, np.dtype(bool)) for mask in (a, b)], np.logical_and)

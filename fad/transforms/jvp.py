@@ -15,7 +15,7 @@ from fad import tree
 from fad.backends import is_numpy_scalar
 from fad.core.archetypes import one, spread
 from fad.core.buffers import flat_result
-from fad.core.cotangent import Masked, densify, is_basic, mask_later
+from fad.core.cotangent import Masked, densify, is_basic, mask_later, without_numbers
 from fad.core.layers import fresh_layers
 from fad.core.limits import keep_perturbed, take_derivative, take_limit
 from fad.core.tracer import Trace, Tracer, bind, tracer
@@ -284,7 +284,7 @@ def _mask_moved(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> An
     It keeps no values: a loop that adds into an array has one mask that is derived from another in each step.
     """
     kinds = [type(t) for t in tangents]
-    y, *xs = map(_hollow, (y, *xs))
+    y, *xs = map(without_numbers, (y, *xs))
 
     def move(*ones: Any) -> Any:
         rest = iter(ones)
@@ -298,11 +298,6 @@ def _mask_moved(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> An
 
 
 _NONE = type(None)
-
-
-def _hollow(x: Any) -> Any:
-    """Return an array that takes no memory in place of numbers that a move does not read; indices are kept."""
-    return np.broadcast_to(x.dtype.type(0), x.shape) if type(x) is ndarray and x.dtype.kind in "fc" else x
 
 
 def transposed_vjp(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:

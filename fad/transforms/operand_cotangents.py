@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.archetypes import cast
-from fad.core.cotangent import Indexed, Masked, densify, join_masks
+from fad.core.cotangent import Indexed, Masked, densify, join_masks, without_numbers
 from fad.core.limits import keep_perturbed
 from fad.ops.reduction import stretch_back
 
@@ -49,8 +49,10 @@ def operand_cotangents(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, par
 def _mask_cotangents(prim: Any, parents: list, ct: Masked, y: Any, xs: tuple, params: dict) -> list:
     """Apply the VJP of an operation that moves elements to a cotangent's values, and to its mask if it is needed."""
 
+    hollow, operands = without_numbers(y), tuple(map(without_numbers, xs))
+
     def live(k: int) -> Callable:
-        return ct.later(lambda ones: densify(operand_cotangents(prim, parents, ones, y, xs, params)[k]))
+        return ct.later(lambda ones: densify(operand_cotangents(prim, parents, ones, hollow, operands, params)[k]))
 
     found = operand_cotangents(prim, parents, ct.dense(), y, xs, params)
     for k, c in enumerate(found):
