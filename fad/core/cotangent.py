@@ -87,10 +87,15 @@ class Masked:
                 return Masked(self.value + other.value, self._live, self.clean and other.clean)
         live = np.logical_or(self.live, other.live)  # now: a sum of many is no deep nest of functions
         total = self.dense() + other.dense()
-        return total if type(live) is np.ndarray and live.all() else Masked(total, live, True)
+        return total if _is_all(live) else Masked(total, live, True)
 
     def __radd__(self, other: Any) -> Any:
         return other + self.dense()
+
+
+def _is_all(live: Any) -> bool:
+    """Return whether a mask is known to be true everywhere."""
+    return type(live) is np.ndarray and bool(live.all())
 
 
 class _Later:
@@ -249,7 +254,10 @@ class Indexed:
         if type(other) is not Masked:
             return total
         ours, theirs = other.live, self.mask()()  # now: a sum of many is no deep nest of functions
-        return Masked(total, lambda: np.logical_or(ours, theirs), True)
+        if type(ours) is Tracer or type(theirs) is Tracer:
+            return Masked(total, lambda: np.logical_or(ours, theirs), True)
+        live = np.logical_or(ours, theirs)
+        return total if _is_all(live) else Masked(total, live, True)
 
     def mask(self) -> _Later:
         """Return the mask of the places that entries name, and where these are live."""
@@ -273,10 +281,17 @@ class Indexed:
             return self.added_to(self.beside)
         if not self.is_masked():
             return self.dense()
-        masked = Masked(self.dense(), self.mask(), clean=True)
         if self.is_plain():
+            masked = Masked(self.dense(), self.mask(), clean=True)
             masked.places = masked.mask()
-        return masked
+            return masked
+        live = self.mask()
+        return self.dense() if self._have_plain_places() and _is_all(live()) else Masked(self.dense(), live, clean=True)
+
+    def _have_plain_places(self) -> bool:
+        """Return whether it is known where traced values stand, and which of them are live: some fill an array."""
+        known = all(live is None or live is True or type(live) is np.ndarray for live in self.lives)
+        return known and not any(type(part) is Tracer for index, _ in self.entries for part in _parts(index))
 
 
 def ones_where_live(g: Any) -> Any:
