@@ -38,6 +38,7 @@ _OF_COMPILED = re.compile(
     r"(got|not) '?Tracer'?$|got Tracer\)|^Cannot convert Tracer|^No matching signature found$|^can't unbox array from|"
     r"^bad argument type for built-in operation$"
 )
+_OF_MEMORY = "a bytes-like object is required"  # what NumPy says of a traced value where it was to use its memory
 _OF_MASKED = (
     "A masked array holds plain numbers: keep the mask apart, and write np.where(mask, 0.0, x) for its values, "
     "np.mean(x, where=~mask) for what is computed of those that count"
@@ -128,11 +129,19 @@ def of_compiled_code(error: Exception) -> TracerConversionError | None:
     """
     if type(error) is not TypeError or not _OF_COMPILED.search(str(error)):
         return None
-    at, place = error.__traceback__, None
+    at, place, last = error.__traceback__, None, ""
     while at is not None:
         file = at.tb_frame.f_code.co_filename
+        last = last if is_own(file) else file
         place = place if is_own(file) or not os.path.isabs(file) else (file, at.tb_lineno)  # not one of Cython's
         at = at.tb_next
+    by_numpy = os.path.isabs(last) and not is_machinery(last)  # the user's code called it, and no Cython did
+    if by_numpy and str(error).startswith(_OF_MEMORY):
+        return TracerConversionError(
+            f"an array was to be made of the memory of a traced one ({show_place(place)}), without its derivative. "
+            "Write x.reshape(shape) for np.ndarray(shape, dtype, x); an object of a class derived from np.ndarray "
+            f"holds plain numbers, so make it of what the transform returns; {_BARE}"
+        )
     numba = "; of a function that Numba compiles, call the Python function, f.py_func" if "numba" in sys.modules else ""
     return TracerConversionError(
         f"compiled code takes plain values, and was given a traced one: {error} ({show_place(place)}). Write it with "
@@ -260,6 +269,9 @@ def _advise_on_call(at: Step) -> str:
         return f"Write x itself, or {listed}" if name in _SAME else f"Write {listed}"
     if name == "as_integer_ratio":
         return "Compute with x itself, for a Fraction holds a plain number"
+    if name == "as_strided":
+        windows = "np.lib.stride_tricks.sliding_window_view(x, n)[::step]"
+        return f"Write {windows} for windows by {at.text}(...), or x[places] with an array of integers for any others"
     if name == "dot":
         return f"Write a @ x for {at.text}(x), a method of a plain array"
     if _draws(called, name):

@@ -102,6 +102,33 @@ def test_exponentials_of_infinities_are_numpys(dtype):
         np.testing.assert_allclose(fast(z), np.exp(z), rtol=1e-6)
 
 
+QUESTIONS = {
+    "kinds": lambda z, w, x: (np.isfinite(z), np.isnan(z), np.isinf(z), np.isfinite(z * 2.0)),
+    "pairs": lambda z, w, x: (z == w, z != w, z[:, None] == w[:3], z != z),
+    "numbers": lambda z, w, x: (z == 0, z != 0, z == 1.0, z != 2.0, z == np.inf),
+    "constants": lambda z, w, x: (z == 1.0 - 2.0j, z != np.array(1.0j, z.dtype), z == np.zeros_like(w[:1])),
+    "real arrays": lambda z, w, x: (z == x, x != z, z * 1.0 == np.arange(z.size)),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("dtype", [np.complex128, np.complex64])
+def test_questions_of_complex_numbers_have_numpys_answers(name, dtype):
+    f, ends = QUESTIONS[name], [0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan]
+    z = np.array([complex(a, b) for a in ends for b in ends], dtype)
+    w = np.where(np.arange(z.size) % 3 == 0, z, z[::-1])
+    x = z.real.astype(np.float32 if dtype == np.complex64 else float)
+    with using("llvm"), np.errstate(all="ignore"):
+        fast = fad.jit(f)
+        for _ in range(3):
+            for got, want in zip(fast(z, w, x), f(z, w, x), strict=True):
+                np.testing.assert_array_equal(got, want)
+                assert got.dtype == want.dtype
+    if name in ("kinds", "pairs", "numbers"):
+        (signature,) = fast._signatures.values()
+        assert not signature.paths[0].program.fallbacks
+
+
 def test_a_complex_number_times_one_is_numpys():
     z = np.array([complex(np.inf, 1.0), complex(0.0, np.nan), 2.0 - 3.0j])
     with using("llvm"), np.errstate(all="ignore"):

@@ -262,6 +262,19 @@ def test_a_traced_array_given_to_compiled_code_shows_its_line_and_the_users():
         fad.grad(lambda x: svm.SVR().fit(x[:, None], x).predict(x[:, None]).sum())(X)
 
 
+class Angles(np.ndarray):
+    def __new__(cls, x):
+        return super().__new__(cls, x.shape, float, x)
+
+
+@pytest.mark.parametrize("transform", [fad.grad, fad.vmap, lambda f: fad.jit(fad.grad(f))])
+def test_an_array_of_the_users_class_made_of_a_traced_ones_memory_is_answered_with_what_to_write(transform):
+    with refused(errors.TracerConversionError, "of the memory of a traced one", "x.reshape(shape)", "derived from"):
+        transform(lambda x: Angles(x).sum())(np.stack([X, X]) if transform is fad.vmap else X)
+    with refused(errors.TracerConversionError, "x.reshape(shape)"):
+        transform(lambda x: np.ndarray((3,), float, x).sum())(np.stack([X, X]) if transform is fad.vmap else X)
+
+
 def test_linear_models_and_gaussian_processes_of_scikit_learn_have_their_derivatives():
     linear_model = pytest.importorskip("sklearn.linear_model")
     fit = lambda y: linear_model.Ridge().fit(X[:, None], y).coef_[0]
@@ -278,6 +291,7 @@ CALLS = [
     (lambda x, np: np.random.default_rng(0).normal(x).sum(), ("normal(size=x.shape)",)),
     (lambda x, np: np.random.uniform(x[0], x[1]), ("low + (high - low) * np.random.uniform(size=x.shape)",)),
     (lambda x, np: np.random.multivariate_normal(x, np.eye(3)).sum(), ("cholesky(cov) @ np.random.normal(size",)),
+    (lambda x, np: np.lib.stride_tricks.as_strided(x, (2, 2), (8, 8)).sum(), ("sliding_window_view(x, n)",)),
     (lambda x, np: np.random.poisson(x[0]) * x[1], ("np.random.poisson(fad.stop_gradient(x), ...)",)),
 ]
 

@@ -31,9 +31,13 @@ from fad.ops.elementwise import (
     greater_equal,
     hypot,
     isfinite,
+    isinf,
+    isnan,
+    logical_and,
     logical_or,
     multiply,
     negative,
+    not_equal,
     positive,
     reciprocal,
     sin,
@@ -196,6 +200,22 @@ def _divide(work: Splitter, eq: Equation) -> bool:
     return work.keep(eq, *sides)
 
 
+def _ask(question: Primitive, join: Primitive) -> Callable:
+    """Return the rule of a question that is asked of both parts: of values of one dtype, and of Python's numbers."""
+
+    def rule(work: Splitter, eq: Equation) -> bool:
+        types, truth = [work.types[i] for i in eq.ins], np.dtype(bool)
+        if len({t.dtype for t in types if t.kind != NUMBER}) != 1:
+            return False
+        sides = zip(*[work.parts(i) for i in eq.ins], strict=True)
+        shape = work.types[eq.outs[0]].shape
+        answers = tuple([work.do(question, side, shape, truth) for side in sides])
+        work.equations.append(Equation(join, answers, {}, eq.outs))
+        return True
+
+    return rule
+
+
 def _conjugate(work: Splitter, eq: Equation) -> bool:
     re, im = work.parts(eq.ins[0])
     return work.keep(eq, re, _Real(work, eq)(negative, im))
@@ -321,6 +341,8 @@ RULES: dict[Primitive, Callable] = {
     multiply: _multiply, square: _multiply, divide: _divide, conj_p: _conjugate, exp: _exp,
     real_p: _part(0), imag_p: _part(1), parts_p: _join,
     absolute: _absolute, where_p: _where, astype_p: _convert,
+    equal: _ask(equal, logical_and), not_equal: _ask(not_equal, logical_or),
+    isfinite: _ask(isfinite, logical_and), isnan: _ask(isnan, logical_or), isinf: _ask(isinf, logical_or),
     **dict.fromkeys(PIECES, _move_what_is_in_parts),
     **dict.fromkeys((sum_p, *_VIEWS), _along), **FOURIER_RULES,
 }  # fmt: skip
