@@ -37,14 +37,16 @@ from fad.transforms.tape import (
 )
 
 
-def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
+def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool, careful: bool | None = None) -> None:
     """Propagate cotangents from the end of the tape down to position `stop`.
 
     `cts` holds one entry per position and is updated in place; on return, the entries below `stop` are the result.
     `own` holds 1 where ``cts[i]`` is an array made here, that may be added to in place.
-    With `keep` false each record is dropped as soon as it has been used.
+    With `keep` false each record is dropped as soon as it has been used. A part of a sweep is told whether the whole
+    is `careful`, for it may pass on to the parts after it what is zero by selection.
     """
-    careful = stop < len(tape) - 1 and may_meet_infinite_slope(tape, len(tape) - 1)
+    if careful is None:
+        careful = stop < len(tape) - 1 and may_meet_infinite_slope(tape)
     masked = False  # whether the cotangent at hand is masked, and so NumPy's warnings are off
     errors: Any = None
     try:
@@ -66,7 +68,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                 elif kind == VIEW:
                     _sweep_view(record, i, cts, own, careful)
                 elif kind == RERUN:
-                    _sweep_again(record, i, tape, cts, own)
+                    _sweep_again(record, i, tape, cts, own, careful)
                 elif kind == EFFECT:
                     _sweep_effect(record, i, cts, own)
                 else:
@@ -274,9 +276,9 @@ def _sweep_many(record: tuple, i: int, cts: list, own: bytearray) -> None:
             accumulate(cts, own, parent, c)
 
 
-def _sweep_again(record: tuple, i: int, tape: list, cts: list, own: bytearray) -> None:
+def _sweep_again(record: tuple, i: int, tape: list, cts: list, own: bytearray, careful: bool) -> None:
     """Run a checkpoint again at the end of the tape, sweep what it recorded, and drop it."""
-    _, trace, run, n = record
+    _, trace, run, n, _ = record
     gs = cts[i : i + n]
     cts[i : i + n] = [None] * n
     if all(g is None for g in gs):
@@ -294,7 +296,7 @@ def _sweep_again(record: tuple, i: int, tape: list, cts: list, own: bytearray) -
     for y, g in zip(ys, gs, strict=True):
         if g is not None:
             accumulate(cts, own, y.info, g)
-    trace.sweep(tape, cts, own, end, keep=False)
+    trace.sweep(tape, cts, own, end, keep=False, careful=careful)
     if trace.writes and any(g is not None for g in cts[i + n : end]):
         raise ImpureFunctionError(
             "a function under checkpoint reads an array that was written after its call, and it runs again in the "

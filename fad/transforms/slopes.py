@@ -21,15 +21,15 @@ from fad.core.tracer import Tracer
 from fad.core.values import traces_of
 from fad.core.views import unwrap
 from fad.ops.elementwise import has_zero, multiply
-from fad.transforms.tape import BOTH, GENERAL, ONE_OF_TWO, PRODUCT, UNARY
+from fad.transforms.tape import BOTH, GENERAL, ONE_OF_TWO, PRODUCT, RERUN, UNARY
 
 FACTORS = frozenset(multiply.partials or ())
 """The partial derivatives of a product, each of which is the other factor."""
 
 
-def may_meet_infinite_slope(tape: Any, end: int) -> bool:
-    """Return whether the slope of an elementwise operation on the tape may be infinite."""
-    for i in range(end):
+def may_meet_infinite_slope(tape: Any, start: int = 0) -> bool:
+    """Return whether the slope of an elementwise operation on the tape, from `start` on, may be infinite."""
+    for i in range(start, len(tape)):
         record = tape[i]
         if record is None:
             continue
@@ -44,6 +44,8 @@ def may_meet_infinite_slope(tape: Any, end: int) -> bool:
             partial = record[2].partials[0]
             if partial in STEEP and _is_met(STEEP[partial], (record[3], *record[4])):
                 return True
+        elif kind == RERUN and record[4]:
+            return True
     return False
 
 

@@ -241,6 +241,12 @@ def test_a_cotangent_that_is_zero_by_calculation_absorbs_nothing(f):
 KEPT = np.array([True, False, True, True])
 
 
+def write_over_first(r):
+    b = r.copy()
+    b[0] = 1.0
+    return b
+
+
 def a_buffer_with_a_mask_on_a_row(x):
     b = np.zeros((2, 4))
     b[0] = np.sqrt(np.abs(x - x[0]))
@@ -293,6 +299,22 @@ UNREAD = {  # each program beside one that never takes the root of zero
     "matrix": (
         lambda x: np.sum(np.diag(WEIGHTS) @ np.sqrt(np.abs(x - x[0]))[:, None]),
         lambda x: WEIGHTS[1:] @ np.sqrt(x[1:] - x[0]),
+    ),
+    "checkpoint after": (
+        lambda x: np.sum(fad.checkpoint(write_over_first)(np.sqrt(x - x[0]))),
+        lambda x: np.sum(np.sqrt(x[1:] - x[0])) + 1.0,
+    ),
+    "weights in a checkpoint": (
+        lambda x: np.sum(fad.checkpoint(lambda r: r * WEIGHTS)(np.sqrt(x - x[0]))),
+        lambda x: WEIGHTS[1:] @ np.sqrt(x[1:] - x[0]),
+    ),
+    "checkpoint before": (
+        lambda x: np.sum(write_over_first(fad.checkpoint(lambda x: np.sqrt(x - x[0]))(x))),
+        lambda x: np.sum(np.sqrt(x[1:] - x[0])) + 1.0,
+    ),
+    "checkpoint in a checkpoint": (
+        lambda x: np.sum(fad.checkpoint(lambda x: write_over_first(fad.checkpoint(np.sqrt)(x - x[0])))(x)),
+        lambda x: np.sum(np.sqrt(x[1:] - x[0])) + 1.0,
     ),
     "einsum": (
         lambda x: np.einsum("ij,ij->", np.sqrt(squares(x)), 1 - np.eye(4)),
