@@ -1,5 +1,8 @@
 """A cotangent that is zero absorbs an infinite partial where masks or index arrays say what is written."""
 
+import cmath
+import math
+
 import numpy as np
 import pytest
 
@@ -386,3 +389,19 @@ def test_zeros_around_what_is_traced_have_no_part_in_an_infinite_partial(name):
         found = transform(lambda x: fad.jvp(f, (x,), (direction,))[1])(X)
         np.testing.assert_allclose(found, wanted)
     assert np.isfinite(wanted)
+
+
+def test_slopes_of_maths_functions_at_a_pole_are_looked_at():
+    x, direction = np.array([0.0, 2.0]), np.array([0.0, 3.0])
+    for function in (math.lgamma, math.log, cmath.log, cmath.sqrt):
+        away = (function(2.0 + 1e-6) - function(2.0 - 1e-6)).real / 2e-6
+
+        def f(x, function=function):
+            r = np.zeros(2)
+            for i in range(2):
+                r[i] = (function(x[i]) if x[i] > 0 or function is cmath.sqrt else np.log(x[i])).real
+            r[0] = 1.0
+            return np.sum(r * direction)
+
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(fad.grad(f)(x), [0.0, 3.0 * away], rtol=1e-8)
