@@ -77,7 +77,7 @@ def _is_met_by_traced(test: Callable, saved: tuple) -> bool:
 
 def select_by_factor(c: Any, factor: Any) -> Any:
     """Return a cotangent that passed a constant factor: what was multiplied by zero was not used."""
-    if not _has_zeros(factor):
+    if not (_is_flat(factor) or _has_zeros(factor)):
         return c
     live = np.not_equal(factor, 0)
     if type(c) is Masked:
@@ -98,6 +98,11 @@ def select_by_product(c: Any, rule: Callable, g: Any, xs: tuple, k: int, parents
         return densify(rule(ones_where_live(g), None, *marks, **params)) != 0
 
     return Masked(densify(c), live, clean=True)
+
+
+def _is_flat(factor: Any) -> bool:
+    """Return whether a traced factor has no derivative by any trace: a choice that a program makes as it runs."""
+    return type(factor) is Tracer and factor.dtype.kind in "biu"
 
 
 def _has_zeros(factor: Any) -> bool:

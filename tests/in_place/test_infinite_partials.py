@@ -298,6 +298,11 @@ UNREAD = {  # each program beside one that never takes the root of zero
         lambda x: np.sum(np.sqrt(squares(x)) * (1 - np.eye(4))),
         lambda x: 2 * sum(x[i] - x[j] for i in range(4) for j in range(i)),
     ),
+    "comparison": (lambda x: np.sum(np.sqrt(x) * (x > 0)), lambda x: np.sum(np.sqrt(x[1:]))),
+    "whole numbers": (
+        lambda x: np.sum(np.floor(np.abs(x)).astype(int) * np.sqrt(np.abs(x - x[0]))),
+        lambda x: np.floor(x[1:]) @ np.sqrt(x[1:] - x[0]),
+    ),
     "product": (lambda x: WEIGHTS @ np.sqrt(np.abs(x - x[0])), lambda x: WEIGHTS[1:] @ np.sqrt(x[1:] - x[0])),
     "matrix": (
         lambda x: np.sum(np.diag(WEIGHTS) @ np.sqrt(np.abs(x - x[0]))[:, None]),
