@@ -298,6 +298,10 @@ UNREAD = {  # each program beside one that never takes the root of zero
         lambda x: np.sum(np.sqrt(squares(x)) * (1 - np.eye(4))),
         lambda x: 2 * sum(x[i] - x[j] for i in range(4) for j in range(i)),
     ),
+    "running maximum": (
+        lambda x: np.maximum.accumulate(np.sqrt(x[PLACES] - x[0])[::-1]) @ WEIGHTS,
+        lambda x: np.sum(WEIGHTS) * np.sqrt(x[3] - x[0]),
+    ),
     "comparison": (lambda x: np.sum(np.sqrt(x) * (x > 0)), lambda x: np.sum(np.sqrt(x[1:]))),
     "whole numbers": (
         lambda x: np.sum(np.floor(np.abs(x)).astype(int) * np.sqrt(np.abs(x - x[0]))),
