@@ -16,7 +16,7 @@ from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.tracer import Tracer
 from fad.core.views import follow
 from fad.errors import ImpureFunctionError
-from fad.transforms.accumulate import accumulate, accumulate_new
+from fad.transforms.accumulate import accumulate, accumulate_new, own_masked
 from fad.transforms.layered_writes import add_in_place, view_along
 from fad.transforms.operand_cotangents import PULL_BACK, operand_cotangents
 from fad.transforms.overwrites import VIEW, sweep_write
@@ -192,7 +192,9 @@ def _sweep_view(record: tuple, i: int, cts: list, own: bytearray, careful: bool)
     cts[i] = None
     if g is None:
         return
-    if careful:
+    if careful and type(p) is not np.ndarray:
+        if _add_masked_view(record, g, cts, own):
+            return
         pull = PULL_BACK[0](lambda x: view_along(x, path)[index], np.zeros(shape, dtype))[1]
         accumulate(cts, own, j, (Masked(densify(g), _mask_of(g), clean=True)).move(lambda g: pull(g)[0]))
         return
@@ -212,6 +214,27 @@ def _sweep_view(record: tuple, i: int, cts: list, own: bytearray, careful: bool)
     cts[j] = p
     own[j] = 1
     follow(p, path)[index] += g
+
+
+def _add_masked_view(record: tuple, g: Any, cts: list, own: bytearray) -> bool:
+    """Add a cotangent to those of a view of an array, and its mask to theirs, in place; False if any is traced."""
+    _, j, path, index, shape, dtype = record
+    p = cts[j]
+    if type(p) is Indexed:
+        p = p.gather() if p.is_plain() else p
+    if p is not None and type(p) is not Masked:
+        return False
+    g, live = (g.dense(), g.live) if type(g) is Masked else (densify(g), True)
+    given = (g, live) if p is None else (g, live, p.value, p.live)
+    if not all(issubclass(type(x), (ndarray, np.generic, bool)) for x in given):
+        return False
+    if p is None:
+        p = cts[j] = Masked(np.zeros(shape, dtype), np.zeros(shape, bool), clean=True)
+        own[j] = 2
+    p = own_masked(cts, own, j, p)
+    follow(p.value, path)[index] += g
+    follow(p.live, path)[index] |= live
+    return True
 
 
 def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray, careful: bool) -> None:

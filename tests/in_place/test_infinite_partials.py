@@ -259,6 +259,25 @@ def a_buffer_with_a_mask_on_a_row(x):
     return np.sum(b**2) + np.sum(b[0] * b[1])
 
 
+def shift_rows_through_views(x):
+    b = np.sqrt(x - x[0]) * np.ones((3, 1)) * W[0]
+    b[:, 0] = 0.0
+    c = np.zeros((3, 4))
+    c[1] = np.sqrt(x - x[0])
+    c[1][0] = 0.0
+    for i in range(1, 3):
+        b[i][1:] = c[1][:-1] + b[i][1:]
+    return np.sum(b)
+
+
+def write_into_rows(r):
+    b = np.zeros((2, 4))
+    b[1] = r
+    b[0][1:] = b[1][1:]
+    b[1][0] = 1.0
+    return b
+
+
 def elements_in_a_loop(x):
     r = np.sqrt(x - x[0])
     total = 0.0
@@ -311,6 +330,14 @@ UNREAD = {  # each program beside one that never takes the root of zero
     "matrix": (
         lambda x: np.sum(np.diag(WEIGHTS) @ np.sqrt(np.abs(x - x[0]))[:, None]),
         lambda x: WEIGHTS[1:] @ np.sqrt(x[1:] - x[0]),
+    ),
+    "views": (
+        shift_rows_through_views,
+        lambda x: np.sum(np.sqrt(x[1:] - x[0]) * W[0, 1:]) * 3 + np.sum(np.sqrt(x[1:-1] - x[0])) * 2,
+    ),
+    "sorted views": (
+        lambda x: np.sum(write_into_rows(np.sort(np.sqrt(x - x[0])))),
+        lambda x: np.sum(np.sqrt(x[1:] - x[0])) * 2 + 1.0,
     ),
     "checkpoint after": (
         lambda x: np.sum(fad.checkpoint(write_over_first)(np.sqrt(x - x[0]))),
