@@ -270,6 +270,15 @@ def shift_rows_through_views(x):
     return np.sum(b)
 
 
+TWICE = np.array([2, 2, 1])
+
+
+def write_at_places(r):
+    b = np.zeros(4)
+    b[TWICE] = r
+    return b
+
+
 def write_into_rows(r):
     b = np.zeros((2, 4))
     b[1] = r
@@ -330,6 +339,14 @@ UNREAD = {  # each program beside one that never takes the root of zero
     "matrix": (
         lambda x: np.sum(np.diag(WEIGHTS) @ np.sqrt(np.abs(x - x[0]))[:, None]),
         lambda x: WEIGHTS[1:] @ np.sqrt(x[1:] - x[0]),
+    ),
+    "last of several": (
+        lambda x: np.sum(write_at_places(np.sqrt(x - x[0])[:3])),
+        lambda x: np.sum(np.sqrt(x[1:3] - x[0])),
+    ),
+    "last of several in a copy": (
+        lambda x: np.sum(fad.numpy.at(np.zeros(4))[TWICE].set(np.sqrt(x - x[0])[:3])),
+        lambda x: np.sum(np.sqrt(x[1:3] - x[0])),
     ),
     "views": (
         shift_rows_through_views,
