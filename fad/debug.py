@@ -35,11 +35,11 @@ class NaNGradientError(DerivativeError):
 
     The message names the line of the forward call, and the values there. Wrong::
 
-        fad.grad(lambda x: np.sum(np.sqrt(x) * (x > 0)))(np.zeros(3))
+        fad.grad(lambda x: np.sum(np.sqrt(x) * x))(np.zeros(3))
 
     Right: keep the argument away from where the derivative is infinite::
 
-        fad.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(np.where(x > 0, x, 1.0)), 0.0)))(np.zeros(3))
+        fad.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(np.where(x > 0, x, 1.0)) * x, 0.0)))(np.zeros(3))
     """
 
 
@@ -74,7 +74,7 @@ def nans() -> Iterator[None]:
     --------
     >>> import fad, numpy as np
     >>> with nans(), np.errstate(all="ignore"):
-    ...     fad.grad(lambda x: np.sqrt(x) * 0.0)(0.0)
+    ...     fad.grad(lambda x: np.sqrt(x) * x)(0.0)
     Traceback (most recent call last):
     fad.debug.NaNGradientError: the backward rule of sqrt made the first NaN.
     ...

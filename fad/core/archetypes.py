@@ -127,7 +127,7 @@ def make_elementwise(name: str, run: Any, partials: tuple, *, steep: Callable | 
     """Make the same of what computes it and its partial derivatives, without a place in the registry."""
     arity = len(partials)
     if steep is not None:
-        STEEP.update(dict.fromkeys(partials, steep))
+        STEEP.update(dict.fromkeys([p for p in partials if p not in (None, one, minus_one)], steep))
     make = {1: Unary, 2: Binary}.get(arity, Nary)
     facts.setdefault("flat", all(p is None for p in partials))
     prim = make(name, run, partials=partials, archetype="elementwise", **facts)

@@ -29,6 +29,7 @@ from fad.staging.record import recorder
 from fad.transforms.check import as_primal, check_function, settle
 from fad.transforms.grad import _check_scalar, split_arguments
 from fad.transforms.grad import grad as plain_grad
+from fad.transforms.slopes import find_care
 from fad.transforms.tape import RERUN
 from fad.transforms.tape_hooks import Beginning, parents_of
 from fad.transforms.vjp import Tape
@@ -268,6 +269,7 @@ def _pull(tape: Tape, ct: Any, buckets: Buckets) -> None:
                 first[p] = i
     tape.check_kept()
     tape.records = None
+    care = find_care(records)
     slots: list = [None] * end
     own = bytearray(end)
     (y,) = tape.outputs
@@ -276,7 +278,7 @@ def _pull(tape: Tape, ct: Any, buckets: Buckets) -> None:
     for bucket in buckets.plan:
         stop = min(first[k] for k in bucket)
         if stop < end:
-            tape.trace.sweep(Beginning(records, end), slots, own, stop, False)
+            tape.trace.sweep(Beginning(records, end), slots, own, stop, False, care)
             end = stop
         for k, g in zip(bucket, settle([slots[k] for k in bucket], [leaves[k] for k in bucket], [ct]), strict=True):
             slots[k] = None

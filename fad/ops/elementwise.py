@@ -51,6 +51,15 @@ def _has_unit(x):
     return np.any(np.abs(x) >= 1)
 
 
+def is_at_an_edge(*saved):
+    """Return whether a special function may have an infinite slope: something is a whole number or not finite.
+
+    Poles and the ends of domains are there. A whole number of Python's own is an order or a degree.
+    """
+    with np.errstate(all="ignore"):
+        return any(x is not None and type(x) is not int and not np.all(np.abs(x) % 1.0 > 0.0) for x in saved)
+
+
 # --- arithmetic ----------------------------------------------------------------------------------------------
 
 add = elementwise(

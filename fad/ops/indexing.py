@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from fad.backends import backend_of, host, is_on_device, like, made_like
-from fad.core.archetypes import cast
-from fad.core.cotangent import FEW, Indexed, Masked, is_basic
+from fad.core.archetypes import cast, fit
+from fad.core.cotangent import FEW, Indexed, Masked, Selection, is_basic
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, outcome
@@ -476,10 +476,10 @@ def _set_vjp(k, ct, y, x, v, *arrays, template):
             return cast(pick(ct, index), v.dtype)
         kept = last_of_each(x.shape, _as_arrays(arrays), template)
         if kept is not None:
-            return cast(np.where(kept, pick(ct, index), 0.0), v.dtype)
+            return fit(Selection(kept) * pick(ct, index), v.shape, v.dtype)
         order = like(ct, np.arange(v.size).reshape(v.shape))
         last = bind(index_set_p, np.zeros_like(ct, dtype=order.dtype), order, *arrays, template=template)[index]
-        return cast(np.where(last == order, pick(ct, index), 0.0), v.dtype)
+        return fit(Selection(last == order) * pick(ct, index), v.shape, v.dtype)
     return cast(pick(ct, index), v.dtype)
 
 

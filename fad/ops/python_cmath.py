@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.archetypes import make_elementwise
+from fad.core.archetypes import STEEP, make_elementwise
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer
 from fad.ops import elementwise
@@ -40,7 +40,7 @@ def _make(name: str, rules: Primitive) -> Primitive:
     forward = make_forward(getattr(cmath, name), rules.forward)
     (partial,) = rules.partials
     partials = (_PARTIALS.get(name) or of_scalars(partial),)
-    return make_elementwise(f"cmath_{name}", forward, partials, symbol=f"cmath.{name}")
+    return make_elementwise(f"cmath_{name}", forward, partials, symbol=f"cmath.{name}", steep=STEEP.get(partial))
 
 
 # Derivatives that raise nowhere, by NumPy's functions, and by parts: functions of real numbers are native.

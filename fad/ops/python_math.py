@@ -77,8 +77,9 @@ _erfc = make_elementwise(
     "erfc", _elements(math.erfc), (lambda _z, x: -_TWO_OVER_ROOT_PI * np.exp(-x * x),), lower="erfc({0})"
 )
 _remainder = make_elementwise("remainder", _elements(math.remainder), (one, lambda _z, x, y: -np.rint(x / y)))
-_gamma = make_elementwise("gamma", _elements(math.gamma), (lambda z, x: z * _digamma(x),))
-_lgamma = make_elementwise("lgamma", _elements(math.lgamma), (lambda _z, x: _digamma(x),))
+_EDGE: dict[str, Any] = {"steep": elementwise.is_at_an_edge}
+_gamma = make_elementwise("gamma", _elements(math.gamma), (lambda z, x: z * _digamma(x),), **_EDGE)
+_lgamma = make_elementwise("lgamma", _elements(math.lgamma), (lambda _z, x: _digamma(x),), **_EDGE)
 _SAME = (
     "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt",
     "cbrt", "fabs", "degrees", "radians", "fmod", "copysign", "hypot",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.archetypes import linear
-from fad.core.cotangent import densify
+from fad.core.cotangent import Masked, densify, ones_where_live
 from fad.core.numpy_dispatch import REFUSED, UFUNC_METHODS, UFUNCS
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, answer, public, register
@@ -132,17 +132,39 @@ recur_p: Any = register(
 
 
 def _accumulate_jvp(tangents, y, xs, params):
-    x, t, axis = xs[0], tangents[0], params["axis"]
+    x, t, axis = xs[0], densify(tangents[0]), params["axis"]
     if x.shape[axis] < 2:
         return t
     by_state, by_input = UFUNCS[params["ufunc"]].partials
     z, state, x = cut(y, axis, 1), cut(y, axis, 0, -1), cut(x, axis, 1)
     zero = np.zeros_like(z)
-    a = zero if by_state is None else densify((zero + 1) * by_state(z, state, x))
     b = zero if by_input is None else densify(cut(t, axis, 1) * by_input(z, state, x))
-    first = cut(t, axis, 0, 1)
-    a = np.concatenate([np.zeros_like(cut(y, axis, 0, 1)), a], axis=axis)
-    return bind(recur_p, a, np.concatenate([first, b], axis=axis), axis=axis, reverse=False)
+    a = _weigh(by_state, cut(y, axis, 0, 1), z, state, x, axis, np.zeros_like)
+    return bind(recur_p, a, np.concatenate([cut(t, axis, 0, 1), b], axis=axis), axis=axis, reverse=False)
+
+
+def _weigh(partial, first, z, state, x, axis, begin):
+    """Return the partial derivatives of the steps along an axis, after a first one like `first` that `begin` makes."""
+    steps = np.zeros_like(z) if partial is None else densify(np.ones_like(z) * partial(z, state, x))
+    return np.concatenate([begin(first), steps], axis=axis)
+
+
+def _accumulate_vjp(ct, y, x, *, ufunc, axis):
+    if x.shape[axis] < 2:
+        return ct
+    by_state, by_input = UFUNCS[ufunc].partials
+    steps = (cut(y, axis, 0, 1), cut(y, axis, 1), cut(y, axis, 0, -1), cut(x, axis, 1), axis)
+    a = after(_weigh(by_state, *steps, np.zeros_like), axis)
+    b = _weigh(by_input, *steps, np.ones_like)
+    pull = lambda g: bind(recur_p, a, g, axis=axis, reverse=True) * b
+    c = pull(densify(ct))
+    if ufunc not in _CHOICES:
+        return c
+    ones = ct if type(ct) is Masked else np.ones_like(y)
+    return Masked(c, lambda: pull(ones_where_live(ones)) != 0)
+
+
+_CHOICES = (np.maximum, np.minimum, np.fmax, np.fmin)  # what the running extreme left out took no part
 
 
 def _accumulate(ufunc, x, axis):
@@ -162,6 +184,8 @@ accumulate_p: Any = register(
         "accumulation",
         lambda x, *, ufunc, axis: _accumulate(ufunc, x, axis),
         jvp=_accumulate_jvp,
+        vjp=(_accumulate_vjp,),
+        selects=True,
         archetype="scan",
         samples=lambda s: [
             call(s.real(3, 4), ufunc=np.multiply, axis=1),

@@ -69,6 +69,15 @@ def accumulate_new(cts: list, own: bytearray, j: int, c: Any) -> None:
         accumulate(cts, own, j, c)
 
 
+def own_masked(cts: Any, own: Any, j: int, p: Masked) -> Masked:
+    """Return a masked cotangent of plain arrays, for position `j`, whose values and mask are both the sweep's own."""
+    if own[j] < 2 or not p.value.flags.c_contiguous or not p.live.flags.c_contiguous:
+        live = np.array(np.broadcast_to(p.live, p.value.shape), order="C")
+        p = Masked(np.array(p.dense(), order="C"), live, clean=True)
+        cts[j], own[j] = p, 2
+    return p
+
+
 def _is_compiled(c: Indexed) -> bool:
     """Return whether the sum becomes part of a program, which adds entries in place."""
     traced = [x for index, values in c.entries for x in (values, *(index if type(index) is tuple else (index,)))]
@@ -87,10 +96,7 @@ def _accumulate_indexed(cts: list, own: bytearray, j: int, c: Indexed) -> None:
         else:
             cts[j] = p.value
     elif type(p) is Masked and type(p.value) is np.ndarray and type(p.live) is np.ndarray:
-        if own[j] < 2:  # 2: both the values and the mask are the sweep's own
-            live = np.broadcast_to(p.live, p.value.shape).copy()
-            p = cts[j] = Masked(p.dense().copy(), live, clean=True)
-            own[j] = 2
+        p = own_masked(cts, own, j, p)
         c.add_to(p.value)
         for (index, _), live in zip(c.entries, c.lives, strict=True):
             mark_live(p.live, index, live)

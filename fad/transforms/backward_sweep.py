@@ -16,7 +16,7 @@ from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.tracer import Tracer
 from fad.core.views import follow
 from fad.errors import ImpureFunctionError
-from fad.transforms.accumulate import accumulate, accumulate_new
+from fad.transforms.accumulate import accumulate, accumulate_new, own_masked
 from fad.transforms.layered_writes import add_in_place, view_along
 from fad.transforms.operand_cotangents import PULL_BACK, operand_cotangents
 from fad.transforms.overwrites import VIEW, sweep_write
@@ -45,14 +45,16 @@ from fad.transforms.tape import (
 )
 
 
-def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
+def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: int | None = None) -> None:
     """Propagate cotangents from the end of the tape down to position `stop`.
 
     `cts` holds one entry per position and is updated in place; on return, the entries below `stop` are the result.
     `own` holds 1 where ``cts[i]`` is an array made here, that may be added to in place.
-    With `keep` false each record is dropped as soon as it has been used.
+    With `keep` false each record is dropped as soon as it has been used. A part of a sweep is told where the
+    whole takes `care`, for it may pass on to the parts after it what is zero by selection.
     """
-    care = find_care(tape, len(tape) - 1) if stop < len(tape) - 1 else NOWHERE
+    if care is None:
+        care = find_care(tape) if stop < len(tape) - 1 else NOWHERE
     masked = False  # whether the cotangent at hand is masked, and so NumPy's warnings are off
     errors: Any = None
     try:
@@ -74,7 +76,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                 elif kind == VIEW:
                     _sweep_view(record, i, cts, own, care == EVERYWHERE)
                 elif kind == RERUN:
-                    _sweep_again(record, i, tape, cts, own)
+                    _sweep_again(record, i, tape, cts, own, care)
                 elif kind == EFFECT:
                     _sweep_effect(record, i, cts, own)
                 else:
@@ -198,7 +200,9 @@ def _sweep_view(record: tuple, i: int, cts: list, own: bytearray, careful: bool)
     cts[i] = None
     if g is None:
         return
-    if careful:
+    if careful and type(p) is not np.ndarray:
+        if _add_masked_view(record, g, cts, own):
+            return
         pull = PULL_BACK[0](lambda x: view_along(x, path)[index], np.zeros(shape, dtype))[1]
         accumulate(cts, own, j, (Masked(densify(g), _mask_of(g), clean=True)).move(lambda g: pull(g)[0]))
         return
@@ -218,6 +222,27 @@ def _sweep_view(record: tuple, i: int, cts: list, own: bytearray, careful: bool)
     cts[j] = p
     own[j] = 1
     follow(p, path)[index] += g
+
+
+def _add_masked_view(record: tuple, g: Any, cts: list, own: bytearray) -> bool:
+    """Add a cotangent to those of a view of an array, and its mask to theirs, in place; False if any is traced."""
+    _, j, path, index, shape, dtype = record
+    p = cts[j]
+    if type(p) is Indexed:
+        p = p.gather() if p.is_plain() else p
+    if p is not None and type(p) is not Masked:
+        return False
+    g, live = (g.dense(), g.live) if type(g) is Masked else (densify(g), True)
+    given = (g, live) if p is None else (g, live, p.value, p.live)
+    if not all(issubclass(type(x), (ndarray, np.generic, bool)) for x in given):
+        return False
+    if p is None:
+        p = cts[j] = Masked(np.zeros(shape, dtype), np.zeros(shape, bool), clean=True)
+        own[j] = 2
+    p = own_masked(cts, own, j, p)
+    follow(p.value, path)[index] += g
+    follow(p.live, path)[index] |= live
+    return True
 
 
 def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray, careful: bool) -> None:
@@ -283,9 +308,9 @@ def _sweep_many(record: tuple, i: int, cts: list, own: bytearray) -> None:
             accumulate(cts, own, parent, c)
 
 
-def _sweep_again(record: tuple, i: int, tape: list, cts: list, own: bytearray) -> None:
+def _sweep_again(record: tuple, i: int, tape: list, cts: list, own: bytearray, care: int) -> None:
     """Run a checkpoint again at the end of the tape, sweep what it recorded, and drop it."""
-    _, trace, run, n = record
+    _, trace, run, n, _ = record
     gs = cts[i : i + n]
     cts[i : i + n] = [None] * n
     if all(g is None for g in gs):
@@ -303,7 +328,7 @@ def _sweep_again(record: tuple, i: int, tape: list, cts: list, own: bytearray) -
     for y, g in zip(ys, gs, strict=True):
         if g is not None:
             accumulate(cts, own, y.info, g)
-    trace.sweep(tape, cts, own, end, keep=False)
+    trace.sweep(tape, cts, own, end, keep=False, care=care)
     if trace.writes and any(g is not None for g in cts[i + n : end]):
         raise ImpureFunctionError(
             "a function under checkpoint reads an array that was written after its call, and it runs again in the "

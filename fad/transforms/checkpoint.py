@@ -31,6 +31,7 @@ from fad.transforms.check import was_changed
 from fad.transforms.handles import Handles
 from fad.transforms.kept_names import keep_names
 from fad.transforms.mutation import Earlier
+from fad.transforms.slopes import find_care
 from fad.transforms.tape import CALL
 from fad.transforms.vjp import VJPTrace
 
@@ -197,6 +198,7 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     if len(tape) == start:
         return ys
     n = len(tape) - start
+    care = find_care(tape, start)
     tape[start:] = [(CALL, (), _refuse_kept, n), *[None] * (n - 1)]  # places that nothing else gets
     if trace.watch is not None:
         trace.watch.release(mark)
@@ -219,7 +221,7 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
             )
         return [ys[i] for i in mine]
 
-    traced = trace.rerun(again, _apart([ys[i].wrapped for i in mine]))
+    traced = trace.rerun(again, _apart([ys[i].wrapped for i in mine]), care)
     for i, y in zip(mine, traced, strict=True):
         out[i] = y
     return out

@@ -13,6 +13,7 @@ chose the places (``r[r > 0] = 1 / r[r > 0]``).
 
 from __future__ import annotations
 
+import math
 import weakref
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 
 from fad.core.archetypes import fit
 from fad.core.buffers import PLAIN
-from fad.core.cotangent import Indexed, Masked, densify
+from fad.core.cotangent import Indexed, Masked, Selection, densify
 from fad.core.layers import arrays_of, copy_layers, find_layers, map_arrays, takes
 from fad.core.tracer import Tracer
 from fad.core.views import (
@@ -273,9 +274,14 @@ def sweep_write(record: list, i: int, cts: list, own: bytearray, keep: bool, car
 
 def _fit_written(c: Any, index: Any, place: tuple, shape: tuple, dtype: Any) -> Any:
     """Bring the cotangent of what was written at an index of a place to the shape and dtype of the value."""
+    if (last := _find_last(np.shape(c.value if type(c) is Masked else c), index, place)) is not None:
+        c = Selection(last) * c  # those before it were overwritten
     if type(c) is Masked:
-        return c.move(lambda c: _fit_written(c, index, place, shape, dtype))
-    c = _last(c, index, place)
+        return c.move(lambda c: _fit_value(c, shape, dtype))
+    return _fit_value(c, shape, dtype)
+
+
+def _fit_value(c: Any, shape: tuple, dtype: Any) -> Any:
     lead = len(shape) - np.ndim(c)  # NumPy lets x[i] = v have superfluous unit axes in front
     return fit(c.reshape((1,) * lead + np.shape(c)) if lead > 0 else c, shape, dtype)
 
@@ -349,17 +355,18 @@ def _move_traced(g: Tracer, owned: int, path: list, index: Any) -> tuple:
     return write_through(g, path, template, part.dtype.type(0), arrays), snapshot(c) if type(c) is Tracer else c
 
 
-def _last(c: Any, index: Any, shape: tuple) -> Any:
-    """Keep the cotangent of the last value that was written to each element; those before it were overwritten."""
+def _find_last(values: tuple, index: Any, shape: tuple) -> Any:
+    """Return which of the values written at an index is the last one of its element; None if each of them is."""
     for part in index:
         if type(part) is np.ndarray and part.dtype.kind != "b":
             break
     else:
-        return c
-    order = np.arange(np.size(c)).reshape(np.shape(c))
+        return None
+    order = np.arange(math.prod(values)).reshape(values)
     marks = np.zeros(shape, order.dtype)
     marks[index] = order
-    return np.where(marks[index] == order, c, 0.0)
+    last = marks[index] == order
+    return None if last.all() else last
 
 
 def detach(tape: list) -> None:

@@ -21,7 +21,8 @@ from fad.core.tracer import Tracer
 from fad.core.values import traces_of
 from fad.core.views import unwrap
 from fad.ops.elementwise import has_zero, multiply
-from fad.transforms.tape import BOTH, GENERAL, INDEX, ONE_OF_TWO, PRODUCT, UNARY
+from fad.transforms.overwrites import VIEW
+from fad.transforms.tape import BOTH, GENERAL, INDEX, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
 
 FACTORS = frozenset(multiply.partials or ())
 """The partial derivatives of a product, each of which is the other factor."""
@@ -32,10 +33,11 @@ NOWHERE, WITHIN, EVERYWHERE = 0, 1, 2
 of which a step may touch but few elements: masks are as large as the arrays."""
 
 
-def find_care(tape: Any, end: int) -> int:
-    """Return where a sweep has to be careful: the slope of an elementwise operation on the tape may be infinite."""
-    found = NOWHERE
-    for i in range(end):
+def find_care(tape: Any, begin: int = 0) -> int:
+    """Return where a sweep has to be careful: a slope on the tape, from a position on, may be infinite."""
+    found, selects = NOWHERE, False
+    factors: dict[int, Any] = {}
+    for i in range(begin, len(tape)):
         record = tape[i]
         if record is None:
             continue
@@ -45,15 +47,23 @@ def find_care(tape: Any, end: int) -> int:
             if partial in STEEP:
                 start, stop = _SAVED[kind]
                 found = max(found, _look(STEEP[partial], record[start:stop]))
+            elif kind == ONE_OF_TWO and partial in FACTORS:
+                factor = record[4] if record[5] is None else record[5]
+                factors[id(factor)] = factor
         elif kind == GENERAL and record[2].partials is not None:
             partial = record[2].partials[0]
             if partial in STEEP:
                 found = max(found, _look(STEEP[partial], (record[3], *record[4])))
+        elif kind == RERUN:
+            found = max(found, record[4])
+        elif kind in _SELECTING or (kind == GENERAL and record[2].indexed):
+            selects = True
         if found == EVERYWHERE:
-            break
-    return found
+            return found
+    return EVERYWHERE if selects and any(map(_has_infinity, factors.values())) else found
 
 
+_SELECTING = frozenset({INDEX, WRITE, VIEW})
 _SAVED = {UNARY: (3, 5), ONE_OF_TWO: (3, 6), BOTH: (5, 8)}  # where a record has what its partial derivative reads
 
 
@@ -66,6 +76,13 @@ def _look(test: Callable, saved: tuple) -> int:
         if type(x) not in _PLAIN:
             return _look_at_traced(test, saved)
     return EVERYWHERE if test(*saved) else NOWHERE
+
+
+def _has_infinity(factor: Any) -> bool:
+    """Return whether a constant factor is infinite or NaN somewhere: 0 by selection, times that, is to be 0."""
+    if type(factor) is np.ndarray and factor.dtype.kind in "fc":
+        factor = np.vdot(factor, factor)  # the quickest way to read all of it
+    return isinstance(factor, (float, complex, np.inexact)) and factor - factor != 0.0
 
 
 def _look_at_traced(test: Callable, saved: tuple) -> int:
@@ -99,7 +116,7 @@ def _is_computed(tape: Any, i: int) -> bool:
 
 def select_by_factor(c: Any, factor: Any) -> Any:
     """Return a cotangent that passed a constant factor: what was multiplied by zero was not used."""
-    if not _has_zeros(factor):
+    if not (_is_flat(factor) or _has_zeros(factor)):
         return c
     live = np.not_equal(factor, 0)
     if type(c) is Masked:
@@ -120,6 +137,11 @@ def select_by_product(c: Any, rule: Callable, g: Any, xs: tuple, k: int, parents
         return densify(rule(ones_where_live(g), None, *marks, **params)) != 0
 
     return Masked(densify(c), live, clean=True)
+
+
+def _is_flat(factor: Any) -> bool:
+    """Return whether a traced factor has no derivative by any trace: a choice that a program makes as it runs."""
+    return type(factor) is Tracer and factor.dtype.kind in "biu"
 
 
 def _has_zeros(factor: Any) -> bool:

@@ -36,7 +36,7 @@ INDEX = 5  # (kind, i, prim, index, shape, dtype)          x[index] by slices an
 GENERAL = 6  # (kind, parents, prim, y, xs, params)
 MULTI = 7  # (kind, parents, prim, ys, xs, params)          several results, at consecutive positions
 CALL = 8  # (kind, parents, pullback, n)                    a custom rule or a checkpoint: pullback(cts) -> cts
-RERUN = 9  # (kind, trace, run, n)                          a checkpoint: run() -> tracers, again
+RERUN = 9  # (kind, trace, run, n, care)                    a checkpoint: run() -> tracers, again
 # place[index] = value j, in array i:
 WRITE = 10  # [kind, i, j, place, index, old, path, whole, undone, shape, dtype, picks]
 EFFECT = 12  # (kind, parents, prim, y, xs, params)         swept without a cotangent too, as zeros: other ranks do
@@ -378,10 +378,13 @@ class Recorder(Trace):
         self.tape.extend([None] * (len(outs) - 1))
         return [tracer(y, self, position + i) if type(y) is float64 or is_inexact(y) else y for i, y in enumerate(outs)]
 
-    def rerun(self, run: Callable, values: list) -> list:
-        """Record a checkpoint: `values` are its results, and ``run()`` gives them as tracers once more."""
+    def rerun(self, run: Callable, values: list, care: int) -> list:
+        """Record a checkpoint: `values` are its results, and ``run()`` gives them as tracers once more.
+
+        `care` says where a sweep of it is careful, for a slope may be infinite.
+        """
         position = len(self.tape)
-        self.tape.append((RERUN, self, run, len(values)))
+        self.tape.append((RERUN, self, run, len(values), care))
         self.tape.extend([None] * (len(values) - 1))
         return [tracer(y, self, position + i) for i, y in enumerate(values)]
 

@@ -1,5 +1,8 @@
 """A cotangent that is zero absorbs an infinite partial where masks or index arrays say what is written."""
 
+import cmath
+import math
+
 import numpy as np
 import pytest
 
@@ -241,6 +244,12 @@ def test_a_cotangent_that_is_zero_by_calculation_absorbs_nothing(f):
 KEPT = np.array([True, False, True, True])
 
 
+def write_over_first(r):
+    b = r.copy()
+    b[0] = 1.0
+    return b
+
+
 def a_buffer_with_a_mask_on_a_row(x):
     b = np.zeros((2, 4))
     b[0] = np.sqrt(np.abs(x - x[0]))
@@ -248,6 +257,34 @@ def a_buffer_with_a_mask_on_a_row(x):
     b[0][~KEPT] = 3.0
     b[0][0] = 2.0
     return np.sum(b**2) + np.sum(b[0] * b[1])
+
+
+def shift_rows_through_views(x):
+    b = np.sqrt(x - x[0]) * np.ones((3, 1)) * W[0]
+    b[:, 0] = 0.0
+    c = np.zeros((3, 4))
+    c[1] = np.sqrt(x - x[0])
+    c[1][0] = 0.0
+    for i in range(1, 3):
+        b[i][1:] = c[1][:-1] + b[i][1:]
+    return np.sum(b)
+
+
+TWICE = np.array([2, 2, 1])
+
+
+def write_at_places(r):
+    b = np.zeros(4)
+    b[TWICE] = r
+    return b
+
+
+def write_into_rows(r):
+    b = np.zeros((2, 4))
+    b[1] = r
+    b[0][1:] = b[1][1:]
+    b[1][0] = 1.0
+    return b
 
 
 def elements_in_a_loop(x):
@@ -263,8 +300,14 @@ def halves(x):
     return first[1] + np.sum(second)
 
 
+INFINITE, MISSING = np.array([np.inf, 1.0, 2.0, 3.0]), np.array([2.0, np.nan, 1.0, 0.5])
 PLACES, WEIGHTS = np.array([0, 1, 1, 3]), np.array([0.0, 1.0, 2.0, 3.0])
 UNREAD = {  # each program beside one that never takes the root of zero
+    "infinite factor": (lambda x: np.sum((x * INFINITE)[1:] ** 2), lambda x: np.sum((x[1:] * INFINITE[1:]) ** 2)),
+    "missing numbers": (
+        lambda x: (x * MISSING)[0] + np.sum((MISSING * x)[2:]),
+        lambda x: x[0] * 2.0 + np.sum(MISSING[2:] * x[2:]),
+    ),
     "slice": (lambda x: np.sum(np.where(x[:3] > 0, np.sqrt(x)[:3], 0.0)), lambda x: np.sum(np.sqrt(x[1:3]))),
     "rest": (lambda x: np.sum(np.log(1 + np.sqrt(x - x[0])[1:])), lambda x: np.sum(np.log(1 + np.sqrt(x[1:] - x[0])))),
     "loop": (elements_in_a_loop, lambda x: np.sum(np.sqrt(x[1:] - x[0]) * x[1:])),
@@ -289,10 +332,51 @@ UNREAD = {  # each program beside one that never takes the root of zero
         lambda x: np.sum(np.sqrt(squares(x)) * (1 - np.eye(4))),
         lambda x: 2 * sum(x[i] - x[j] for i in range(4) for j in range(i)),
     ),
+    "running maximum": (
+        lambda x: np.maximum.accumulate(np.sqrt(x[PLACES] - x[0])[::-1]) @ WEIGHTS,
+        lambda x: np.sum(WEIGHTS) * np.sqrt(x[3] - x[0]),
+    ),
+    "comparison": (lambda x: np.sum(np.sqrt(x) * (x > 0)), lambda x: np.sum(np.sqrt(x[1:]))),
+    "whole numbers": (
+        lambda x: np.sum(np.floor(np.abs(x)).astype(int) * np.sqrt(np.abs(x - x[0]))),
+        lambda x: np.floor(x[1:]) @ np.sqrt(x[1:] - x[0]),
+    ),
     "product": (lambda x: WEIGHTS @ np.sqrt(np.abs(x - x[0])), lambda x: WEIGHTS[1:] @ np.sqrt(x[1:] - x[0])),
     "matrix": (
         lambda x: np.sum(np.diag(WEIGHTS) @ np.sqrt(np.abs(x - x[0]))[:, None]),
         lambda x: WEIGHTS[1:] @ np.sqrt(x[1:] - x[0]),
+    ),
+    "last of several": (
+        lambda x: np.sum(write_at_places(np.sqrt(x - x[0])[:3])),
+        lambda x: np.sum(np.sqrt(x[1:3] - x[0])),
+    ),
+    "last of several in a copy": (
+        lambda x: np.sum(fad.numpy.at(np.zeros(4))[TWICE].set(np.sqrt(x - x[0])[:3])),
+        lambda x: np.sum(np.sqrt(x[1:3] - x[0])),
+    ),
+    "views": (
+        shift_rows_through_views,
+        lambda x: np.sum(np.sqrt(x[1:] - x[0]) * W[0, 1:]) * 3 + np.sum(np.sqrt(x[1:-1] - x[0])) * 2,
+    ),
+    "sorted views": (
+        lambda x: np.sum(write_into_rows(np.sort(np.sqrt(x - x[0])))),
+        lambda x: np.sum(np.sqrt(x[1:] - x[0])) * 2 + 1.0,
+    ),
+    "checkpoint after": (
+        lambda x: np.sum(fad.checkpoint(write_over_first)(np.sqrt(x - x[0]))),
+        lambda x: np.sum(np.sqrt(x[1:] - x[0])) + 1.0,
+    ),
+    "weights in a checkpoint": (
+        lambda x: np.sum(fad.checkpoint(lambda r: r * WEIGHTS)(np.sqrt(x - x[0]))),
+        lambda x: WEIGHTS[1:] @ np.sqrt(x[1:] - x[0]),
+    ),
+    "checkpoint before": (
+        lambda x: np.sum(write_over_first(fad.checkpoint(lambda x: np.sqrt(x - x[0]))(x))),
+        lambda x: np.sum(np.sqrt(x[1:] - x[0])) + 1.0,
+    ),
+    "checkpoint in a checkpoint": (
+        lambda x: np.sum(fad.checkpoint(lambda x: write_over_first(fad.checkpoint(np.sqrt)(x - x[0])))(x)),
+        lambda x: np.sum(np.sqrt(x[1:] - x[0])) + 1.0,
     ),
     "einsum": (
         lambda x: np.einsum("ij,ij->", np.sqrt(squares(x)), 1 - np.eye(4)),
@@ -393,3 +477,19 @@ def test_zeros_around_what_is_traced_have_no_part_in_an_infinite_partial(name):
         found = transform(lambda x: fad.jvp(f, (x,), (direction,))[1])(X)
         np.testing.assert_allclose(found, wanted)
     assert np.isfinite(wanted)
+
+
+def test_slopes_of_maths_functions_at_a_pole_are_looked_at():
+    x, direction = np.array([0.0, 2.0]), np.array([0.0, 3.0])
+    for function in (math.lgamma, math.log, cmath.log, cmath.sqrt):
+        away = (function(2.0 + 1e-6) - function(2.0 - 1e-6)).real / 2e-6
+
+        def f(x, function=function):
+            r = np.zeros(2)
+            for i in range(2):
+                r[i] = (function(x[i]) if x[i] > 0 or function is cmath.sqrt else np.log(x[i])).real
+            r[0] = 1.0
+            return np.sum(r * direction)
+
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(fad.grad(f)(x), [0.0, 3.0 * away], rtol=1e-8)

@@ -10,9 +10,9 @@ from fad.debug import NaNGradientError
 from fad.nn import functional as F
 
 
-def root_times_zero(x):
+def root_times_its_argument(x):
     y = np.sqrt(x)
-    return np.sum(y * 0.0)
+    return np.sum(y * x)
 
 
 # --- nans -----------------------------------------------------------------------------------------------------------
@@ -20,7 +20,7 @@ def root_times_zero(x):
 
 def test_the_first_nan_names_the_line_of_its_forward_call_with_shapes_and_values():
     with np.errstate(all="ignore"), fad.debug.nans(), pytest.raises(NaNGradientError) as error:
-        fad.grad(root_times_zero)(np.zeros((2, 3)))
+        fad.grad(root_times_its_argument)(np.zeros((2, 3)))
     message = str(error.value)
     assert "backward rule of sqrt" in message
     assert "y = np.sqrt(x)" in message
@@ -40,7 +40,28 @@ def test_off_again_a_nan_is_a_number():
     with np.errstate(all="ignore"):
         with fad.debug.nans():
             pass
-        assert np.isnan(fad.grad(root_times_zero)(np.zeros(1))).all()
+        assert np.isnan(fad.grad(root_times_its_argument)(np.zeros(1))).all()
+
+
+SELECTED = {
+    "slice": lambda x: np.sum(np.sqrt(x)[1:]),
+    "weights": lambda x: np.sum(np.sqrt(x) * np.array([0.0, 1.0, 2.0])),
+    "checkpoint": lambda x: np.sum(fad.checkpoint(np.sqrt)(x)[1:]),
+    "write": lambda x: np.sum(fad.numpy.at(np.sqrt(x))[0].set(1.0)),
+}
+
+
+@pytest.mark.parametrize("name", SELECTED)
+def test_nans_and_profiles_leave_the_derivative_of_what_is_selected_as_it_is(name):
+    f, x = SELECTED[name], np.array([0.0, 1.0, 4.0])
+    with np.errstate(all="ignore"):
+        wanted = fad.grad(f)(x)
+        assert wanted[0] == 0.0
+        assert np.isfinite(wanted).all()
+        with fad.debug.nans():
+            np.testing.assert_array_equal(fad.grad(f)(x), wanted)
+        with fad.profiler.profile():
+            np.testing.assert_array_equal(fad.grad(f)(x), wanted)
 
 
 def test_a_nan_that_came_from_above_is_not_blamed_on_the_rule_below():
@@ -52,7 +73,7 @@ def test_a_nan_that_came_from_above_is_not_blamed_on_the_rule_below():
 @pytest.mark.parametrize("transform", [fad.vmap, lambda f: fad.vmap(fad.checkpoint(f))])
 def test_nans_are_found_below_other_transforms(transform):
     with np.errstate(all="ignore"), fad.debug.nans(), pytest.raises(NaNGradientError, match=r"np\.sqrt\(x\)"):
-        fad.grad(lambda x: np.sum(transform(root_times_zero)(x)))(np.zeros((2, 3)))
+        fad.grad(lambda x: np.sum(transform(root_times_its_argument)(x)))(np.zeros((2, 3)))
 
 
 def test_nans_are_found_in_the_eager_api():

@@ -425,3 +425,36 @@ def test_in_a_loop_each_step_takes_as_many_terms_as_it_needs():
 
     with fad.config.use(loops="capture"):
         assert fad.jit(fad.grad(of_order))(0.7) == pytest.approx(fad.grad(of_order)(0.7), rel=1e-12)
+
+
+AT_AN_EDGE = {  # a function with an infinite slope, where that is, and a place inside
+    "entr": (sc.entr, 0.0, 0.4), "xlogy": (lambda x: sc.xlogy(x, x), 0.0, 0.4),
+    "xlog1py": (lambda x: sc.xlog1py(x, x), -1.0, 0.4), "rel_entr": (lambda x: sc.rel_entr(x, 1.3), 0.0, 0.4),
+    "kl_div": (lambda x: sc.kl_div(x, 1.3), 0.0, 0.4), "logit": (sc.logit, 1.0, 0.4),
+    "ndtri": (sc.ndtri, 0.0, 0.4), "erfinv": (sc.erfinv, -1.0, 0.4), "erfcinv": (sc.erfcinv, 2.0, 0.4),
+    "gammaln": (sc.gammaln, 0.0, 0.4), "digamma": (sc.digamma, -2.0, 0.4), "cbrt": (sc.cbrt, 0.0, 0.4),
+    "k0": (sc.k0, 0.0, 0.4), "y0": (sc.y0, 0.0, 0.4), "jv": (lambda x: sc.jv(0.5, x), 0.0, 0.4),
+    "exp1": (sc.exp1, 0.0, 0.4), "ellipk": (sc.ellipk, 1.0, 0.4), "ellipe": (sc.ellipe, 1.0, 0.4),
+    "boxcox": (lambda x: sc.boxcox(x, 0.5), 0.0, 0.4), "log1p": (sc.log1p, -1.0, 0.4),
+    "betaln": (lambda x: sc.betaln(x, 2.0), 0.0, 0.4), "zeta": (lambda x: sc.zeta(3.0, x), 0.0, 0.4),
+    "gammainc": (lambda x: sc.gammainc(0.5, x), 0.0, 0.4),
+    "betainc": (lambda x: sc.betainc(0.5, 0.5, x), 1.0, 0.4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AT_AN_EDGE)
+def test_what_is_written_over_or_not_read_takes_no_part_in_an_infinite_slope(name):
+    function, edge, inside = AT_AN_EDGE[name]
+
+    def write_over(x):
+        r = function(x)
+        r[0] = 1.0
+        return np.sum(r)
+
+    x = np.array([edge, inside])
+    with np.errstate(all="ignore"):
+        assert not np.isfinite(fad.grad(function)(edge))
+        wanted = [0.0, fad.grad(function)(inside)]
+        for f in (write_over, lambda x: np.sum(function(x)[1:])):
+            for g in (fad.grad(f), fad.jit(fad.grad(f))):
+                np.testing.assert_allclose(g(x), wanted, rtol=1e-12)

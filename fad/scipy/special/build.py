@@ -22,6 +22,7 @@ from fad.core.primitive import Nary, answer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer
 from fad.errors import DerivativeError
+from fad.ops.elementwise import is_at_an_edge
 from fad.staging.record import RecordTrace
 from fad.transforms.jvp import jvp
 
@@ -43,7 +44,9 @@ def special(
     `integers` numbers the operands that stay Python integers: SciPy has a loop of its own for them.
     `elsewhere` computes it on a device that finds nothing under SciPy's own name for the ufunc.
     `order` is the highest order to which the derivatives are defined on the samples.
+    Unless `steep` says otherwise, None of one that is smooth, slopes may be infinite at poles and ends of domains.
     """
+    slots.setdefault("steep", is_at_an_edge)
     numpy = numpy or getattr(sc, name)
     if elsewhere is not None or not isinstance(numpy, np.ufunc):
         slots["forward"] = _at_home(numpy, elsewhere or scipy_function(f"special.{name}"))

@@ -25,13 +25,13 @@ def exprel_slope(t):
     )
 
 
-expm1 = special("expm1", lambda z, _x: z + 1.0, complex=True, lower="expm1({0})")
+expm1 = special("expm1", lambda z, _x: z + 1.0, complex=True, lower="expm1({0})", steep=None)
 log1p = special("log1p", lambda _z, x: 1.0 / (1.0 + x), domain=(-0.6, 2.0), complex=True, lower="log1p({0})")
-exp2 = special("exp2", lambda z, _x: math.log(2) * z, lower="exp2({0})")
-exp10 = special("exp10", lambda z, _x: math.log(10) * z, domain=(-1.0, 1.0))
+exp2 = special("exp2", lambda z, _x: math.log(2) * z, lower="exp2({0})", steep=None)
+exp10 = special("exp10", lambda z, _x: math.log(10) * z, domain=(-1.0, 1.0), steep=None)
 cbrt = special("cbrt", lambda z, _x: 1.0 / (3.0 * z * z), domain=(0.3, 3.0), lower="cbrt({0})")
 exprel = special("exprel", lambda _z, x: exprel_slope(x))
-cosm1 = special("cosm1", lambda _z, x: -np.sin(x))
+cosm1 = special("cosm1", lambda _z, x: -np.sin(x), steep=None)
 powm1 = special(
     "powm1",
     lambda _z, x, y: y * x ** (y - 1.0),
@@ -39,21 +39,23 @@ powm1 = special(
     domain=((0.3, 2.0), (-2.0, 2.0)),
     elsewhere=formulas.powm1,
 )
-expit = special("expit", lambda z, x: z * sc.expit(-x), lower="(1 / (1 + exp(-{0})))")
+expit = special("expit", lambda z, x: z * sc.expit(-x), lower="(1 / (1 + exp(-{0})))", steep=None)
 logit = special(
     "logit",
     lambda _z, x: 1.0 / (x * (1.0 - x)),
     lower="(log1p(2.0 * {0} - 1.0) - log1p(1.0 - 2.0 * {0}) if {0} > 0.3 and {0} < 0.65 else log({0} / (1.0 - {0})))",
     domain=(0.1, 0.9),
 )
-log_expit = special("log_expit", lambda _z, x: sc.expit(-x), lower="(minimum({0}, 0.0) - log1p(exp(-fabs({0}))))")
+log_expit = special(
+    "log_expit", lambda _z, x: sc.expit(-x), lower="(minimum({0}, 0.0) - log1p(exp(-fabs({0}))))", steep=None
+)
 wrightomega = special("wrightomega", lambda z, _x: z / (1.0 + z), complex=True)
 
 # --- angles in degrees ----------------------------------------------------------------------------------------------
 
 _DEGREE = math.pi / 180
-sindg = special("sindg", lambda _z, x: _DEGREE * sc.cosdg(x))
-cosdg = special("cosdg", lambda _z, x: -_DEGREE * sc.sindg(x))
+sindg = special("sindg", lambda _z, x: _DEGREE * sc.cosdg(x), steep=None)
+cosdg = special("cosdg", lambda _z, x: -_DEGREE * sc.sindg(x), steep=None)
 tandg = special("tandg", lambda z, _x: _DEGREE * (1.0 + z * z))
 cotdg = special("cotdg", lambda z, _x: -_DEGREE * (1.0 + z * z), domain=(10.0, 80.0))
 radian = special(

@@ -57,9 +57,9 @@ def _dawsn_slope(z, x):
     return np.where(far, _far(_DAWSON, np.where(far, x, np.ones_like(x))), near)
 
 
-erf = special("erf", lambda _z, x: _TWO_OVER_ROOT_PI * np.exp(-x * x), complex=True, lower="erf({0})")
-erfc = special("erfc", lambda _z, x: -_TWO_OVER_ROOT_PI * np.exp(-x * x), complex=True, lower="erfc({0})")
-erfcx = special("erfcx", _erfcx_slope, complex=True)
+erf = special("erf", lambda _z, x: _TWO_OVER_ROOT_PI * np.exp(-x * x), complex=True, lower="erf({0})", steep=None)
+erfc = special("erfc", lambda _z, x: -_TWO_OVER_ROOT_PI * np.exp(-x * x), complex=True, lower="erfc({0})", steep=None)
+erfcx = special("erfcx", _erfcx_slope, complex=True, steep=None)
 erfi = special("erfi", lambda _z, x: _TWO_OVER_ROOT_PI * np.exp(x * x), complex=True, elsewhere=faddeeva.erfi)
 dawsn = special("dawsn", _dawsn_slope, complex=True, elsewhere=faddeeva.dawsn)
 
@@ -119,8 +119,8 @@ def _hazard(x):
     )
 
 
-ndtr = special("ndtr", lambda _z, x: normal_density(x), complex=True, lower="normal_cdf({0})")
-log_ndtr = special("log_ndtr", lambda _z, x: _hazard(x), complex=True)
+ndtr = special("ndtr", lambda _z, x: normal_density(x), complex=True, lower="normal_cdf({0})", steep=None)
+log_ndtr = special("log_ndtr", lambda _z, x: _hazard(x), complex=True, steep=None)
 ndtri = special("ndtri", lambda z, _p: np.exp(0.5 * z * z) / _DENSITY, domain=(0.05, 0.95))
 ndtri_exp = special("ndtri_exp", lambda z, _y: 1.0 / _hazard(z), domain=(-4.0, -0.1))
 nrdtrimn = special(

@@ -13,6 +13,7 @@ import scipy.special as sc
 import scipy.stats
 
 from fad.core.archetypes import elementwise
+from fad.ops.elementwise import is_at_an_edge
 from fad.scipy.registration import on_host
 from fad.scipy.special.build import chain, inverse
 from fad.scipy.stats.base import Continuous
@@ -30,7 +31,9 @@ def _by_scipy(name: str, method: str, partials: tuple, domain: tuple = (-2.0, 2.
         return run(x, shape).astype(np.result_type(x, shape))[()]
 
     doc = f"What scipy.stats.{name}.{method} computes."
-    return elementwise(f"scipy.{name}_{method}", *partials, forward=forward, domain=domain, doc=doc)
+    return elementwise(
+        f"scipy.{name}_{method}", *partials, forward=forward, domain=domain, doc=doc, steep=is_at_an_edge
+    )
 
 
 def _normal_logpdf(y):
