@@ -82,7 +82,7 @@ def _has_infinity(factor: Any) -> bool:
     """Return whether a constant factor is infinite or NaN somewhere: 0 by selection, times that, is to be 0."""
     if type(factor) is np.ndarray and factor.dtype.kind in "fc":
         factor = np.vdot(factor, factor)  # the quickest way to read all of it
-    return isinstance(factor, (float, complex, np.inexact)) and factor - factor != 0.0
+    return issubclass(type(factor), (float, complex, np.inexact)) and factor - factor != 0.0
 
 
 def _look_at_traced(test: Callable, saved: tuple) -> int:
