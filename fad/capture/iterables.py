@@ -36,6 +36,16 @@ class Reiterable:
         return iter(self._make())
 
 
+class Endless(Reiterable):
+    """What ``itertools.count``, ``cycle`` or ``repeat`` give: elements known by number, of which there is no last."""
+
+    __slots__ = ("element",)
+
+    def __init__(self, what: str, make: Callable, element: Callable):
+        super().__init__(what, make)
+        self.element = element
+
+
 def _make_reiterable(f: Callable, *args: Any, **options: Any) -> Any:
     """Return what one of these functions gives, to be run over as often as it is wanted where that can be."""
     if any(hasattr(type(x), "__next__") for x in args):
@@ -75,15 +85,16 @@ def _enumerate(x: Any, start: int = 0) -> Any:
 
 
 def _zip(*xs: Any, **options: Any) -> Any:
-    found = [sequence_of(x) for x in xs]
-    lengths = [None if s is None else s.length for s in found]
-    if not xs or any(type(n) is not int for n in lengths) or (options.get("strict") and len(set(lengths)) > 1):
+    found: list[Any] = [x if type(x) is Endless else sequence_of(x) for x in xs]
+    lengths = [None if s is None else s.length for s in found if type(s) is not Endless]
+    several = len(set(lengths)) > 1 or len(lengths) < len(found)
+    if not lengths or any(type(n) is not int for n in lengths) or (options.get("strict") and several):
         return _make_reiterable(zip, *xs, **options)
 
     def element(k: Any) -> tuple:
-        return tuple([s.element(k) for s in found])  # type: ignore[union-attr]
+        return tuple([s.element(k) for s in found])
 
-    return Sequence(min(lengths), element, lambda: zip(*found, strict=False))  # type: ignore[type-var, arg-type]
+    return Sequence(min(lengths), element, lambda: zip(*found, strict=False))  # type: ignore[type-var]
 
 
 def _reverse(x: Any) -> Any:
@@ -145,6 +156,43 @@ def _combine(x: Any, r: int) -> Any:
     return Sequence(len(table), element, lambda: itertools.combinations(found, r))
 
 
+def _count(start: Any = 0, step: Any = 1) -> Any:
+    if any(type(x) is not int for x in (start, step)):  # floating-point numbers are added up, and rounded
+        return _make_reiterable(itertools.count, start, step)
+    return Endless("count", lambda: itertools.count(start, step), lambda k: number_at(start, step, k))
+
+
+def _cycle(x: Any) -> Any:
+    found = sequence_of(x) if type(x) in (list, tuple, range) else None  # of others it keeps what was in them first
+    if found is None or not found.length:
+        return _make_reiterable(itertools.cycle, x)
+    return Endless("cycle", lambda: itertools.cycle(found), lambda k: found.element(k % found.length))
+
+
+def _repeat(x: Any, *times: Any) -> Any:
+    if not times:
+        return Endless("repeat", lambda: itertools.repeat(x), lambda k: x)
+    if type(times[0]) is not int:
+        return _make_reiterable(itertools.repeat, x, *times)
+    return Sequence(max(times[0], 0), lambda k: x, lambda: itertools.repeat(x, *times))
+
+
+def _slice(x: Any, *bounds: Any) -> Any:
+    found: Any = x if type(x) is Endless else sequence_of(x)
+    part = slice(*bounds) if 1 <= len(bounds) <= 3 else slice(-1)
+    start, step = (0 if part.start is None else part.start), (1 if part.step is None else part.step)
+    last = None if type(found) is Endless else getattr(found, "length", None)
+    stop: Any = last if part.stop is None else part.stop
+    if found is None or any(type(n) is not int or n < 0 for n in (start, step, stop)) or not step:
+        return _make_reiterable(itertools.islice, x, *bounds)
+    if type(found) is not Endless and type(last) is not int:
+        return _make_reiterable(itertools.islice, x, *bounds)
+    numbers = range(start, stop if last is None else min(stop, last), step)
+    return Sequence(
+        len(numbers), lambda k: found.element(number_at(start, step, k)), lambda: itertools.islice(found, *bounds)
+    )
+
+
 def _index(*shape: Any) -> Any:
     lengths = list(shape[0] if len(shape) == 1 and type(shape[0]) is tuple else shape)
     if not lengths or any(type(n) is not int for n in lengths):
@@ -166,6 +214,7 @@ def _enumerate_places(x: Any) -> Any:
 
 _OWN: dict[Any, Callable] = {
     range: _range, enumerate: _enumerate, zip: _zip, reversed: _reverse, map: _map, itertools.pairwise: _pair,
+    itertools.count: _count, itertools.cycle: _cycle, itertools.repeat: _repeat, itertools.islice: _slice,
     itertools.product: _product, itertools.combinations: _combine, np.ndindex: _index,
     **dict.fromkeys((np.ndenumerate, ndenumerate), _enumerate_places),
 }  # fmt: skip

@@ -7,6 +7,7 @@ if it is changed; so it must be known to the name alone, and no step may bind it
 
 from __future__ import annotations
 
+import collections
 from typing import Any
 
 from fad import tree
@@ -17,6 +18,7 @@ from fad.introspect.reachable import is_library
 from fad.staging.record import is_traceable
 
 _DEEPEST = 8  # objects within objects
+_CONTAINERS = (list, dict, collections.deque)  # and what is derived from them
 _BARE = (Tracer, bool, int, float, complex, str, type(None))
 
 
@@ -132,7 +134,7 @@ def _can_be_changed(x: Any) -> bool:
         return False
     if isinstance(x, tuple):
         return any(map(_can_be_changed, x))
-    return type(x) in (list, dict) or any(is_openable(leaf) and not _is_frozen(leaf) for leaf in tree.leaves(x))
+    return isinstance(x, _CONTAINERS) or any(is_openable(leaf) and not _is_frozen(leaf) for leaf in tree.leaves(x))
 
 
 def _is_frozen(x: Any) -> bool:
@@ -143,9 +145,9 @@ def _is_frozen(x: Any) -> bool:
 
 def _parts_of(x: Any) -> list[Item]:
     """Return the places within a container or object."""
-    if isinstance(x, (list, tuple)):
+    if isinstance(x, (list, tuple, collections.deque)):
         return [Item(x, k) for k in range(len(x))]
-    holder = x if type(x) is dict else getattr(x, "__dict__", {})
+    holder = x if isinstance(x, dict) else getattr(x, "__dict__", {})
     return [Item(holder, key) for key in holder]
 
 

@@ -15,6 +15,7 @@ from fad.capture.expressions import helper
 from fad.capture.names import may_end, own_jumps
 
 _BRANCHING = (ast.If, ast.For, ast.While, ast.Try, ast.With)
+_LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
 
 
 class Raising(ast.Return):
@@ -35,6 +36,8 @@ def leaves(body: list[ast.stmt]) -> bool:
 
 def find_refusal(s: ast.Try) -> str:
     """Return why a ``try`` statement cannot be written as functions, or ``""``."""
+    if any(isinstance(x, _LOOPS) for x in ast.walk(s)):
+        return "it has a try around a loop"
     parts = [s.body, s.orelse, *(h.body for h in s.handlers)]
     if any(leaves(part) and may_end(part) for part in parts):
         return "it has a try of which a part jumps in some ways and goes on in others"

@@ -94,7 +94,7 @@ SUMS = """    e = p.w + p.last + 0.1 * p.k + o.w * o.size + 0.1 * np.sum(o.u) + 
 
 
 HELPERS = """
-from collections import deque
+from collections import defaultdict, deque
 
 class TooFar(ValueError):
     pass
@@ -138,6 +138,7 @@ def tried(w):
 """
 SHARED = """
     win, line, hits, most = deque([x[0], 0.2], maxlen=2), deque([0.0, 0.1, x[1]]), 0, 0.1
+    kept, od, held = deque([0.1, 0.2]), defaultdict(float, a=x[2]), {"a": 0.3}
 
     def hit(w):
         nonlocal hits
@@ -156,6 +157,7 @@ SHARED = """
             most = 0.5 * w + 0.1 * hit(w)
 """
 KEPT = """    s = s + 0.1 * sum(win) + 0.1 * sum(line) + 0.2 * line[0] + 0.01 * hits + 0.3 * most
+    s = s + 0.1 * kept[0] + 0.2 * kept[-1] + 0.1 * od["a"] + 0.2 * held["a"]
 """
 
 
@@ -394,6 +396,7 @@ class HandlingProgram(ObjectProgram):
             return super().value(depth)
         return self.pick(
             "win[0]", "win[-1]", "line[1]", "0.1 * hits", "most", "max(win)", "0.3 * np.mean(line)",
+            "kept[0]", 'held["a"]', 'od["a"]',
             f"tried({super().value(0)})", f"root({super().value(0)})", f"0.3 * checked(0.5 * {super().value(0)})",
         )  # fmt: skip
 
@@ -413,6 +416,8 @@ class HandlingProgram(ObjectProgram):
             f"top({a})", f"s = 0.5 * s + 0.2 * checked({b})",
             f"r_ = half({a}); s = 0.5 * s + (0.1 if r_ is None else r_)",
             f"t = 0.3 * root({a})", f"u[{self.place()}] = tried({a})", f"win = deque([{b}, win[0]], maxlen=2)",
+            "kept = win", "kept = line", "kept = deque(win)", f'od["a"] = 0.5 * od["a"] + 0.1 * {b}', "held = od",
+            f'od = defaultdict(float, a={b})', f"kept.append(0.3 * {b}); kept.popleft()", "win, kept = kept, win",
         ))  # fmt: skip
 
     def generator(self):

@@ -166,9 +166,48 @@ def a_long_window(x):
     return total
 
 
+def given_another_name_in_one_way(x):
+    window, kept, total = deque([x[0], x[1]], maxlen=2), deque([0.0, 0.0]), 0.0
+    for i in range(20):
+        window.append(0.5 * window[0] + x[i % 5])
+        if x[i % 5] > 0.8:
+            kept = window
+        total += kept[0] * window[1]
+    return total + kept[1]
+
+
+def given_another_name_in_every_step(x):
+    window, kept, total = deque([x[0], x[1]], maxlen=2), deque([0.0, 0.0]), 0.0
+    for i in range(20):
+        total += kept[0]
+        kept = window
+        window.append(0.5 * window[0] + x[i % 5])
+        total += kept[1]
+    return total + kept[0]
+
+
+def changed_behind_the_loop(x):
+    window = deque([x[0], x[1]], maxlen=2)
+    for i in range(20):
+        last = window
+        window.append(0.5 * window[0] + x[i % 5])
+    window.append(x[2])
+    return last[1] + last[0] * 2
+
+
+def chosen_of_two(x):
+    window, other, total = deque([x[0], x[1]], maxlen=2), deque([0.1, 0.2], maxlen=2), 0.0
+    for i in range(20):
+        chosen = window if x[i % 5] > 0.5 else other
+        chosen.append(0.5 * window[0] + x[i % 5])
+        total += window[1] + 2 * other[1]
+    return total
+
+
 LEFT = [
     a_window_that_grows, a_window_as_long_as_values_decide, a_window_whose_arrays_are_written, lists_in_a_window,
-    a_long_window,
+    a_long_window, given_another_name_in_one_way, given_another_name_in_every_step, changed_behind_the_loop,
+    chosen_of_two,
 ]  # fmt: skip
 
 

@@ -603,3 +603,32 @@ def test_an_object_is_what_it_was_if_a_step_raises():
     with pytest.raises(ValueError, match="broken"):
         fad.jit(f)(p.angle)
     assert [q.steps for q in seen] == [4] * len(seen)
+
+
+def a_dictionary_that_is_changed_behind_the_loop(x):
+    d = collections.defaultdict(float)
+    d["a"] = x[0]
+    for i in range(20):
+        last = d
+        d["a"] = 0.5 * d["a"] + x[i % 5]
+    d["a"] = x[2]
+    return last["a"] * 2 + d["a"]
+
+
+def an_ordered_dictionary_with_another_name_in_one_way(x):
+    d, last, s = collections.OrderedDict(a=x[0]), collections.OrderedDict(a=0.0), 0.0
+    for i in range(20):
+        d["a"] = 0.5 * d["a"] + x[i % 5]
+        if x[i % 5] > 0.8:
+            last = d
+        s += last["a"]
+    return s
+
+
+@pytest.mark.parametrize(
+    "f",
+    [a_dictionary_that_is_changed_behind_the_loop, an_ordered_dictionary_with_another_name_in_one_way],
+    ids=lambda f: f.__name__,
+)
+def test_a_container_of_another_class_is_known_by_its_other_names(f):
+    agree(f, np.array([0.71, -0.42, 1.13, 0.33, 0.89]))
