@@ -9,6 +9,7 @@ a sweep is careful if one is infinite, or if that is not known yet, in a program
 
 from __future__ import annotations
 
+import cmath
 from collections.abc import Callable
 from typing import Any
 
@@ -80,9 +81,9 @@ def _look(test: Callable, saved: tuple) -> int:
 
 def _has_infinity(factor: Any) -> bool:
     """Return whether a constant factor is infinite or NaN somewhere: 0 by selection, times that, is to be 0."""
-    if type(factor) is np.ndarray and factor.dtype.kind in "fc":
-        factor = np.vdot(factor, factor)  # the quickest way to read all of it
-    return issubclass(type(factor), (float, complex, np.inexact)) and factor - factor != 0.0
+    if type(factor) is np.ndarray:
+        factor = np.vdot(factor, factor) if factor.dtype.kind in "fc" else 0.0  # the quickest way to read all of it
+    return issubclass(type(factor), (float, complex, np.inexact)) and not cmath.isfinite(factor)
 
 
 def _look_at_traced(test: Callable, saved: tuple) -> int:
