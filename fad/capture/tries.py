@@ -15,7 +15,6 @@ from fad.capture.expressions import helper
 from fad.capture.names import may_end, own_jumps
 
 _BRANCHING = (ast.If, ast.For, ast.While, ast.Try, ast.With)
-_LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
 
 
 class Raising(ast.Return):
@@ -36,8 +35,6 @@ def leaves(body: list[ast.stmt]) -> bool:
 
 def find_refusal(s: ast.Try) -> str:
     """Return why a ``try`` statement cannot be written as functions, or ``""``."""
-    if any(isinstance(x, _LOOPS) for x in ast.walk(s)):
-        return "it has a try around a loop"
     parts = [s.body, s.orelse, *(h.body for h in s.handlers)]
     if any(leaves(part) and may_end(part) for part in parts):
         return "it has a try of which a part jumps in some ways and goes on in others"
@@ -53,12 +50,13 @@ def rewrite_try(s: ast.Try, name: Callable[[str], str], function: Callable, stag
     these become.
     """
     parts = [part for part in (s.body, s.orelse) if part]
+    leave = [leaves(part) for part in parts]  # before they are rewritten
     names = [name("tried") for _ in parts]
     out: list[ast.stmt] = [function(n, part) for n, part in zip(names, parts, strict=True)]
     final: list[ast.stmt] = s.finalbody
     captured: list[ast.stmt] = []
-    for n, part in zip(names, parts, strict=True):
-        if leaves(part):
+    for n, leaving in zip(names, leave, strict=True):
+        if leaving:
             result = name("outcome")
             captured += [ast.Assign([ast.Name(result, ast.Store())], _run(n)), *staged(copy.deepcopy(final))]
             captured.append(ast.Return(ast.Name(result, ast.Load())))
@@ -67,11 +65,11 @@ def rewrite_try(s: ast.Try, name: Callable[[str], str], function: Callable, stag
     else:
         captured += staged(copy.deepcopy(final))
     runs: list[ast.stmt] = [
-        ast.Return(_call(n)) if leaves(part) else ast.Expr(_call(n)) for n, part in zip(names, parts, strict=True)
+        ast.Return(_call(n)) if leaving else ast.Expr(_call(n)) for n, leaving in zip(names, leave, strict=True)
     ]
-    for h in s.handlers:
-        h.body = staged(h.body) or [ast.Pass()]
-    plain: Any = ast.Try(runs[:1], s.handlers, runs[1:], staged(final))
+    # Handlers of their own: what is around this statement is still to be asked whether it jumps.
+    handlers = [ast.ExceptHandler(h.type, h.name, staged(h.body) or [ast.Pass()]) for h in s.handlers]
+    plain: Any = ast.Try(runs[:1], handlers, runs[1:], staged(final))
     out.append(ast.If(helper("captures"), captured or [ast.Pass()], [plain]))
     return [ast.copy_location(x, s) for x in out]
 

@@ -122,9 +122,27 @@ def it_writes_and_appends(x):
     return np.sum(u) + sum(seen)
 
 
+def around_a_loop_that_a_handler_leaves(x):
+    u = x * 1.0
+    for i in range(20):
+        try:
+            for j in range(1, 5):
+                try:
+                    if u[i % 5] > 2.5:
+                        raise TooFar(j)
+                    u[j] = 0.9 * u[j] + 0.1 * u[j - 1]
+                except TooFar:
+                    break
+        except ValueError:
+            u[0] = 0.0
+        u[i % 5] += 0.2 * np.tanh(x[1])
+    return np.sum(u * x)
+
+
 CAPTURED = [
     a_solver_that_may_be_singular, an_error_of_its_own_ends_the_loop, a_function_that_catches, with_else_and_finally,
     tried_again_with_half_the_step, within_each_other, it_writes_and_appends,
+    around_a_loop_that_a_handler_leaves,
 ]  # fmt: skip
 
 
