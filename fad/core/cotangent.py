@@ -12,6 +12,7 @@ import numpy as np
 
 from fad.backends import backend_of, is_on_device, made_like
 from fad.core.tracer import Tracer
+from fad.core.views import unwrap
 
 FEW = 4  # entries that are added one by one into an array that is there, and not all at once into one of zeros
 
@@ -301,7 +302,7 @@ def ones_where_live(g: Any) -> Any:
 
 
 def _mark_all(values: Any) -> Any:
-    return np.ones_like(values, dtype=bool) if is_on_device(values) else True
+    return np.ones_like(values, dtype=bool) if is_on_device(unwrap(values)) else True
 
 
 def mark_live(mask: Any, index: Any, live: Any) -> None:

@@ -19,7 +19,7 @@ from fad.core.cotangent import FEW, Indexed, Masked, Selection, is_basic
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, outcome
-from fad.core.views import Memory, ViewRule, copy_layout, is_array, layout, refresh, repeats_elements
+from fad.core.views import Memory, ViewRule, copy_layout, is_array, layout, refresh, repeats_elements, unwrap
 from fad.introspect.frames import user_line
 from fad.ops.index_layout import (
     ARRAY,
@@ -485,7 +485,7 @@ def _set_vjp(k, ct, y, x, v, *arrays, template):
 
 def _marks(ct, x, v):
     """Return true for the elements of an array, and false for those that are written over."""
-    make = made_like if is_on_device(ct) else lambda make, _, shape, dtype: make(np.empty(shape, dtype))
+    make = made_like if is_on_device(unwrap(ct)) else lambda make, _, shape, dtype: make(np.empty(shape, dtype))
     return make(np.ones_like, ct, x.shape, bool), make(np.zeros_like, ct, v.shape, bool)
 
 
