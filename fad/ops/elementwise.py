@@ -40,7 +40,7 @@ _LARGE = 4000  # elements, from which on `all` is faster than to count
 
 def has_not_positive(x):
     """Return whether an element is not positive; of complex numbers, whether one is zero."""
-    if type(x) is np.float64 or type(x) is float:
+    if issubclass(type(x), (int, float)):  # np.float64 is a float
         return not x > 0
     if not np.size(x) or np.result_type(x).kind == "c":
         return has_zero(x)
