@@ -25,7 +25,9 @@ from fad.core.tracer import Tracer, add_methods
 from fad.core.values import number_behind, traces_of
 from fad.core.weak import WeakFloat
 
-# --- whether a slope is infinite somewhere --------------------
+# --- whether a slope is infinite somewhere -------------------------------------------------------------------
+
+_LARGE = 4000  # elements, from which on `all` is faster than to count
 
 
 def has_zero(x):
@@ -35,10 +37,7 @@ def has_zero(x):
     return np.count_nonzero(x) < x.size if x.size < _LARGE else not x.all()
 
 
-_LARGE = 4000  # elements, from which on `all` is faster than to count
-
-
-def has_not_positive(x):
+def _has_not_positive(x):
     """Return whether an element is not positive; of complex numbers, whether one is zero."""
     if issubclass(type(x), (int, float)):  # np.float64 is a float
         return not x > 0
@@ -92,7 +91,7 @@ reciprocal = elementwise(
 )  # fmt: skip
 sqrt = elementwise(
     "sqrt", lambda z, _x: 0.5 / z, lower="sqrt({0})", domain=(0.3, 3.0), complex=True,
-    steep=lambda z, _x: has_not_positive(z),
+    steep=lambda z, _x: _has_not_positive(z),
 )  # fmt: skip
 cbrt = elementwise(
     "cbrt", lambda z, _x: 1.0 / (3.0 * z * z), domain=(0.3, 3.0), lower="cbrt({0})", steep=lambda z, _x: has_zero(z)
@@ -124,7 +123,7 @@ def _is_steep_power(z, x, y):
     # Powers of a negative number may be NaN, in the derivative by the exponent all of them are.
     if z is None and type(y) in (int, float) and y >= 1 and y == int(y):
         return False
-    return has_not_positive(x)
+    return _has_not_positive(x)
 
 
 def _log_of_number(x, kind):
@@ -287,7 +286,7 @@ tanh = elementwise("tanh", lambda z, _x: 1.0 - z * z, lower="tanh({0})", complex
 arcsinh = elementwise("arcsinh", lambda _z, x: 1.0 / np.sqrt(_one_plus_square(x)), complex=True, lower="arcsinh({0})")
 arccosh = elementwise(
     "arccosh", lambda _z, x: 1.0 / (np.sqrt(x - 1.0) * np.sqrt(x - (-1.0))),
-    lower="arccosh({0})", domain=(1.2, 3.0), complex=True, steep=lambda _z, x: has_not_positive(x - 1.0),
+    lower="arccosh({0})", domain=(1.2, 3.0), complex=True, steep=lambda _z, x: _has_not_positive(x - 1.0),
 )  # fmt: skip
 arctanh = elementwise("arctanh", lambda _z, x: 1.0 / (1.0 - x * x), lower="arctanh({0})", **_WITHIN_ONE)
 
