@@ -82,6 +82,7 @@ divide = elementwise(
     "divide", _inverse, lambda z, _x, y: -z / y, steep=lambda _z, _x, y: has_zero(y),
     operator="/", lower="({0} / {1})", domain=((-2.0, 2.0), (0.5, 2.0)), complex=True, cheap="far",
 )  # fmt: skip
+divide.keep = (divide.keep[0], (True, True, True), divide.keep[2])  # zeros of a constant numerator drop infinite slopes
 negative = elementwise("negative", lambda _z, _x: -1.0, operator="neg", lower="(-{0})", complex=True, cheap=True)
 positive = elementwise("positive", lambda _z, _x: 1.0, operator="pos", lower="({0})", complex=True, cheap=True)
 square = elementwise("square", lambda _z, x: 2.0 * x, lower="({0} * {0})", complex=True, cheap=True)

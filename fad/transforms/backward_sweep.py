@@ -26,6 +26,7 @@ from fad.transforms.slopes import (
     NOWHERE,
     find_care,
     is_careful,
+    select_by_constants,
     select_by_factor,
     select_by_product,
 )
@@ -131,7 +132,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: in
                 else:
                     c = g if partial is one else g * partial(z, x, y)
                 if care and partial in FACTORS:
-                    c = select_by_factor(c, x if y is None else y)
+                    c = select_by_factor(c, y if FACTORS[partial] else x)
                 if to is not None:
                     c = fit(c, *to)
             elif kind == INDEX:
@@ -266,6 +267,8 @@ def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray, careful: bo
 
 def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray, care: int, tape: list) -> None:
     _, parents, prim, y, xs, params = record
+    if care and prim.partials is not None:
+        g = select_by_constants(g, prim.partials, parents, xs)
     found = operand_cotangents(prim, parents, g, y, xs, params)
     for k, parent in enumerate(parents):
         c = found[k]

@@ -13,7 +13,7 @@ from numpy import float64, ndarray
 
 from fad import tree
 from fad.backends import is_numpy_scalar
-from fad.core.archetypes import one, spread
+from fad.core.archetypes import STEEP, one, spread
 from fad.core.buffers import flat_result
 from fad.core.cotangent import Masked, densify, is_basic, mask_later, without_numbers
 from fad.core.layers import fresh_layers
@@ -48,6 +48,7 @@ from fad.transforms.check import (
 )
 from fad.transforms.layered_writes import overwrite_layers
 from fad.transforms.operand_cotangents import operand_cotangents
+from fad.transforms.slopes import FACTORS, has_zeros, is_infinite, select_by_constant
 from fad.transforms.vjp import vjp
 from fad.typing import PyTree
 
@@ -55,15 +56,20 @@ _CONSTANTS = frozenset({float, int, float64, ndarray})  # operands that need no 
 
 
 class JVPTrace(Trace):
-    """The trace of forward mode."""
+    """The trace of forward mode.
 
-    __slots__ = ("writes",)
+    `steep` says that a slope may have been infinite: from then on tangents that meet a constant zero are looked at,
+    for 0 * inf, of which nothing is used, would be NaN.
+    """
+
+    __slots__ = ("writes", "steep")
     kind = "a forward-mode transform (jvp)"
     parts = ("wrapped", "info")
 
     def __init__(self) -> None:
         super().__init__()
         self.writes = False
+        self.steep = False
 
     def note_writes(self) -> None:
         self.writes = True
@@ -77,7 +83,7 @@ class JVPTrace(Trace):
         v = x.wrapped
         y = prim.forward(v) if type(v) is ndarray or type(v) is float64 else prim(v)
         partial = prim.partials[0]
-        return self._push(y, t if partial is one else _times(t, partial, y, v))
+        return self._push(y, t if partial is one else self._times(t, partial, y, v))
 
     def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
         t, u = x.info, y.info
@@ -90,8 +96,8 @@ class JVPTrace(Trace):
         z = prim.forward(a, b) if type(a) is ndarray and type(b) is ndarray else prim(a, b)
         if px is None or py is None:
             return self._attach(z, prim.jvp([t, u], z, [a, b], {}))
-        t = t if px is one else _times(t, px, z, a, b)
-        u = u if py is one else _times(u, py, z, a, b)
+        t = t if px is one else self._times(t, px, z, a, b)
+        u = u if py is one else self._times(u, py, z, a, b)
         return self._push(z, t + u)
 
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
@@ -102,7 +108,10 @@ class JVPTrace(Trace):
         a = x.wrapped
         z = prim.forward(a, b) if type(a) is ndarray else prim(a, b)
         partial = prim.partials[0]
-        return z if partial is None else self._push(z, x.info if partial is one else _times(x.info, partial, z, a, b))
+        if partial is None:
+            return z
+        t = x.info if partial is one else self._times(x.info, partial, z, a, b)
+        return self._push(z, self._select(t, partial, b) if self.steep else t)
 
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
         if type(a) not in _CONSTANTS or type(y.info) is Masked or self._is_slow(prim):
@@ -112,7 +121,26 @@ class JVPTrace(Trace):
         b = y.wrapped
         z = prim.forward(a, b) if type(b) is ndarray else prim(a, b)
         partial = prim.partials[1]
-        return z if partial is None else self._push(z, y.info if partial is one else _times(y.info, partial, z, a, b))
+        if partial is None:
+            return z
+        t = y.info if partial is one else self._times(y.info, partial, z, a, b)
+        return self._push(z, self._select(t, partial, a) if self.steep else t)
+
+    def _times(self, t: Any, partial: Callable, *saved: Any) -> Any:
+        """Return a tangent times a partial derivative."""
+        if partial in STEEP:
+            self.steep = True
+        if not RUNS.buffers:
+            return t * partial(*saved)
+        with running_rules():
+            return t * partial(*saved)
+
+    def _select(self, t: Any, partial: Callable, constant: Any) -> Any:
+        """Return a tangent times a partial derivative, dropped where that is zero for a constant."""
+        if partial not in FACTORS or (type(constant) is float and constant):
+            return t
+        with running_rules():
+            return select_by_constant(t, constant)
 
     def _is_slow(self, prim: Any) -> bool:
         """Return whether an operation takes `process`: it has a rule apart, or gives a view."""
@@ -222,11 +250,14 @@ class JVPTrace(Trace):
         y = bind(prim, *values, **params)
         if prim.flat:
             return flat_result(prim, y, values)
+        if prim.partials is not None and prim.partials[0] in STEEP:
+            self.steep = True
+        push = push_with_care if self.steep else push_tangents
         if RUNS.buffers:
             with running_rules():
-                found = push_tangents(prim, tangents, y, values, params)
+                found = push(prim, tangents, y, values, params)
         else:
-            found = push_tangents(prim, tangents, y, values, params)
+            found = push(prim, tangents, y, values, params)
         if prim.multi:
             return tuple(self._attach(v, t) for v, t in zip(y, found, strict=True))
         if self.writes and prim.view is None:
@@ -237,14 +268,6 @@ class JVPTrace(Trace):
         if t is None or y.dtype.kind not in "fc":
             return y
         return tracer(y, self, t)
-
-
-def _times(t: Any, partial: Callable, *saved: Any) -> Any:
-    """Return a tangent times a partial derivative."""
-    if not RUNS.buffers:
-        return t * partial(*saved)
-    with running_rules():
-        return t * partial(*saved)
 
 
 def _fresh_tangent(t: Any, operands: list) -> Any:
@@ -264,6 +287,33 @@ def _copy(root: Tracer) -> None:
     shadow = copy_layout(root.wrapped)
     shadow[...] = root.info
     root.info = shadow
+
+
+def push_with_care(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
+    """Apply an operation's JVP to tangents that may be infinite: what a constant zero multiplies is not used."""
+    given = [k for k, t in enumerate(tangents) if t is not None]
+    if len(xs) == 2 and len(given) == 1:
+        k = given[0]
+        t, other = tangents[k], xs[1 - k]
+        if prim.partials is not None and prim.partials[k] in FACTORS:
+            return select_by_constant(push_tangents(prim, tangents, y, xs, params), other)
+        if prim.archetype == "bilinear" and has_zeros(other) and is_infinite(t := densify(t)):
+            return _push_through_product(prim, k, t, y, xs, params)
+    return push_tangents(prim, tangents, y, xs, params)
+
+
+def _push_through_product(prim: Any, k: int, t: Any, y: Any, xs: list, params: dict) -> Any:
+    """Return the product of a tangent and a constant, of which zeros take no part, whatever they multiply."""
+
+    def push(t: Any, other: Any) -> Any:
+        pair, operands = [None, None], [t, t]
+        pair[k], operands[1 - k] = t, other
+        return prim.jvp(pair, y, operands, params)
+
+    t, other = spread(t, xs[k]), xs[1 - k]
+    finite = np.isfinite(t)
+    infinite = push((~finite).astype(t.dtype), np.not_equal(other, 0).astype(other.dtype)) != 0
+    return np.where(infinite, push(t, other), push(np.where(finite, t, 0.0), other))
 
 
 def push_tangents(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:

@@ -21,12 +21,13 @@ from fad.core.cotangent import Masked, densify, ones_where_live
 from fad.core.tracer import Tracer
 from fad.core.values import traces_of
 from fad.core.views import unwrap
-from fad.ops.elementwise import has_zero, multiply
+from fad.ops.elementwise import divide, has_zero, multiply
 from fad.transforms.overwrites import VIEW
 from fad.transforms.tape import BOTH, GENERAL, INDEX, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
 
-FACTORS = frozenset(multiply.partials or ())
-"""The partial derivatives of a product, each of which is the other factor."""
+FACTORS: dict[Any, int] = {partial: k for k, partial in zip((1, 0), multiply.partials or (), strict=True)}
+FACTORS.update(dict.fromkeys((divide.partials or ())[1:], 0))
+"""Of each partial derivative that is zero where an operand is: which one, the other factor or the numerator."""
 
 
 NOWHERE, WITHIN, EVERYWHERE = 0, 1, 2
@@ -49,7 +50,7 @@ def find_care(tape: Any, begin: int = 0) -> int:
                 start, stop = _SAVED[kind]
                 found = max(found, _look(STEEP[partial], record[start:stop]))
             elif kind == ONE_OF_TWO and partial in FACTORS:
-                factor = record[4] if record[5] is None else record[5]
+                factor = record[4 + FACTORS[partial]]
                 factors[id(factor)] = factor
         elif kind == GENERAL and record[2].partials is not None:
             partial = record[2].partials[0]
@@ -115,9 +116,33 @@ def _is_computed(tape: Any, i: int) -> bool:
     return False
 
 
+def select_by_constant(t: Any, constant: Any) -> Any:
+    """Return a tangent times a partial derivative that is zero where a constant is, dropped there."""
+    if not (_is_flat(constant) or has_zeros(constant)):
+        return t
+    return densify(select_by_factor(t, constant)) if type(t) is Masked or is_infinite(t, unknown=True) else t
+
+
+def is_infinite(t: Any, unknown: bool = False) -> bool:
+    """Return whether a tangent is infinite or NaN somewhere, or what is to be taken for true in a compiled program."""
+    for trace in traces_of(t):
+        if trace.compiled or not trace.answers:
+            return unknown
+    t = unwrap(t)
+    return not is_on_device(t) and _has_infinity(t)
+
+
+def select_by_constants(g: Any, partials: tuple, parents: Any, xs: tuple) -> Any:
+    """Return the cotangent of a result as the one operand gets it that a constant factor multiplies."""
+    for k, (partial, parent) in enumerate(zip(partials, parents, strict=True)):
+        if parent >= 0 and partial in FACTORS and parents[1 - k] < 0:
+            return select_by_factor(g, xs[1 - k])
+    return g
+
+
 def select_by_factor(c: Any, factor: Any) -> Any:
     """Return a cotangent that passed a constant factor: what was multiplied by zero was not used."""
-    if not (_is_flat(factor) or _has_zeros(factor)):
+    if not (_is_flat(factor) or has_zeros(factor)):
         return c
     live = np.not_equal(factor, 0)
     if type(c) is Masked:
@@ -128,7 +153,7 @@ def select_by_factor(c: Any, factor: Any) -> Any:
 def select_by_product(c: Any, rule: Callable, g: Any, xs: tuple, k: int, parents: Any, params: dict) -> Any:
     """Return the cotangent of operand `k` of a product, by its VJP: what met only zeros of a constant was not used."""
     other = xs[1 - k]
-    constant = parents[1 - k] < 0 and _has_zeros(other)
+    constant = parents[1 - k] < 0 and has_zeros(other)
     if not constant and type(g) is not Masked:
         return c
 
@@ -145,5 +170,6 @@ def _is_flat(factor: Any) -> bool:
     return type(factor) is Tracer and factor.dtype.kind in "biu"
 
 
-def _has_zeros(factor: Any) -> bool:
+def has_zeros(factor: Any) -> bool:
+    """Return whether a factor is a constant that is known to have zeros."""
     return type(factor) is not Tracer and not is_on_device(factor) and has_zero(factor)

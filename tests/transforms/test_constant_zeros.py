@@ -1,0 +1,135 @@
+"""What a constant zero multiplies has no part in a derivative, though its slope be infinite; a computed zero has."""
+
+import numpy as np
+import pytest
+
+import fad
+
+pytestmark = pytest.mark.filterwarnings("ignore:(invalid value|divide by zero) encountered:RuntimeWarning")
+
+POINTS = np.array([[0.0, 0.1], [1.0, 0.3], [0.2, 2.0]])
+OTHERS = 1.0 - np.eye(3)
+
+
+def squares(x):
+    d = x[:, None] - x[None, :]
+    return np.sum(d * d, axis=-1)
+
+
+def distances(x):
+    return np.sqrt(squares(x))
+
+
+def pairs(x):
+    """Return the distances between different points: the program that has no infinite slope."""
+    return np.sqrt(squares(x)[OTHERS > 0])
+
+
+def inverse_distances_times_a_mask(x):
+    return (1 - np.eye(3)) / (distances(x) + np.eye(3))
+
+
+def a_product_in_place(x):
+    r = distances(x)
+    r *= 1 - np.eye(3)
+    return r
+
+
+def a_ufunc_with_an_output(x):
+    return np.multiply(distances(x), OTHERS, out=np.zeros((3, 3)))
+
+
+# each program, and what it computes of `pairs`
+ELEMENTWISE = {
+    "a mask after": (lambda x: np.sum(distances(x) * (1 - np.eye(3))), np.sum),
+    "a mask before": (lambda x: np.sum(OTHERS * distances(x) ** 2 * 3.0), lambda r: np.sum(3.0 * r**2)),
+    "booleans": (lambda x: np.sum(distances(x) * ~np.eye(3, dtype=bool)), np.sum),
+    "integers": (lambda x: np.sum(np.exp(-distances(x)) * (1 - np.eye(3, dtype=int))), lambda r: np.sum(np.exp(-r))),
+    "a numerator": (lambda x: np.sum(inverse_distances_times_a_mask(x)), lambda r: np.sum(1 / r)),
+    "in place": (lambda x: np.sum(a_product_in_place(x) ** 2), lambda r: np.sum(r**2)),
+    "an output": (lambda x: np.sum(a_ufunc_with_an_output(x) ** 3), lambda r: np.sum(r**3)),
+    "a broadcast mask": (lambda x: np.sum(distances(x)[:1] * np.array([0.0, 1, 1])), lambda r: np.sum(r[:2])),
+    "a number": (lambda x: np.sum(distances(x) * 0.0) + np.sum(squares(x)), lambda r: np.sum(r**2)),
+}
+PRODUCTS = {
+    "einsum": (lambda x: np.einsum("ij,ij->", distances(x), 1 - np.eye(3)), np.sum),
+    "einsum to rows": (
+        lambda x: np.sum(np.einsum("ij,ij->i", 1 - np.eye(3), distances(x)) ** 2),
+        lambda r: np.sum(np.sum(r.reshape(3, 2), axis=1) ** 2),
+    ),
+    "vdot": (lambda x: np.vdot(distances(x), OTHERS), np.sum),
+    "dot": (lambda x: np.dot(distances(x)[0], OTHERS[0]), lambda r: np.sum(r[:2])),
+    "a row times a matrix": (lambda x: np.sum(np.array([0.0, 1, 1]) @ distances(x)[:, :1]), lambda r: np.sum(r[:2])),
+}
+
+
+def differentiate(how, f, x):
+    if how == "jvp":
+        return np.array([fad.jvp(f, (x,), (t,))[1] for t in np.eye(6).reshape(6, 3, 2)]).reshape(3, 2)
+    if how == "vmap":
+        return fad.vmap(fad.jacfwd(f))(x[None])[0]
+    return {"jacfwd": fad.jacfwd, "grad": fad.grad, "jit": lambda f: fad.jit(fad.jacfwd(f))}[how](f)(x)
+
+
+@pytest.mark.parametrize("how", ["grad", "jvp", "jacfwd", "vmap"])
+@pytest.mark.parametrize("name", [*ELEMENTWISE, *PRODUCTS])
+def test_what_a_constant_zero_multiplies_has_no_part_in_the_derivative(name, how):
+    f, of_pairs = {**ELEMENTWISE, **PRODUCTS}[name]
+    found = differentiate(how, f, POINTS)
+    np.testing.assert_allclose(found, fad.grad(lambda x: of_pairs(pairs(x)))(POINTS), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_a_compiled_product_of_elements_drops_what_a_constant_zero_multiplies(name):
+    f, of_pairs = ELEMENTWISE[name]
+    found = differentiate("jit", f, POINTS)
+    np.testing.assert_allclose(found, fad.grad(lambda x: of_pairs(pairs(x)))(POINTS), rtol=1e-12)
+
+
+SECOND = {
+    "forward over reverse": lambda f: fad.jacfwd(fad.grad(f)),
+    "forward over forward": lambda f: fad.jacfwd(fad.jacfwd(f)),
+    "reverse over reverse": lambda f: fad.jacrev(fad.grad(f)),
+    "reverse over forward": lambda f: fad.jacrev(fad.jacfwd(f)),
+}
+
+
+@pytest.mark.parametrize("order", SECOND)
+@pytest.mark.parametrize("name", [*ELEMENTWISE, *PRODUCTS])
+def test_second_derivatives_drop_it_too(name, order):
+    f, of_pairs = {**ELEMENTWISE, **PRODUCTS}[name]
+    wanted = fad.hessian(lambda x: of_pairs(pairs(x)))(POINTS)
+    np.testing.assert_allclose(SECOND[order](f)(POINTS), wanted, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "complex128"])
+def test_forward_mode_drops_it_in_every_dtype(dtype):
+    x, mask = np.array([0.0, 4.0], dtype), np.array([0, 1], dtype)
+    for f in (lambda x: np.sqrt(x) * mask, lambda x: mask / (np.sqrt(x) + (1 - mask))):
+        y, t = fad.jvp(f, (x,), (np.ones_like(x),))
+        assert t.dtype == y.dtype == dtype
+        np.testing.assert_allclose(t[0], 0.0)
+        assert np.isfinite(t[1])
+        assert t[1] != 0
+
+
+COMPUTED = {
+    "a square": lambda x: np.sqrt(x) ** 2,
+    "a product with itself": lambda x: np.sqrt(x) * np.sqrt(x),
+    "an inverse of an inverse": lambda x: 1.0 / (1.0 / x),
+    "a zero that depends on x": lambda x: np.sqrt(x) * (x * np.array([0.0, 1.0])),
+}
+
+
+@pytest.mark.parametrize("transform", [fad.jacfwd, fad.jacrev], ids=["jacfwd", "jacrev"])
+@pytest.mark.parametrize("name", COMPUTED)
+def test_a_computed_zero_drops_nothing(name, transform):
+    assert np.isnan(transform(COMPUTED[name])(np.array([0.0, 1.0]))[0, 0])
+
+
+def test_an_infinite_tangent_reaches_what_a_constant_other_than_zero_multiplies():
+    x, a = np.array([0.0, 4.0]), np.array([[2.0, 1.0], [0.0, 1.0]])
+    _, t = fad.jvp(lambda x: a @ np.sqrt(x), (x,), (np.ones(2),))
+    np.testing.assert_array_equal(t, [np.inf, 0.25])
+    _, t = fad.jvp(lambda x: np.sqrt(x) * a, (x,), (np.ones(2),))
+    np.testing.assert_array_equal(t, [[np.inf, 0.25], [0.0, 0.25]])
