@@ -168,8 +168,49 @@ def swap_in(spaces: tuple, wide: bool, constructing: tuple) -> None:
             entry[2] += 1
 
 
+class _Found(NamedTuple):
+    """Which names of a module are exchanged while they stand for what they stood for, by the ids of that."""
+
+    known: tuple  # the table, and how many names of other libraries there were
+    keys: tuple
+    ids: tuple
+    classes: tuple  # and the ids of their classes
+    names: list[tuple]
+
+
+_found: dict[int, _Found] = {}  # by the id of the module's dictionary
+_FEW_NAMES = 60  # which are looked at as quickly
+_MOST_FOUND = 1000  # modules
+
+
 def _find_names(space: dict, table: dict[int, Any]) -> list[tuple]:
-    """Return the names in a module's dictionary that are exchanged, what they stand for, and what stands in for it."""
+    """Return the names in a module's dictionary that are exchanged, what they stand for, and what stands in for it.
+
+    To see which have changed takes a quarter of looking for all. Ids keep nothing of the user's alive. They may be used
+    again, but not by what is exchanged: that is kept for good, or, where each object has its own, told by its class.
+    """
+    if len(space) < _FEW_NAMES:
+        return _look_for_names(space, table)
+    values, before = space.values(), _found.get(id(space))
+    now = _Found(
+        (id(table), len(LIBRARIES)), tuple(space), tuple(map(id, values)), tuple(map(id, map(type, values))), []
+    )
+    if before is None or now[:2] != before[:2]:
+        now.names[:] = _look_for_names(space, table)
+    elif now[:4] == before[:4]:
+        return list(before.names)
+    else:
+        pairs = zip(now.keys, now.ids, before.ids, now.classes, before.classes, strict=True)
+        changed = {name: space[name] for name, x, y, kind, other in pairs if x != y or kind != other}
+        now.names[:] = [entry for entry in before.names if entry[0] not in changed]
+        now.names.extend(_look_for_names(changed, table))
+    if len(_found) >= _MOST_FOUND:
+        _found.clear()
+    _found[id(space)] = now
+    return list(now.names)
+
+
+def _look_for_names(space: dict, table: dict[int, Any]) -> list[tuple]:
     replaced, of_libraries, makers = table.get, LIBRARIES.get, _stand_ins.get  # in one pass: modules have many names
     return [
         (name, value, found)
