@@ -24,16 +24,18 @@ class Masked:
     be infinite: ``where(x > 0, sqrt(x), 0)`` at 0. There 0 * inf must be 0, for the value was never used,
     while everywhere else 0 * inf stays what NumPy makes of it. So the mask travels along.
 
-    What `value` holds where `live` is false is arbitrary unless `clean`; `dense` replaces it. `live` broadcasts
+    What `value` holds where `live` is false is arbitrary unless `clean`; `dense` replaces it. With `zero_or_nan` it is
+    zero, or NaN where that met an infinite slope, and there is nothing to replace in finite values. `live` broadcasts
     to the shape of `value`, and may be given as a function that computes it: most masks are never looked at again.
     """
 
-    __slots__ = ("value", "clean", "_live", "places")
+    __slots__ = ("value", "clean", "zero_or_nan", "_live", "places")
     __array_ufunc__ = None  # operators between an array and a Masked are those below
 
     def __init__(self, value: Any, live: Any, clean: bool = False):
         self.value = value
         self.clean = clean
+        self.zero_or_nan = clean
         self._live = live
         self.places: _Later | None = None  # of a sum at places: its mask, to which more of them can be added
 
@@ -50,8 +52,9 @@ class Masked:
     def dense(self) -> Any:
         """Return the plain array or tracer."""
         if not self.clean:
-            self.value = _select(self.live, self.value)
-            self.clean = True
+            if not (self.zero_or_nan and _is_finite(self.value)):
+                self.value = _select(self.live, self.value)
+            self.clean = self.zero_or_nan = True
         return self.value
 
     def with_value(self, value: Any) -> Masked:
@@ -70,7 +73,9 @@ class Masked:
         if kind is Selection:
             return slope * self
         clean = self.clean and (kind is float or kind is np.float64) and slope - slope == 0.0
-        return Masked(self.value * slope, self._live, clean)
+        product = Masked(self.value * slope, self._live, clean)
+        product.zero_or_nan = self.zero_or_nan
+        return product
 
     def move(self, function: Any) -> Masked:
         """Apply a function that moves, drops and adds up elements: what it makes of live ones is live."""
@@ -85,13 +90,20 @@ class Masked:
             return self.dense() + other
         if self._live is other._live:
             with np.errstate(all="ignore"):
-                return Masked(self.value + other.value, self._live, self.clean and other.clean)
+                total = Masked(self.value + other.value, self._live, self.clean and other.clean)
+            total.zero_or_nan = self.zero_or_nan and other.zero_or_nan
+            return total
         live = np.logical_or(self.live, other.live)  # now: a sum of many is no deep nest of functions
         total = self.dense() + other.dense()
         return total if _is_all(live) else Masked(total, live, True)
 
     def __radd__(self, other: Any) -> Any:
         return other + self.dense()
+
+
+def _is_finite(value: Any) -> bool:
+    """Return whether values, and their squares, are known to be finite: to read all of them once is cheap."""
+    return type(value) is np.ndarray and value.dtype.kind in "fc" and bool(np.isfinite(np.vdot(value, value)))
 
 
 def _is_all(live: Any) -> bool:

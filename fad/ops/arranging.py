@@ -16,7 +16,16 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import bind, outcome, strong
 from fad.ops.memory_order import lay_out
-from fad.ops.structural import along, as_array, as_shape, beside, normalize_axes, normalize_axis
+from fad.ops.structural import (
+    along,
+    as_array,
+    as_shape,
+    beside,
+    find_reduced_axes,
+    normalize_axes,
+    normalize_axis,
+    reshape_p,
+)
 
 
 def having(*names: str) -> list:
@@ -25,6 +34,38 @@ def having(*names: str) -> list:
 
 
 # --- ranks and axes ----------------------------------------------------------------------------------------------
+
+
+@public(np.expand_dims, samples=lambda s: [call(s.real(3, 4), 1), call(s.real(3), (0, -1))])
+def expand_dims(a, axis):
+    """Insert unit axes.
+
+    >>> fad.numpy.expand_dims(np.array([1.0, 2.0]), 0)
+    array([[1., 2.]])
+    """
+    a = as_array(a)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    n = a.ndim + len(axes)
+    axes = normalize_axes(tuple(axes), n)
+    old = iter(a.shape)
+    return bind(reshape_p, a, shape=tuple(1 if i in axes else next(old) for i in range(n)))
+
+
+@public(np.squeeze, methods=("squeeze",), samples=lambda s: [call(s.real(1, 3, 1)), call(s.real(1, 3, 1), -1)])
+def squeeze(a, axis=None):
+    """Remove unit axes.
+
+    >>> fad.numpy.squeeze(np.ones((1, 3, 1))).shape
+    (3,)
+    """
+    a = as_array(a)
+    if axis is None:
+        axes = tuple(i for i, d in enumerate(a.shape) if d == 1)
+    else:
+        axes = find_reduced_axes(axis, a.ndim)
+        if any(a.shape[i] != 1 for i in axes):
+            raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+    return bind(reshape_p, a, shape=tuple(d for i, d in enumerate(a.shape) if i not in axes))
 
 
 @public(
@@ -258,7 +299,8 @@ def append(arr, values, axis=None):
     >>> fad.grad(lambda x: fad.numpy.append(x, x[:1]).sum())(np.array([1.0, 2.0]))
     array([2., 1.])
     """
-    return np.concatenate((as_array(arr), np.ravel(beside(arr, values)) if axis is None else values), axis=axis)
+    arr = as_array(arr)
+    return np.concatenate((arr, beside(arr, values).reshape(-1) if axis is None else values), axis=axis)
 
 
 # --- repeat ------------------------------------------------------------------------------------------------------
@@ -450,6 +492,10 @@ def roll(a, shift, axis=None):
     array([3., 1., 2.])
     """
     a = as_array(a)
+    if axis is None and a.ndim == 1:
+        axis = 0
+    if type(shift) is int and type(axis) is int:
+        return bind(roll_p, a, shift=(shift,), axis=(normalize_axis(axis, a.ndim),))
     shift = outcome(as_array(shift))
     if axis is None:
         return roll(np.ravel(a), sum(map(int, np.ravel(shift))), 0).reshape(a.shape)

@@ -234,7 +234,8 @@ def outer(a, b, out=None):
     """
     refuse_out(out)
     a, b = _pair(a, b)
-    return a.reshape((a.size, 1)) * b.reshape((1, b.size))
+    rows = a[:, None] if a.ndim == 1 else a.reshape((a.size, 1))
+    return rows * (b if b.ndim == 1 else b.reshape((1, b.size)))
 
 
 @public(np.tensordot, samples=lambda s: [
@@ -389,8 +390,8 @@ def _linalg_trace(x, /, *, offset=0, dtype=None):
     return trace(x, offset, -2, -1, dtype)
 
 
-def _component(x, i):
-    return x[..., i]
+def _split_components(vectors):
+    return [vectors[..., i] for i in range(vectors.shape[-1])]
 
 
 @public(np.cross, samples=lambda s: [
@@ -412,16 +413,17 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
         raise ValueError(
             f"incompatible dimensions for cross product (dimension must be 2 or 3), but they are {n} and {m}"
         )
-    third = _component(a, 0) * _component(b, 1) - _component(a, 1) * _component(b, 0)
+    x, y = _split_components(a), _split_components(b)
+    third = x[0] * y[1] - x[1] * y[0]
     if n == m == 2:
         return as_one_array(third) if type(third) is Tracer else wrap_made(np.asarray(third))
     if n == 2:
-        first, second = _component(a, 1) * _component(b, 2), -(_component(a, 0) * _component(b, 2))
+        first, second = x[1] * y[2], -(x[0] * y[2])
     elif m == 2:
-        first, second = -(_component(a, 2) * _component(b, 1)), _component(a, 2) * _component(b, 0)
+        first, second = -(x[2] * y[1]), x[2] * y[0]
     else:
-        first = _component(a, 1) * _component(b, 2) - _component(a, 2) * _component(b, 1)
-        second = _component(a, 2) * _component(b, 0) - _component(a, 0) * _component(b, 2)
+        first = x[1] * y[2] - x[2] * y[1]
+        second = x[2] * y[0] - x[0] * y[2]
     return np.moveaxis(np.stack([first, second, third], axis=-1), -1, axisc)
 
 

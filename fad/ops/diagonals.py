@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fad.backends import like, made_like
+from fad.core.archetypes import linear
 from fad.core.buffers import Taken
+from fad.core.cotangent import Masked
 from fad.core.primitive import public
 from fad.core.samples import call
+from fad.core.tracer import bind
 from fad.core.views import layout
 from fad.ops.functional_updates import At
 from fad.ops.memory_order import lay_out_as
-from fad.ops.structural import as_array, normalize_axes
+from fad.ops.packing import is_of_numpy
+from fad.ops.structural import as_array, normalize_axis
 
 
 def _below(x, k, keep):
@@ -89,14 +95,20 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     a = as_array(a)
     if a.ndim < 2:
         raise ValueError("diag requires an array of at least two dimensions")
-    i, j = (normalize_axes(axis, a.ndim)[0] for axis in (axis1, axis2))
+    i, j = normalize_axis(axis1, a.ndim), normalize_axis(axis2, a.ndim)
     if i == j:
         raise ValueError("axis1 and axis2 cannot be the same")
-    return _diagonal(np.moveaxis(a, (i, j), (-2, -1)), offset=offset)
+    if (i, j) != (a.ndim - 2, a.ndim - 1):
+        a = np.moveaxis(a, (i, j), (-2, -1))
+    return _diagonal(a, offset=offset)
 
 
 def _take_diagonal(a, offset):
     rows, columns = a.shape[-2:]
+    if a.ndim == 2 and type(plain := layout(a)) is np.ndarray and plain.flags.c_contiguous:
+        count = len(range(max(0, -offset), min(rows, columns - offset)))
+        start = offset if offset >= 0 else -offset * columns
+        return a.reshape(-1)[start : start + count * (columns + 1) : columns + 1]
     return lay_out_as(a[(Ellipsis, *_line(rows, columns, offset))], _view_diagonal(layout(a), offset))
 
 
@@ -120,8 +132,35 @@ def diag(v, k=0):
         return diagonal(v, k)
     if v.ndim != 1:
         raise ValueError("Input must be 1- or 2-d.")
+    if is_of_numpy(v):
+        return bind(diagonal_matrix_p, v, k=k)
     n = v.shape[0] + abs(k)
     return At(np.zeros_like(v, shape=(n, n)))[_line(n, n, k)].set(v)
+
+
+def _fill_diagonal(v, *, k):
+    n = v.shape[-1] + abs(k)
+    y = made_like(np.zeros_like, v, (*v.shape[:-1], n, n))
+    y[(..., *_line(n, n, k))] = v
+    return y
+
+
+diagonal_matrix_p: Any = linear(
+    "diagonal_matrix",
+    _fill_diagonal,
+    lambda ct, v, *, k: np.diagonal(ct, k, -2, -1),
+    lambda size, batched, xs, params: bind(diagonal_matrix_p, *xs, **params),
+    samples=lambda s: [call(s.real(3), k=0), call(s.real(2, 3), k=-1)],
+    moves=True,
+    fresh=True,
+    text=lambda v, *, k: f"np.diag({v}, {k})",
+    doc="Matrices with vectors on a diagonal, and zeros around it.",
+)
+diagonal_matrix_p.jvp = lambda tangents, y, xs, params: Masked(
+    bind(diagonal_matrix_p, *tangents, **params),
+    lambda: bind(diagonal_matrix_p, np.ones_like(tangents[0]), **params) != 0,
+    clean=True,
+)
 
 
 @public(np.diagflat, samples=lambda s: [call(s.real(2, 2)), call(s.real(), 1)])

@@ -20,10 +20,23 @@ from fad.core.tracer import Tracer, bind
 
 def pack(xs: list) -> Any:
     """Return the vector of values without axes; None if they become part of a program, or live on a device."""
-    return bind(pack_p, *xs) if all(map(_is_of_numpy, xs)) else None
+    return bind(pack_p, *xs) if all(map(is_of_numpy, xs)) else None
 
 
-def _is_of_numpy(x: Any) -> bool:
+def pack_numbers(xs: Any) -> Any:
+    """Return the vector of a list of double precision numbers, which is most lists; None if something else is there."""
+    for x in xs:
+        kind = type(x)
+        if kind is Tracer:
+            if type(x.wrapped) is not np.float64 or x.owner.compiled:
+                return None
+        elif kind is not float and kind is not np.float64:
+            return None
+    return bind(pack_p, *xs)
+
+
+def is_of_numpy(x: Any) -> bool:
+    """Return whether NumPy itself computes with a value, traced or not: no program, and no device."""
     while type(x) is Tracer:
         if x.owner.compiled:
             return False

@@ -24,7 +24,7 @@ from fad.ops.asking import example
 from fad.ops.elements import join_elements
 from fad.ops.index_layout import can_broadcast
 from fad.ops.memory_order import lay_out, requests_copy
-from fad.ops.packing import pack
+from fad.ops.packing import is_of_numpy, pack, pack_numbers
 
 
 def _reshapes_memory(x: Any, y: Any, params: dict) -> bool:
@@ -33,6 +33,8 @@ def _reshapes_memory(x: Any, y: Any, params: dict) -> bool:
         return is_array(x)  # an example of a batch of such arrays is a number, which lies nowhere
     RUNS.asked = True
     a = layout(x)
+    if type(a) is np.ndarray and a.flags.c_contiguous:
+        return True
     return type(a) in ARRAYS and shares(a.reshape(params["shape"]), a)
 
 
@@ -82,7 +84,8 @@ def as_array(x: Any) -> Any:
     if hasattr(x, "dtype"):
         return x
     if type(x) in (list, tuple) and has_tracer(x):
-        y = stack(x)
+        y = pack_numbers(x)
+        y = stack(x) if y is None else y
         return lay_out(y, "C") if y.ndim > 2 else y  # a stack of matrices may lie as they do
     try:
         return np.asarray(x)
@@ -101,6 +104,8 @@ def beside(near: Any, x: Any) -> Any:
 
 
 def as_shape(shape: Any) -> tuple:
+    if type(shape) is tuple and {int}.issuperset(map(type, shape)):
+        return shape
     return tuple(int(d) for d in shape) if isinstance(shape, (tuple, list, np.ndarray)) else (int(shape),)
 
 
@@ -153,6 +158,11 @@ def _axes_as_they_lie(x: Any) -> list:
 
 def _reshape_method(self, *shape, order="C", copy=None):
     shape = shape[0] if len(shape) == 1 and type(shape[0]) is not int else shape
+    if order == "C" and copy is None:
+        try:
+            return bind(reshape_p, self, shape=_shape(self, as_shape(shape)))
+        except (TypeError, ValueError):
+            pass  # raised again below, in NumPy's words
     return reshape(self, shape, order=order, copy=copy)
 
 
@@ -168,6 +178,8 @@ def ravel(a, order="C"):
     """
     a = as_array(a)
     flags = _flags(a) if type(a) is Tracer and is_array(a) else None
+    if order == "C" and flags is not None and flags.c_contiguous:
+        return bind(reshape_p, a, shape=(a.size,))
     if order == "K" and a.ndim > 1 and flags is not None and not flags.forc:
         return ravel(a.transpose(_axes_as_they_lie(layout(a))))
     order = _memory_order(order, a)
@@ -309,6 +321,8 @@ def moveaxis(a, source, destination):
     """
     a = as_array(a)
     source, destination = normalize_axes(source, a.ndim), normalize_axes(destination, a.ndim)
+    if source == destination and a.ndim:
+        return a
     if len(source) != len(destination):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")
     order = [i for i in range(a.ndim) if i not in source]
@@ -428,7 +442,7 @@ def _flatten(arrays: list, given: list) -> list:
     if any(weak) and not all(weak):
         dtype = np.result_type(*[type(x)() if w else y.dtype for x, y, w in zip(given, arrays, weak, strict=True)])
         arrays = [y.astype(dtype) if w else y for y, w in zip(arrays, weak, strict=True)]
-    return [ravel(x) for x in arrays]
+    return [x if x.ndim == 1 else ravel(x) for x in arrays]
 
 
 @public(
@@ -482,38 +496,13 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     if y is None:
         wide = (*shape[:axis], 1, *shape[axis:])
         joined = arrays if axis else join_elements(arrays) or arrays
-        parts = [bind(reshape_p, x, shape=wide) if x.shape == shape else x for x in joined]
+        parts = [_widen(x, axis, wide) if x.shape == shape else x for x in joined]
         y = parts[0] if len(parts) == 1 < len(arrays) else bind(concatenate_p, *parts, axis=axis)
     return y if dtype is None else y.astype(dtype)
 
 
-@public(np.expand_dims, samples=lambda s: [call(s.real(3, 4), 1), call(s.real(3), (0, -1))])
-def expand_dims(a, axis):
-    """Insert unit axes.
-
-    >>> fad.numpy.expand_dims(np.array([1.0, 2.0]), 0)
-    array([[1., 2.]])
-    """
-    a = as_array(a)
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    n = a.ndim + len(axes)
-    axes = normalize_axes(tuple(axes), n)
-    old = iter(a.shape)
-    return bind(reshape_p, a, shape=tuple(1 if i in axes else next(old) for i in range(n)))
-
-
-@public(np.squeeze, methods=("squeeze",), samples=lambda s: [call(s.real(1, 3, 1)), call(s.real(1, 3, 1), -1)])
-def squeeze(a, axis=None):
-    """Remove unit axes.
-
-    >>> fad.numpy.squeeze(np.ones((1, 3, 1))).shape
-    (3,)
-    """
-    a = as_array(a)
-    if axis is None:
-        axes = tuple(i for i, d in enumerate(a.shape) if d == 1)
-    else:
-        axes = find_reduced_axes(axis, a.ndim)
-        if any(a.shape[i] != 1 for i in axes):
-            raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
-    return bind(reshape_p, a, shape=tuple(d for i, d in enumerate(a.shape) if i not in axes))
+def _widen(x: Any, axis: int, shape: tuple) -> Any:
+    """Insert a unit axis: outside programs by indexing, which is quicker than to reshape."""
+    if type(x) is Tracer and is_of_numpy(x):
+        return x[(*[slice(None)] * axis, None)]
+    return bind(reshape_p, x, shape=shape)

@@ -314,17 +314,20 @@ class Recorder(Trace):
         for x in args:
             if type(x) is Tracer and x.owner is self:
                 v = x.wrapped
-                plain = plain and type(v) is ndarray
                 values.append(v)
                 parents.append(x.info)
-            else:
-                plain = plain and type(x) is ndarray
-                if type(x) is not np.ndarray:
-                    x = as_operand(x, args)
-                    if x is NotImplemented:
-                        return x
+            elif type(x) is ndarray:
                 values.append(x)
                 parents.append(-1)
+                continue
+            else:
+                v = as_operand(x, args)
+                if v is NotImplemented:
+                    return v
+                values.append(v)
+                parents.append(-1)
+            if type(v) is not ndarray:
+                plain = False
         y = prim.forward(*values, **params) if plain else bind(prim, *values, **params)
         if prim.flat:
             return flat_result(prim, y, values)
@@ -349,7 +352,8 @@ class Recorder(Trace):
                 return tracer(y, self, earlier)
         kept = y if kind == EFFECT or prim.saves == "all" else None
         if prim.saves == "none":
-            tape.append((kind, parents, prim, kept, tuple(map(spec_of, values)), params))
+            specs = (spec_of(values[0]),) if len(values) == 1 else tuple(map(spec_of, values))
+            tape.append((kind, parents, prim, kept, specs, params))
         elif prim.saves == "indices":
             n = prim.indexed
             taken = self.keep(values[n:], parents[n:])

@@ -219,7 +219,9 @@ def _expand(a):
     n = a.shape[-1]
     if n < 2:
         return np.ones_like(a)
-    around = {(i, j): np.roll(a, (-i, -j), (-2, -1)) for i in range(1, n) for j in range(1, n)}
+    wide = np.concatenate([a, a[..., : n - 1]], axis=-1)
+    wide = np.concatenate([wide, wide[..., : n - 1, :]], axis=-2)
+    around = {(i, j): wide[..., i : i + n, j : j + n] for i in range(1, n) for j in range(1, n)}
     found = _expand_minors(around, range(1, n), range(1, n))
     return found if n % 2 else found * _alternate(a)
 
