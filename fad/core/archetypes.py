@@ -19,7 +19,7 @@ from fad.core.cotangent import Masked
 from fad.core.primitive import Binary, Nary, Primitive, Unary, answer, register
 from fad.core.tracer import Tracer
 from fad.core.views import is_array
-from fad.core.weak import ENTRIES, QUICK
+from fad.core.weak import QUICK, note_operators
 
 
 def one(*_: Any) -> float:
@@ -298,7 +298,7 @@ def install_operator(prim: Primitive, symbol: str) -> None:
     def alone(x):
         return x.owner.unary(prim, x)
 
-    ENTRIES.update(dict.fromkeys([id(f.__code__) for f in (forwards, backwards, alone)], True))
+    note_operators(forwards, backwards, alone)
     if symbol in UNARY_METHODS:
         setattr(Tracer, f"__{UNARY_METHODS[symbol]}__", alone)
     elif symbol in ("==", "!="):

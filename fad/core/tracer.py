@@ -30,7 +30,7 @@ from fad.core.lengths import Iteration, Length, Seen
 from fad.core.like_users import find_written
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
 from fad.core.views import RUNS, is_array, link, refresh, refuse, replace_root, snapshot, unwrap
-from fad.core.weak import ENTRIES, WEAK, is_pythons_complex, is_weak, number, on_numbers
+from fad.core.weak import ENTRIES, WEAK, are_numbers, is_weak, number, on_numbers
 from fad.errors import FadError, LeakedTracerError
 from fad.introspect.frames import is_printing_number
 from fad.introspect.reachable import TRACED
@@ -472,7 +472,7 @@ def bind(prim: Any, *args: Any, **params: Any) -> Any:
                 top = trace
     if top is None:
         try:
-            if is_pythons_complex(args) and type(prim.forward) is np.ufunc:
+            if type(prim.forward) is np.ufunc and are_numbers(args):
                 return on_numbers(prim.forward, *args)
             return prim.forward(*args, **params)
         except (TypeError, ValueError) as error:

@@ -27,6 +27,11 @@ QUICK: dict[Any, Any] = {
 }  # fmt: skip
 
 
+def note_operators(*functions: Any) -> None:
+    """Note functions as operators of tracers."""
+    ENTRIES.update(dict.fromkeys([id(f.__code__) for f in functions], True))
+
+
 def from_operator(depth: int = 2) -> bool:
     """Return whether Python's operator is running, and not NumPy's function, which makes NumPy's numbers of Python's.
 
@@ -61,6 +66,8 @@ def on_numbers(ufunc: np.ufunc, x: Any, y: Any, depth: int = 3) -> Any:
     `depth` is the number of calls between this one and that of Python's operator, if there is one.
     """
     operation = QUICK.get(ufunc)
+    if ufunc in _RAISING and type(y) in _ALONE and (not y or ufunc is np.power):
+        _raise_as_python(ufunc, x, y)
     if operation is None or type(x) not in _ARITHMETIC_TYPES or type(y) not in _ARITHMETIC_TYPES:
         z = ufunc(number(x), number(y))
         return weaken(z) if type(z) in _WEAK and ufunc in _ARITHMETIC and _alone((x, y)) and from_operator(depth) else z
@@ -69,6 +76,40 @@ def on_numbers(ufunc: np.ufunc, x: Any, y: Any, depth: int = 3) -> Any:
         return z
     near = ENTRIES.get(id(sys._getframe(depth).f_code))
     return WeakFloat(z) if (from_operator(depth) if near is None else near) else z
+
+
+# What Python's operators raise an error for, division by zero and powers that overflow, and NumPy gives inf or NaN.
+_RAISING: dict[Any, Any] = {
+    np.divide: operator.truediv, np.floor_divide: operator.floordiv, np.remainder: operator.mod,
+    np.power: operator.pow,
+}  # fmt: skip
+
+
+def _raise_as_python(ufunc: np.ufunc, x: Any, y: Any) -> None:
+    """Raise what an operator of Python's raises for two numbers of Python's, where a function of the user's has it."""
+    if may_raise(ufunc, x, y):
+        _RAISING[ufunc](number(x), number(y))
+
+
+def may_raise(ufunc: Any, x: Any, y: Any) -> bool:
+    """Return whether an operation is Python's, in a function of the user's, and raises for some numbers."""
+    return ufunc in _RAISING and type(x) in _ALONE and type(y) in _ALONE and _is_operator_of_user()
+
+
+def _is_operator_of_user() -> bool:
+    """Return whether the operator that is running stands in a function of the user's, and not in a rule of fad's."""
+    frame: Any = sys._getframe(3)
+    while (found := ENTRIES.get(id(frame.f_code))) is None:
+        frame = frame.f_back
+        if frame is None or _is_of_fad(frame, "fad.ops."):
+            return False
+    while ENTRIES.get(id(frame.f_code)) is not None:  # one operator may be made of others
+        frame = frame.f_back
+    return found and not _is_of_fad(frame, "fad.")
+
+
+def _is_of_fad(frame: Any, part: str) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith(part)
 
 
 def on_number(ufunc: np.ufunc, x: Any) -> Any:
@@ -134,6 +175,13 @@ def _alone(inputs: tuple) -> bool:
 def is_pythons_complex(operands: Sequence) -> bool:
     """Return whether Python's complex number computes with a scalar of NumPy's on its right, which is a float to it."""
     return len(operands) == 2 and type(operands[0]) in _COMPLEX and type(operands[1]) is np.float64
+
+
+def are_numbers(operands: Sequence) -> bool:
+    """Return whether two operands are Python's numbers, of which one is traced, or are taken for such."""
+    if len(operands) != 2:
+        return False
+    return type(operands[0]) in WEAK or type(operands[1]) in WEAK or is_pythons_complex(operands)
 
 
 def number(x: Any) -> Any:

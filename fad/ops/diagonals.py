@@ -134,14 +134,19 @@ def diag(v, k=0):
         raise ValueError("Input must be 1- or 2-d.")
     if is_of_numpy(v):
         return bind(diagonal_matrix_p, v, k=k)
-    n = v.shape[0] + abs(k)
-    return At(np.zeros_like(v, shape=(n, n)))[_line(n, n, k)].set(v)
+    return _put_on_diagonal(v, k)
+
+
+def _put_on_diagonal(v, k):
+    """Return matrices with vectors on a diagonal, by the operation that programs and batches have for it."""
+    n = v.shape[-1] + abs(k)
+    return At(np.zeros_like(v, shape=(*v.shape[:-1], n, n)))[(..., *_line(n, n, k))].set(v)
 
 
 def _fill_diagonal(v, *, k):
-    n = v.shape[-1] + abs(k)
-    y = made_like(np.zeros_like, v, (*v.shape[:-1], n, n))
-    y[(..., *_line(n, n, k))] = v
+    n = v.shape[0] + abs(k)
+    y = made_like(np.zeros_like, v, (n, n))
+    y[_line(n, n, k)] = v
     return y
 
 
@@ -149,12 +154,12 @@ diagonal_matrix_p: Any = linear(
     "diagonal_matrix",
     _fill_diagonal,
     lambda ct, v, *, k: np.diagonal(ct, k, -2, -1),
-    lambda size, batched, xs, params: bind(diagonal_matrix_p, *xs, **params),
-    samples=lambda s: [call(s.real(3), k=0), call(s.real(2, 3), k=-1)],
+    lambda size, batched, xs, params: _put_on_diagonal(xs[0], params["k"]),
+    samples=lambda s: [call(s.real(3), k=0), call(s.real(2), k=-1), call(s.real(0), k=1)],
     moves=True,
     fresh=True,
     text=lambda v, *, k: f"np.diag({v}, {k})",
-    doc="Matrices with vectors on a diagonal, and zeros around it.",
+    doc="A matrix with a vector on a diagonal, and zeros around it.",
 )
 diagonal_matrix_p.jvp = lambda tangents, y, xs, params: Masked(
     bind(diagonal_matrix_p, *tangents, **params),

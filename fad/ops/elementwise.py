@@ -23,7 +23,7 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods
 from fad.core.values import number_behind, traces_of
-from fad.core.weak import WeakFloat
+from fad.core.weak import WeakFloat, note_operators
 
 # --- whether a slope is infinite somewhere -------------------------------------------------------------------
 
@@ -181,6 +181,7 @@ def _is_complex_to_python(x: Any, y: Any) -> bool:
 
 
 add_methods(__pow__=_power_operator, __rpow__=_reflected_power_operator)
+note_operators(_power_operator, _reflected_power_operator)
 
 
 @public(

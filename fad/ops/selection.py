@@ -16,7 +16,7 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, stack_list
 from fad.core.values import number_behind
 from fad.core.views import as_one_array, is_array, pin_index
-from fad.core.weak import WeakFloat, number
+from fad.core.weak import WeakFloat, note_operators, number
 from fad.ops.asking import result_type
 from fad.ops.elementwise import at_multiples
 from fad.ops.memory_order import lay_out, lay_out_like
@@ -333,7 +333,16 @@ def divmod(x, y, /, **options):
 
 
 # By operators, so that Python's numbers stay Python's.
-add_methods(__divmod__=lambda x, y: (x // y, x % y), __rdivmod__=lambda y, x: (x // y, x % y))
+def _divmod(x, y):
+    return x // y, x % y
+
+
+def _divmod_of_number(y, x):
+    return x // y, x % y
+
+
+add_methods(__divmod__=_divmod, __rdivmod__=_divmod_of_number)
+note_operators(_divmod, _divmod_of_number)
 
 
 def sample_close(s):

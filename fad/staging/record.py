@@ -36,7 +36,7 @@ from fad.core.stand_ins import stand_for_given
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
 from fad.core.transformed import as_run, transformed
 from fad.core.views import RUNS, Aliased, noticing_layouts, noting_aliases, own_small_part
-from fad.core.weak import is_weak, number, weaken
+from fad.core.weak import is_weak, may_raise, number, weaken
 from fad.errors import NonArrayOutputError, TracerConversionError
 from fad.introspect.frames import is_printing, is_printing_number, user_line, user_place
 from fad.ops.conversion import python_number_p, widest_of
@@ -183,6 +183,8 @@ class RecordTrace(Trace):
             promoted = self._promote(args, values)
             if promoted is not None:
                 return self.process(prim, promoted, params)
+        if len(values) == 2 and not numbers and may_raise(prim.forward, *values):
+            return self._raising(prim, args)
         if prim.symbol is not None and not params and gives_number(prim.symbol, values, numbers):
             prim = on_numbers(prim)
         try:
@@ -200,6 +202,11 @@ class RecordTrace(Trace):
         if all(d is None or d == v.dtype for d, v in zip(dtypes, values, strict=True)):
             return None
         return tuple([x if d is None else x.astype(d) for x, d in zip(args, dtypes, strict=True)])
+
+    def _raising(self, prim: Any, args: tuple) -> Any:
+        """Write down what Python does with numbers that are differentiated, which is an error for some."""
+        numbers = [self.process(to_number_p, (x,), {}) if type(x) is Tracer else x for x in args]
+        return self.primal(self.process(on_numbers(prim), tuple(numbers), {}))
 
     def _python_number(self, x: Tracer) -> Tracer:
         """Write down a scalar as a Python number."""
