@@ -66,7 +66,7 @@ def on_numbers(ufunc: np.ufunc, x: Any, y: Any, depth: int = 3) -> Any:
     `depth` is the number of calls between this one and that of Python's operator, if there is one.
     """
     operation = QUICK.get(ufunc)
-    if ufunc in _RAISING and type(y) in _ALONE and (not y or ufunc is np.power):
+    if ufunc in _RAISING and type(y) in _ALONE and (_may_overflow(x, y) if ufunc is np.power else not y):
         _raise_as_python(ufunc, x, y)
     if operation is None or type(x) not in _ARITHMETIC_TYPES or type(y) not in _ARITHMETIC_TYPES:
         z = ufunc(number(x), number(y))
@@ -89,6 +89,11 @@ def _raise_as_python(ufunc: np.ufunc, x: Any, y: Any) -> None:
     """Raise what an operator of Python's raises for two numbers of Python's, where a function of the user's has it."""
     if may_raise(ufunc, x, y):
         _RAISING[ufunc](number(x), number(y))
+
+
+def _may_overflow(x: Any, y: Any) -> bool:
+    """Return whether a power of two numbers may be no finite number: a quick test that spares most of them more."""
+    return type(x) in _ALONE and not (1e-5 < abs(x) < 1e5 and abs(y) < 60)
 
 
 def may_raise(ufunc: Any, x: Any, y: Any) -> bool:
