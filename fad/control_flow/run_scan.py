@@ -53,16 +53,20 @@ def run_scan(
     """
 
     def steps(carry: Any, start: int, stop: int) -> tuple[Any, list]:
-        ys, carry = [], own_state(carry)
+        ys, carry, checked = [], own_state(carry), None
         for x in items(range(n - 1 - start, n - 1 - stop, -1) if reverse else range(start, stop)):
             out = step(carry, x)
             new, y = out if type(out) is tuple and len(out) == 2 else check_pair(out, what)
-            if not is_alike(new, carry):
-                check_state(new, carry, what)
+            if len(ys) < _FEW:
+                if not is_alike(new, carry):
+                    check_state(new, carry, what)
+                checked = new
             if writes or (new is carry and new is not None):
                 new, y = next_state(new, carry), as_now(y)
             ys.append(y)
             carry = new
+        if len(ys) > _FEW and not is_alike(carry, checked):  # to look at each step takes as long as a small one
+            check_state(carry, checked, what)
         return carry, ys
 
     tapes = _find_tapes(step, init, items) if n > SHORT and checkpoint != "none" else []
