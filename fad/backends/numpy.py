@@ -36,8 +36,12 @@ def scatter_add(target: np.ndarray, index: Any, values: Any) -> None:
     """Add `values` into `target` at `index`, in place, counting repeated positions as often as they occur.
 
     NumPy takes a tenth of the time where a vector of indices goes into a vector, so that one array of indices into
-    several vectors is given for each of them.
+    several vectors is given for each of them, and a mask of all elements by the positions of those that it names.
     """
+    mask = index[0] if type(index) is tuple and len(index) == 1 else index
+    if type(mask) is np.ndarray and mask.dtype == bool and mask.shape == target.shape and target.flags.c_contiguous:
+        np.add.at(target.reshape(-1), np.flatnonzero(mask), np.ravel(values))
+        return
     found = _vectors(target, index)
     if found is None:
         np.add.at(target, index, values)
