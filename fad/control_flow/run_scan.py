@@ -53,7 +53,8 @@ def run_scan(
     """
 
     def steps(carry: Any, start: int, stop: int) -> tuple[Any, list]:
-        ys, carry, checked = [], own_state(carry), None
+        carry, checked = own_state(carry), None
+        ys: list = []
         for x in items(range(n - 1 - start, n - 1 - stop, -1) if reverse else range(start, stop)):
             out = step(carry, x)
             new, y = out if type(out) is tuple and len(out) == 2 else check_pair(out, what)

@@ -22,7 +22,15 @@ from fad.core.values import stop_gradient
 from fad.core.views import is_writeable
 from fad.errors import FadError, ImpureFunctionError
 from fad.introspect.reachable import code_of
-from fad.nn.structure import CONTAINERS, RESERVED, flatten_module, is_array, settings_in, unflatten_module
+from fad.nn.structure import (
+    RESERVED,
+    entries_of,
+    flatten_module,
+    is_array,
+    is_container,
+    settings_in,
+    unflatten_module,
+)
 from fad.nn.summary import table
 from fad.transforms.batch_trace import plain_state
 from fad.tree.nodes import enter_node
@@ -256,7 +264,7 @@ class Module(effects.Stateful):
         A frozen parameter is no leaf of the tree: it gets no gradient, costs nothing, and the optimiser never sees it.
         """
         for module in self.modules():
-            names = () if flag else [k for k, v in module.__dict__.items() if is_array(v) or isinstance(v, CONTAINERS)]
+            names = () if flag else [k for k, v in module.__dict__.items() if is_array(v) or is_container(v)]
             module.__dict__["_frozen"] = frozenset(names)
             module.__dict__.pop("_layout", None)
         return self
@@ -377,9 +385,10 @@ class Module(effects.Stateful):
 def _open(name: str, holder: Any, key: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(value, Module) or is_array(value):
         yield name, holder, key
-    elif isinstance(value, CONTAINERS):
-        for k, v in list(value.items() if isinstance(value, dict) else enumerate(value)):
-            yield from _open(f"{name}.{k}", value, k, v)
+    elif is_container(value):
+        place, entries = entries_of(value)
+        for k, v in entries:
+            yield from _open(f"{name}.{k}", place, k, v)
 
 
 enter_node(Module, flatten_module, unflatten_module)

@@ -19,13 +19,13 @@ from fad.core import effects
 from fad.core.effects import Stateful
 from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
-from fad.tree.nodes import kind_of
+from fad.tree.nodes import CHILDREN_OF, kind_of
 
 # Names in a module's __dict__ that are machinery: buffers, the stores of the modules of which this is a copy, buffers
 # not to be saved, frozen names, the cached layout, and whether jit records this copy.
 RESERVED = ("_buffers", "_home", "_transient", "_frozen", "_layout", "_opened")
 _UNIMPORTANT = {"_layout", "_opened"}
-CONTAINERS = (list, tuple, dict, deque)  # and what is derived from them, as named tuples
+_CONTAINERS = (list, tuple, dict, deque)  # and what is derived from them, as named tuples
 _DEPTH = 8  # how many copies of copies a written buffer goes back through
 
 
@@ -37,9 +37,21 @@ def is_array(x: Any) -> bool:
     return hasattr(x, "__array_ufunc__") and not is_numpy_scalar(x) and x.dtype.kind in "fc"
 
 
+def is_container(x: Any) -> bool:
+    """Return whether an attribute may hold modules and parameters: a list and the like, or a registered dataclass."""
+    return isinstance(x, _CONTAINERS) or (type(x) in CHILDREN_OF and hasattr(x, "__dict__"))
+
+
+def entries_of(x: Any) -> tuple[Any, list]:
+    """Return where the entries of a container stand, and each with its key: a dataclass's in its ``__dict__``."""
+    if type(x) in CHILDREN_OF:
+        return x.__dict__, [(name, x.__dict__[name]) for name in CHILDREN_OF[type(x)]]
+    return x, list(x.items() if isinstance(x, dict) else enumerate(x))
+
+
 def _holds(x: Any) -> bool:
     """Return whether a container holds a module or a parameter, at any depth."""
-    return any(isinstance(v, Stateful) or is_array(v) or (isinstance(v, CONTAINERS) and _holds(v)) for v in _values(x))
+    return any(isinstance(v, Stateful) or is_array(v) or (is_container(v) and _holds(v)) for v in _values(x))
 
 
 class Layout:
@@ -55,21 +67,21 @@ class Layout:
         self.parameters = tuple(k for k in arrays if k not in frozen)
         self.frozen = tuple(k for k in arrays if k in frozen)
         self.children = tuple(k for k, v in named if isinstance(v, Stateful))
-        held = [(k, v) for k, v in named if isinstance(v, CONTAINERS) and not isinstance(v, Stateful)]
+        held = [(k, v) for k, v in named if is_container(v) and not isinstance(v, Stateful)]
         self.containers = tuple(k for k, v in held if not isinstance(v, tuple) or _may_hold(v))
 
 
 def _may_hold(x: tuple) -> bool:
     return any(
-        isinstance(v, Stateful) or is_array(v) or (_may_hold(v) if isinstance(v, tuple) else isinstance(v, CONTAINERS))
+        isinstance(v, Stateful) or is_array(v) or (_may_hold(v) if isinstance(v, tuple) else is_container(v))
         for v in x
     )
 
 
 def settings_in(x: Any, leaf: Any) -> Iterator[Any]:
     """Give what an attribute holds besides modules and the object `leaf`; what holds neither, as it is."""
-    if isinstance(x, CONTAINERS) and _has(x, leaf):
-        for value in _values(x):
+    if is_container(x) and _has(x, leaf):
+        for value in x.__dict__.values() if type(x) in CHILDREN_OF else _values(x):
             yield from settings_in(value, leaf)
     elif not (x is leaf or isinstance(x, Stateful)):
         yield x
@@ -77,12 +89,12 @@ def settings_in(x: Any, leaf: Any) -> Iterator[Any]:
 
 def _has(x: Any, leaf: Any) -> bool:
     """Return whether a module or the object `leaf` is in a container, at any depth."""
-    found = (v is leaf or isinstance(v, Stateful) or (isinstance(v, CONTAINERS) and _has(v, leaf)) for v in _values(x))
+    found = (v is leaf or isinstance(v, Stateful) or (is_container(v) and _has(v, leaf)) for v in _values(x))
     return any(found)
 
 
 def _values(x: Any) -> Any:
-    return x.values() if isinstance(x, dict) else x
+    return x.values() if isinstance(x, dict) else x if isinstance(x, _CONTAINERS) else [v for _, v in entries_of(x)[1]]
 
 
 # --- the pytree ---------------------------------------------------------------------------------------------------
@@ -226,7 +238,7 @@ def _collect_container(value: Any, leaves: list, seen: dict, frozen: bool) -> No
     if isinstance(value, Stateful):
         if id(value) not in seen:
             _collect(value, leaves, seen)
-    elif isinstance(value, CONTAINERS):
+    elif is_container(value):
         for v in _values(value):
             _collect_container(v, leaves, seen, frozen)
     elif not frozen and is_array(value) and id(value) not in seen:
@@ -252,7 +264,9 @@ def _take_container(value: Any, leaves: list, seen: dict, frozen: bool) -> Any:
     if isinstance(value, dict):
         inside: Any = {k: _take_container(v, leaves, seen, frozen) for k, v in value.items()}
         return inside if type(value) is dict else Derived(value, inside)
-    if isinstance(value, CONTAINERS):
+    if type(value) in CHILDREN_OF and is_container(value):
+        return Derived(value, {k: _take_container(v, leaves, seen, frozen) for k, v in entries_of(value)[1]})
+    if is_container(value):
         inside = [_take_container(v, leaves, seen, frozen) for v in value]
         return type(value)(inside) if type(value) in (list, tuple) else Derived(value, inside)
     return _leaf(value, leaves, seen) if is_array(value) and not frozen else Still(value)
@@ -273,24 +287,32 @@ class Still:
 
 
 class Derived:
-    """A container of a class derived from Python's, taken apart into a list or dictionary."""
+    """A container of a class derived from Python's, or a dataclass, taken apart into a list or dictionary."""
 
     __slots__ = ("like", "inside")
 
     def __init__(self, like: Any, inside: Any):
-        self.like = _copy_with(like, {} if isinstance(like, dict) else ())
+        self.like = _copy_with(like, {} if isinstance(like, dict) else dict.fromkeys(CHILDREN_OF.get(type(like), ())))
         self.inside = inside
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Derived and type(self.like) is type(other.like) and _alike(self.inside, other.inside)
+        if type(other) is not Derived or type(self.like) is not type(other.like):
+            return False
+        if type(self.like) in CHILDREN_OF and not _have_same(self.like.__dict__, other.like.__dict__):
+            return False
+        return _alike(self.inside, other.inside)
 
     __hash__ = None  # type: ignore[assignment]
 
 
 def _copy_with(like: Any, inside: Any) -> Any:
     """Return a container of the same class and with the same attributes, and other entries."""
+    if type(like) in CHILDREN_OF:
+        new: Any = object.__new__(type(like))
+        new.__dict__.update(like.__dict__ | inside)
+        return new
     if isinstance(like, tuple):
-        new: Any = tuple.__new__(type(like), inside)
+        new = tuple.__new__(type(like), inside)
         if hasattr(like, "__dict__"):
             new.__dict__.update(like.__dict__)
         return new
@@ -322,7 +344,7 @@ def _below(x: Any, seen: dict) -> list:
             return []
         seen[id(x)] = x
         return [x, *(m for v in x.__dict__.values() for m in _below(v, seen))]
-    if not isinstance(x, CONTAINERS):
+    if not is_container(x):
         return []
     return [m for v in _values(x) for m in _below(v, seen)]
 
@@ -386,6 +408,10 @@ def _alike(a: Any, b: Any) -> bool:
         and a.fields.keys() - _UNIMPORTANT == b.fields.keys() - _UNIMPORTANT
         and all(_same(v, b.fields[k]) for k, v in a.fields.items() if k not in RESERVED and k not in names)
     )
+
+
+def _have_same(a: dict, b: dict) -> bool:
+    return a.keys() == b.keys() and all(_same(v, b[k]) for k, v in a.items())
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -22,6 +22,7 @@ LEAF = optree.tree_structure(cast(Any, 0))
 SINGLE = optree.tree_structure(cast(Any, (0,)))  # of the arguments of a function of one array
 # Types that are a leaf beyond doubt: no need to ask optree. The tracer adds itself.
 _BARE: set[type] = {np.ndarray, float, np.float64, np.float32}
+CHILDREN_OF: dict[type, tuple] = {}  # of registered dataclasses: the names of the fields that are children
 _SETTINGS: dict[type, Callable] = {}  # of classes of the user's: the function that returns what is no child
 # True while `map` builds its result: a node with state of its own then makes a new one, and no view of the old.
 mapping: ContextVar[bool] = ContextVar("mapping", default=False)
@@ -426,6 +427,7 @@ def register_dataclass(
         return new
 
     enter_node(cls, flatten_fields, unflatten_fields)
+    CHILDREN_OF[cls] = names
     if settings:
         _SETTINGS[cls] = lambda x: tuple([getattr(x, name) for name in settings])
     return cls
