@@ -17,6 +17,7 @@ from fad import tree
 from fad.control_flow.checkpoints import KEPT, SHORT
 from fad.control_flow.subgraph import is_weak
 from fad.core.buffers import borrow
+from fad.core.effects import parting
 from fad.core.overlay_needs import needs_of
 from fad.core.tracer import Tracer
 from fad.core.values import same_structure
@@ -138,7 +139,8 @@ def may_write(body: Callable) -> bool:
 
 def own_state(state: Any) -> Any:
     """Return the state of a loop as values of its own: what a step writes into them is seen nowhere else."""
-    return tree.map(_own, state)
+    with parting():
+        return tree.map(_own, state)
 
 
 def _own(x: Any) -> Any:

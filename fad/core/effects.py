@@ -200,6 +200,24 @@ def snapshot(store: dict) -> dict:
     return {name: read(store, name) for name in store}
 
 
+_parting: ContextVar[bool] = ContextVar("parting", default=False)
+
+
+@contextlib.contextmanager
+def parting() -> Iterator[None]:
+    """For the length of a block, give what ``fad.tree.map`` makes of an object with buffers ones that are its own."""
+    token = _parting.set(True)
+    try:
+        yield
+    finally:
+        _parting.reset(token)
+
+
+def is_parting() -> bool:
+    """Return whether objects with buffers are being made that have their own."""
+    return _parting.get()
+
+
 _compiling: ContextVar[bool] = ContextVar("compiling", default=False)
 
 

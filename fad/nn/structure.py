@@ -328,7 +328,7 @@ def unflatten_module(skeleton: Skeleton, leaves: Any) -> Any:
         leaves = [np.asarray(x) if is_numpy_scalar(x) else x for x in leaves]
     new = _build(skeleton.root, leaves, {})
     if mapped:
-        followed = any(type(x) is Tracer and x.owner.kind != "jit" for x in leaves)
+        followed = not effects.is_parting() and any(type(x) is Tracer and x.owner.kind != "jit" for x in leaves)
         for made in _below(new, {}):
             fields = made.__dict__
             if "_home" in fields and not followed:
