@@ -85,7 +85,7 @@ _ARRAY = _Array("ndarray", (), {"__doc__": np.ndarray.__doc__, "__module__": "nu
 
 
 def replace(name: str, value: Any) -> None:
-    """Let the overlay have something else under a name of NumPy's."""
+    """Let the overlay have something else under a name of NumPy's, which may be of a module: ``lib.scimath.sqrt``."""
     _OTHERS[name] = value
 
 
@@ -98,15 +98,33 @@ def build() -> None:
     named |= {name: maker(getattr(np, name)) for name in MAKERS}
     named |= {name: converter(getattr(np, name)) for name in CONVERTERS}
     named |= {name: Grid(getattr(np, name)) for name in ("mgrid", "ogrid")}
-    named |= _OTHERS | {f.__name__: f for f in (ndenumerate, nditer, broadcast, fromiter)}
+    named |= {name: value for name, value in _OTHERS.items() if "." not in name}
+    named |= {f.__name__: f for f in (ndenumerate, nditer, broadcast, fromiter)}
     vars(module).update(named, random=random_module())
     REPLACED.update({id(getattr(np, name)): f for name, f in named.items()})
+    for name, value in _OTHERS.items():
+        if "." in name:
+            _replace_in_module(module, name, value)
     REPLACED.update({id(np): module, id(np.random): module.random})
     REPLACED.update({id(getattr(np.random, n)): vars(module.random)[n] for n in np.random.__all__})
     NUMPYS.update(REPLACED)
     REPLACED[id(_import_module)] = _import
     _tables[_Needs()] = REPLACED
     _stand_ins.update({np.random.Generator: own_generator, np.vectorize: stand_for})
+
+
+def _replace_in_module(overlay: types.ModuleType, name: str, value: Any) -> None:
+    """Put something else in the place of a name of one of NumPy's modules: copies of the modules hold it."""
+    own, place = np, overlay
+    *parts, last = name.split(".")
+    for part in parts:
+        own = getattr(own, part)
+        if id(own) not in REPLACED:
+            copied = types.ModuleType(own.__name__, own.__doc__)
+            vars(copied).update(vars(own))
+            REPLACED[id(own)] = vars(place)[part] = copied
+        place = REPLACED[id(own)]
+    REPLACED[id(getattr(own, last))] = vars(place)[last] = value
 
 
 def _find_table(needs: _Needs) -> dict[int, Any]:
