@@ -116,6 +116,7 @@ class Vectorized:
     def __init__(self, original: np.vectorize):
         self.stands_for = original
         self._own: Callable | None = None
+        self._function: Any = None  # what `_own` maps
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -131,8 +132,10 @@ class Vectorized:
         v: Any = self.stands_for
         if not any(type(x) is Tracer for x in tree.leaves((args, kwargs))):
             return v(*args, **kwargs)
-        if self._own is None:
-            self._own = vectorize(stand_for(v.pyfunc), v.otypes, None, v.excluded, v.cache, v.signature)
+        function = stand_for(v.pyfunc)  # of a library's function that may not have been known in an earlier run
+        if self._own is None or function is not self._function:
+            self._own = vectorize(function, v.otypes, None, v.excluded, v.cache, v.signature)
+            self._function = function
         return self._own(*args, **kwargs)
 
 
