@@ -31,6 +31,7 @@ from fad.core.random_sources import check_draw
 from fad.core.tracer import Tracer, bind
 from fad.core.transformed import Transformed
 from fad.ops.complexes import parts_p
+from fad.ops.in_place import assign_shape
 from fad.ops.python_functions import StandIn
 from fad.staging.python_numbers import to_int_p
 from fad.staging.record import is_found_by_name, is_variable_found
@@ -270,7 +271,10 @@ def set_attribute(value: Any, holder: Any, name: str) -> None:
         if place is None:
             refuse(f"it sets the attribute {name} of a {type(holder).__name__}, which may do more than that")
         body.note_change(place)
-    setattr(holder, name, value)
+    if type(holder) is Tracer and name == "shape":
+        assign_shape(holder, value)  # itself, for `setattr` knows the array by one more name
+    else:
+        setattr(holder, name, value)
 
 
 def set_item(value: Any, x: Any, index: Any) -> None:

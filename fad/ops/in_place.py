@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from fad.core.array_likes import STAND_FOR_ARRAYS
 from fad.core.conversions import written_into
 from fad.core.numpy_dispatch import UFUNC_METHODS
 from fad.core.primitive import answer
-from fad.core.tracer import Tracer, add_methods, outcome, strong
+from fad.core.tracer import Tracer, add_methods, outcome, strong, tracer
 from fad.core.views import RUNS, is_array, layout, point, refuse, root_of, snapshot
 from fad.errors import MissingRuleError
 from fad.ops.functional_updates import At
@@ -329,15 +330,49 @@ def _delete(self: Tracer, index: Any) -> None:
     raise ValueError("cannot delete array elements")
 
 
-def _set_shape(self: Tracer, shape: Any) -> None:
+def assign_shape(self: Tracer, shape: Any) -> None:
+    """Do ``x.shape = shape``: an array that has one name, and no view knows, becomes a view of what it was."""
+    alone = sys.getrefcount(self) <= _HELD
     y = snapshot(reshape(self, shape))
-    if self.size and y.shape != self.shape:
+    if y.shape == self.shape or not self.size:
+        self.memory = None if self.size == 0 else self.memory  # without elements it is a view of nothing
+        point(self, y)
+    elif alone:
+        _become_view(self, shape)
+    else:
         raise AttributeError(
-            "x.shape = ... changes how a traced array lies in memory; write x = x.reshape(shape), a view of the same "
-            "array"
+            "x.shape = ... changes how a traced array lies in memory, which something else knows by another name or a "
+            "view; write x = x.reshape(shape), a view of the same array"
         )
-    self.memory = None if self.size == 0 else self.memory  # without elements it is a view of nothing
-    point(self, y)
+
+
+def _become_view(x: Tracer, shape: Any) -> None:
+    before = tracer(x.wrapped, x.owner, x.info)
+    before.memory = x.memory
+    y = reshape(before, shape)
+    if type(y.memory) is not tuple:
+        raise AttributeError("incompatible shape for in-place modification; write x = x.reshape(shape), which copies")
+    point(x, y)
+    x.memory = y.memory
+
+
+class _Held:
+    """What counts the references to an object of which an attribute is set, while it is set: one name has it."""
+
+    def _count(self, found: list) -> None:
+        found.append(sys.getrefcount(self))
+
+    shape = property(None, _count)
+
+
+def _count_held() -> int:
+    found: list[int] = []
+    x = _Held()
+    x.shape = found
+    return found[0]
+
+
+_HELD = _count_held()
 
 
 def _set_dtype(self: Tracer, dtype: Any) -> None:
@@ -386,7 +421,7 @@ add_methods(
     ),
     dtype=_METHODS["dtype"].setter(_set_dtype),
     flags=property(lambda self: Flags(_read_layout(self).flags), doc="How the array lies in memory."),
-    shape=_METHODS["shape"].setter(_set_shape),
+    shape=_METHODS["shape"].setter(assign_shape),
     real=_METHODS["real"].setter(_set_part("real")),
     imag=_METHODS["imag"].setter(_set_part("imag")),
     flat=property(Flat, _set_flat),
