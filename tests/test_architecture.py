@@ -49,7 +49,8 @@ LAYERS = [
         "ops.strided",
         "ops.curves", "ops.linalg.", "ops.polynomials", "ops.histograms", "ops.scimath", "ops.sorting", "ops.quantiles",
         "ops.sets", "ops.fft", "ops.convolution", "ops.windows", "ops.device_conv", "ops.conv", "ops.pooling",
-        "ops.writing", "ops.in_place", "ops.python_functions", "ops.python_math", "ops.python_cmath",
+        "ops.writing", "ops.in_place", "ops.python_functions", "ops.compiled_functions",
+        "ops.python_math", "ops.python_cmath",
         "ops.python_statistics", "ops.number_types", "ops.refused", "ops", "ops.__main__",
     ],
     [

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.numpy_dispatch import LOADERS, UFUNCS
 from fad.core.stand_ins import OBJECTS, stand_for
 from fad.core.tracer import Tracer
 from fad.core.transformed import transformed
@@ -140,6 +141,15 @@ class Vectorized:
 
 
 OBJECTS[np.vectorize] = Vectorized
+
+
+def _load_numbas(ufunc: Any) -> None:
+    """Let a ufunc that Numba compiled be mapped for traced values: the Python function that it was made of."""
+    if type(ufunc).__module__.startswith("numba.") and hasattr(ufunc, "__wrapped__"):
+        UFUNCS[ufunc] = vectorize(ufunc.__wrapped__)
+
+
+LOADERS.append(_load_numbas)
 
 
 def _convert(results: Any, otypes: Any) -> Any:

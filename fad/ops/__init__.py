@@ -8,7 +8,7 @@ from fad.ops import reduction, flat_reductions, contraction, norms, scans, diffe
 from fad.ops import statistics, nan_statistics, predicates, mapping, strided, curves
 from fad.ops import linalg, polynomials, histograms
 from fad.ops import sorting, quantiles, sets, fft, convolution, conv, pooling, scimath
-from fad.ops import writing, in_place, python_math, python_cmath, python_statistics, number_types
+from fad.ops import writing, in_place, compiled_functions, python_math, python_cmath, python_statistics, number_types
 from fad.ops import refused  # the last: it names the nearest of all the others
 
 __all__ = [  # noqa: RUF022  (in the order of the layer)
@@ -16,6 +16,6 @@ __all__ = [  # noqa: RUF022  (in the order of the layer)
     "functional_updates", "arranging", "splitting", "padding", "diagonals", "taking", "creation", "reduction",
     "flat_reductions", "contraction", "norms", "scans", "differences", "statistics", "nan_statistics", "einsum",
     "predicates", "mapping", "strided", "curves", "polynomials", "histograms", "linalg", "sorting", "quantiles", "sets",
-    "fft", "convolution", "conv", "pooling", "scimath", "writing", "in_place", "python_math", "python_cmath",
-    "python_statistics", "number_types", "refused",
+    "fft", "convolution", "conv", "pooling", "scimath", "writing", "in_place", "compiled_functions", "python_math",
+    "python_cmath", "python_statistics", "number_types", "refused",
 ]  # fmt: skip
