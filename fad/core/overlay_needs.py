@@ -78,7 +78,7 @@ def is_refused_by_c(error: Exception) -> bool:
 
 
 def is_met_in_library(error: BaseException) -> bool:
-    """Return whether a library's own function met what traced arrays have not, such as ``x.setflags()``."""
+    """Return whether a library's own function met what traced arrays have not, such as ``x.byteswap()``."""
     if not isinstance(error, MissingRuleError):
         return False
     files, at = [], error.__traceback__
