@@ -46,9 +46,11 @@ LAYERS = [
         "ops.functional_updates", "ops.arranging", "ops.splitting", "ops.padding", "ops.diagonals", "ops.taking",
         "ops.creation", "ops.reduction", "ops.flat_reductions", "ops.einsum", "ops.contraction", "ops.norms",
         "ops.scans", "ops.differences", "ops.statistics", "ops.nan_statistics", "ops.predicates", "ops.mapping",
+        "ops.strided",
         "ops.curves", "ops.linalg.", "ops.polynomials", "ops.histograms", "ops.scimath", "ops.sorting", "ops.quantiles",
         "ops.sets", "ops.fft", "ops.convolution", "ops.windows", "ops.device_conv", "ops.conv", "ops.pooling",
-        "ops.writing", "ops.in_place", "ops.python_functions", "ops.python_math", "ops.python_cmath",
+        "ops.writing", "ops.in_place", "ops.python_functions", "ops.compiled_functions",
+        "ops.python_math", "ops.python_cmath",
         "ops.python_statistics", "ops.number_types", "ops.refused", "ops", "ops.__main__",
     ],
     [
@@ -84,7 +86,8 @@ LAYERS = [
     [
         "capture", "capture.names", "capture.sites", "capture.expressions", "capture.matches",
         "capture.tries", "capture.yields", "capture.comprehensions",
-        "capture.rewrite", "capture.convert", "capture.places", "capture.context", "capture.trial", "capture.outcomes",
+        "capture.rewrite", "capture.same_source",
+        "capture.convert", "capture.places", "capture.context", "capture.trial", "capture.outcomes",
         "capture.integer_rules", "capture.integer_range", "capture.objects", "capture.state",
         "capture.aliases", "capture.unseen",
         "capture.values", "capture.draws", "capture.grown_entries", "capture.growing_lists", "capture.number_lists",

@@ -30,7 +30,9 @@ from fad.control_flow.padded import PaddedArray
 from fad.core.random_sources import check_draw
 from fad.core.tracer import Tracer, bind
 from fad.core.transformed import Transformed
+from fad.ops.compiled_functions import Compiled
 from fad.ops.complexes import parts_p
+from fad.ops.in_place import assign_shape
 from fad.ops.python_functions import StandIn
 from fad.staging.python_numbers import to_int_p
 from fad.staging.record import is_found_by_name, is_variable_found
@@ -77,6 +79,8 @@ def run_converted(f: Any) -> Any:
     """Return a function converted where it is the user's and may come to a loop, and otherwise as it is."""
     if current() is not None and type(f) in (types.FunctionType, types.MethodType):
         return _check_callee(f)
+    if type(f) is Compiled:
+        return functools.partial(_call_compiled, f, run_converted(f.py_func))
     inner = vars(type(f)).get("__call__")
     if type(inner) is types.FunctionType and is_users(inner):
         f = types.MethodType(inner, f)
@@ -84,6 +88,10 @@ def run_converted(f: Any) -> Any:
         return f
     found, _ = convert_function(f, make_helpers[0])
     return f if found is None else found
+
+
+def _call_compiled(f: Compiled, python: Callable, *args: Any, **kwargs: Any) -> Any:
+    return f.choose(args, kwargs, python)(*args, **kwargs)
 
 
 def _stands_in(f: Any) -> Any:
@@ -98,6 +106,8 @@ def _check_callee(f: Any) -> Any:
     kind = type(f)
     if kind is types.FunctionType:
         return _function(f)
+    if kind is Compiled:  # what compiled code changes is not seen
+        return _function(f.py_func)
     if kind is types.MethodType:
         return _method(f)
     if kind in (types.BuiltinFunctionType, types.MethodWrapperType):
@@ -270,7 +280,10 @@ def set_attribute(value: Any, holder: Any, name: str) -> None:
         if place is None:
             refuse(f"it sets the attribute {name} of a {type(holder).__name__}, which may do more than that")
         body.note_change(place)
-    setattr(holder, name, value)
+    if type(holder) is Tracer and name == "shape":
+        assign_shape(holder, value)  # itself, for `setattr` knows the array by one more name
+    else:
+        setattr(holder, name, value)
 
 
 def set_item(value: Any, x: Any, index: Any) -> None:

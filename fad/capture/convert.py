@@ -5,7 +5,6 @@ converted when a transform or converted code calls it; what holds no loop, and c
 """
 
 from __future__ import annotations
-import __future__
 
 import ast
 import builtins
@@ -15,9 +14,8 @@ import inspect
 import itertools
 import linecache
 import math
-import operator
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,12 +25,12 @@ from fad.capture.expressions import FLAGS, HELPERS
 from fad.capture.matches import replace_matches
 from fad.capture.names import move_conditions, name_private, name_super, walk_scope
 from fad.capture.rewrite import NotConvertible, Rewriter
+from fad.capture.same_source import FUTURES, find_imported, is_source_of
 from fad.capture.yields import replace_yields
 from fad.core.transformed import Transformed
 from fad.introspect.frames import is_machinery, without_syntax_warnings
 from fad.introspect.reachable import is_library, is_of_library
 
-_FUTURES = functools.reduce(operator.or_, (getattr(__future__, x).compiler_flag for x in __future__.all_feature_names))
 _GENERATES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _INSTALLED = ("site-packages", "dist-packages")  # folders of libraries, which are not converted
 _MOST = 4096
@@ -41,6 +39,7 @@ FOLDED = frozenset({sum, max, min, any, all, map, math.prod, functools.reduce})
 CAPTURED: set[str] = set()  # modules of fad that are written as users write theirs, and captured like these
 # (id of code, everywhere, generates) -> (code, converted code or None, sites, why)
 _converted: dict[tuple[int, bool, bool], tuple] = {}
+_inner: dict[int, types.CodeType] = {}  # by id, code of functions within converted ones: its source is known
 _looping: dict[int, tuple] = {}  # id of code -> (code, whether it may come to a loop)
 
 
@@ -86,6 +85,7 @@ def _code_of(fun: types.FunctionType, everywhere: bool, generates: bool) -> tupl
     if known is None:
         if len(_converted) > _MOST:
             _converted.clear()
+            _inner.clear()
         known = _converted[key] = (fun.__code__, *_convert(fun.__code__, everywhere, generates))
     return known[1:]
 
@@ -97,7 +97,7 @@ def _convert(code: types.CodeType, everywhere: bool, generates: bool) -> tuple:
         return None, None, "it is a generator or a coroutine"
     node = find_source(code)
     if node is None:
-        return None, None, "its source is not known"
+        return None, None, "its source is not known, or has changed"
     if node.owner.strip("_"):
         name_private(node, node.owner)
     name_super(node)
@@ -127,12 +127,20 @@ def _compile_statements(node: Any, body: list[ast.stmt], code: types.CodeType) -
     arguments = ast.arguments([], outer_names, None, [], [], None, [])
     outer = ast.copy_location(ast.FunctionDef("outer", arguments, [inner], [], None, None), node)
     module = ast.fix_missing_locations(ast.Module([outer], []))
-    flags = code.co_flags & _FUTURES
+    flags = code.co_flags & FUTURES
     with without_syntax_warnings():
         made: Any = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
     for _ in range(2):
         made = next(c for c in made.co_consts if isinstance(c, types.CodeType))
+    _inner.update((id(c), c) for c in _codes_within(made))
     return made.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
+
+
+def _codes_within(code: types.CodeType) -> Iterator[types.CodeType]:
+    for c in code.co_consts:
+        if isinstance(c, types.CodeType):
+            yield c
+            yield from _codes_within(c)
 
 
 # --- where the source is ----------------------------------------------------------------------------------------------
@@ -146,18 +154,18 @@ def find_source(code: types.CodeType) -> Any:
     lines = linecache.getlines(code.co_filename)
     if not lines:
         return None
-    known = _functions_of("".join(lines))
+    known, imported = _functions_of("".join(lines))
     candidates = known.get((code.co_firstlineno, code.co_name), [])
     if len(candidates) > 1:
         candidates = [node for node in candidates if _starts(node) in _positions(code)]
     if len(candidates) != 1:
         return None
-    found = _copy_tree(candidates[0])
-    found.owner = candidates[0].owner
-    return found
+    if id(code) not in _inner and not is_source_of(_copy_tree(candidates[0]), code, imported):
+        return None
+    return _copy_tree(candidates[0])
 
 
-def _copy_tree(node: ast.AST) -> Any:
+def _copy_tree(node: Any) -> Any:
     """Return a copy of a syntax tree: it is rewritten in place."""
     made = node.__class__()
     for name, value in ast.iter_fields(node):
@@ -166,17 +174,19 @@ def _copy_tree(node: ast.AST) -> Any:
         elif isinstance(value, list):
             value = [_copy_tree(x) if isinstance(x, ast.AST) else x for x in value]
         setattr(made, name, value)
+    if hasattr(node, "owner"):
+        made.owner = node.owner
     return ast.copy_location(made, node)
 
 
 @functools.lru_cache(16)
-def _functions_of(text: str) -> dict:
-    """Return the functions of a file by their first line and name."""
+def _functions_of(text: str) -> tuple[dict, frozenset[str]]:
+    """Return the functions of a file by their first line and name, and the names that it imports."""
     try:
         with without_syntax_warnings():
             module = ast.parse(text)
     except (SyntaxError, ValueError):
-        return {}
+        return {}, frozenset()
     found: dict[tuple, list] = {}
     waiting: list[tuple[ast.AST, str]] = [(module, "")]
     while waiting:
@@ -189,7 +199,7 @@ def _functions_of(text: str) -> dict:
             found.setdefault((first, node.name), []).append(node)
         elif isinstance(node, ast.Lambda):
             found.setdefault((node.lineno, "<lambda>"), []).append(node)
-    return found
+    return found, find_imported(module)
 
 
 def _starts(node: Any) -> tuple:

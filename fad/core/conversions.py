@@ -122,12 +122,17 @@ def own_error(error: Exception, refused: BaseException | None) -> BaseException 
     return own if own is not None and _by_library(error, frames) else None
 
 
+def is_of_compiled_code(error: Exception) -> bool:
+    """Return whether an error is one of those that Cython and Numba raise where they are given a traced value."""
+    return type(error) is TypeError and _OF_COMPILED.search(str(error)) is not None
+
+
 def of_compiled_code(error: Exception) -> TracerConversionError | None:
     """Return the error of compiled code that was given a traced value, if its own is one of those that Cython's raise.
 
     Numba's raise some, too. It says what C code met, and not what a program is to write.
     """
-    if type(error) is not TypeError or not _OF_COMPILED.search(str(error)):
+    if not is_of_compiled_code(error):
         return None
     at, place, last = error.__traceback__, None, ""
     while at is not None:

@@ -50,11 +50,6 @@ def raise_missing(func: Any, name: str) -> Any:
     if reason:
         raise MissingRuleError(f"numpy.{name} cannot take a traced value: {reason}")
     advice = _suggest[0](name) if _suggest else ""
-    if type(func).__module__.startswith("numba.") and hasattr(func, "__wrapped__"):
-        raise MissingRuleError(  # one of Numba's makes itself known to NumPy by its protocol
-            f"{func.__module__}.{name} is compiled, and was called on a traced value. Call the function that it was "
-            f"made of, np.vectorize({name}.__wrapped__)"
-        )
     raise MissingRuleError(
         f"numpy.{name} was called on a traced value, and fad has no rule for it. {advice}"
         "Give it one with fad.custom_jvp or fad.custom_vjp, or keep it out of the derivative with fad.stop_gradient"

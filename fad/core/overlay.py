@@ -85,7 +85,7 @@ _ARRAY = _Array("ndarray", (), {"__doc__": np.ndarray.__doc__, "__module__": "nu
 
 
 def replace(name: str, value: Any) -> None:
-    """Let the overlay have something else under a name of NumPy's."""
+    """Let the overlay have something else under a name of NumPy's, which may be of a module: ``lib.scimath.sqrt``."""
     _OTHERS[name] = value
 
 
@@ -98,15 +98,33 @@ def build() -> None:
     named |= {name: maker(getattr(np, name)) for name in MAKERS}
     named |= {name: converter(getattr(np, name)) for name in CONVERTERS}
     named |= {name: Grid(getattr(np, name)) for name in ("mgrid", "ogrid")}
-    named |= _OTHERS | {f.__name__: f for f in (ndenumerate, nditer, broadcast, fromiter)}
+    named |= {name: value for name, value in _OTHERS.items() if "." not in name}
+    named |= {f.__name__: f for f in (ndenumerate, nditer, broadcast, fromiter)}
     vars(module).update(named, random=random_module())
     REPLACED.update({id(getattr(np, name)): f for name, f in named.items()})
+    for name, value in _OTHERS.items():
+        if "." in name:
+            _replace_in_module(module, name, value)
     REPLACED.update({id(np): module, id(np.random): module.random})
     REPLACED.update({id(getattr(np.random, n)): vars(module.random)[n] for n in np.random.__all__})
     NUMPYS.update(REPLACED)
     REPLACED[id(_import_module)] = _import
     _tables[_Needs()] = REPLACED
     _stand_ins.update({np.random.Generator: own_generator, np.vectorize: stand_for})
+
+
+def _replace_in_module(overlay: types.ModuleType, name: str, value: Any) -> None:
+    """Put something else in the place of a name of one of NumPy's modules: copies of the modules hold it."""
+    own, place = np, overlay
+    *parts, last = name.split(".")
+    for part in parts:
+        own = getattr(own, part)
+        if id(own) not in REPLACED:
+            copied = types.ModuleType(own.__name__, own.__doc__)
+            vars(copied).update(vars(own))
+            REPLACED[id(own)] = vars(place)[part] = copied
+        place = REPLACED[id(own)]
+    REPLACED[id(getattr(own, last))] = vars(place)[last] = value
 
 
 def _find_table(needs: _Needs) -> dict[int, Any]:
@@ -138,6 +156,18 @@ NAMES_OF_NUMBERS: set[str] = set()  # under which programs know these classes
 _converting: dict[int, tuple[dict, frozenset[str]]] = {}
 _ABSENT = object()  # a name that a module itself does not have
 _stand_ins: dict[type, Callable] = {}  # what makes the stand-in of an object, by its class
+
+
+def exchange_objects(kind: type) -> None:
+    """Let names of the objects of a class be exchanged for what stands in for them, by `OBJECTS` of the stand-ins."""
+    _stand_ins[kind] = stand_for
+
+
+def has_exchanged(space: dict) -> bool:
+    """Return whether a module's dictionary has something for which another thing stands in while a transform runs."""
+    return any(id(x) in REPLACED or id(x) in LIBRARIES or type(x) in _stand_ins for x in space.values())
+
+
 _lock = threading.Lock()
 # The id of a module's dictionary -> [dictionary, names and what they stood for, uses, what it needs, how many names of
 # other libraries were known]
@@ -157,15 +187,21 @@ def swap_in(spaces: tuple, wide: bool, constructing: tuple) -> None:
             needs = _Needs(wide, any(space is s for s in constructing), id(space) in _converting)
             if entry is None:
                 names = _find_names(space, _find_table(needs))
-                entry = _swapped[id(space)] = [space, names, 0, needs, len(LIBRARIES)]
+                entry = _swapped[id(space)] = [space, names, 0, needs, _count_known()]
                 for name, _, stands_in in names:
                     space[name] = stands_in
-            elif entry[4] != len(LIBRARIES):
-                _swap_in_libraries(entry)
             if needs.converts:
                 _swap_in_builtins(entry)
             _widen_entry(entry, needs)
             entry[2] += 1
+        known = _count_known()
+        for entry in _swapped.values():
+            if entry[4] != known:  # it was exchanged in an earlier run
+                _swap_in_libraries(entry)
+
+
+def _count_known() -> int:
+    return len(LIBRARIES) + len(_stand_ins)
 
 
 class _Found(NamedTuple):
@@ -264,11 +300,10 @@ def _swap_in_builtins(entry: list) -> None:
 def _swap_in_libraries(entry: list) -> None:
     """Let names of other libraries stand for what was found since the names of NumPy's were exchanged."""
     space, names = entry[:2]
-    for name, value in list(space.items()):
-        if (stands_in := LIBRARIES.get(id(value))) is not None:
-            names.append((name, value, stands_in))
-            space[name] = stands_in
-    entry[4] = len(LIBRARIES)
+    for found in _find_names(space, {}):
+        names.append(found)
+        space[found[0]] = found[2]
+    entry[4] = _count_known()
 
 
 def _widen_entry(entry: list, needs: _Needs) -> None:

@@ -31,7 +31,7 @@ from fad.core.callees import (
     wrapped_in,
     writes_arrays,
 )
-from fad.core.conversions import find_caller_of_number, is_offered
+from fad.core.conversions import find_caller_of_number, is_of_compiled_code, is_offered
 from fad.core.like_users import modules_with, sees_overlay
 from fad.core.overlay import (
     BUILTINS,
@@ -39,11 +39,12 @@ from fad.core.overlay import (
     REPLACED,
     build,
     convert_in,
+    has_exchanged,
     is_converting,
     is_exchanged,
     is_number_class,
 )
-from fad.core.stand_ins import LIBRARIES, find_all, holds_harmful, names_harmful
+from fad.core.stand_ins import find_all, holds_harmful, names_harmful
 from fad.core.tracer import Tracer
 from fad.core.transformed import LinearMap, Transformed, Wrapping
 from fad.errors import MissingRuleError
@@ -71,12 +72,13 @@ def is_refused_by_c(error: Exception) -> bool:
         return text == "object __array__ method not producing an array"
     if type(error) is IndexError:
         return text.startswith("_dfitpack.") and text.endswith(" can't be converted to double")
-    refused = text.startswith("Cannot convert Tracer to ") or text.endswith("must be numpy.ndarray, not Tracer")
-    return type(error) is TypeError and refused
+    if is_of_compiled_code(error):
+        return True
+    return type(error) is TypeError and text.endswith("must be numpy.ndarray, not Tracer")
 
 
 def is_met_in_library(error: BaseException) -> bool:
-    """Return whether a library's own function met what traced arrays have not, such as ``x.setflags()``."""
+    """Return whether a library's own function met what traced arrays have not, such as ``x.byteswap()``."""
     if not isinstance(error, MissingRuleError):
         return False
     files, at = [], error.__traceback__
@@ -205,7 +207,7 @@ def learn(
     if any(imports_library(code) for code in codes):
         spaces[id(vars(builtins))] = vars(builtins)
     converts = learn_to_convert(error)
-    found = tuple([s for s in spaces.values() if any(id(v) in REPLACED or id(v) in LIBRARIES for v in s.values())])
+    found = tuple([space for space in spaces.values() if has_exchanged(space)])
     found += tuple([s for s in converts if all(s is not t for t in found)])
     writes = bool(codes) and writes_arrays(codes[-1])
     failed = writes and {id(space) for space in found} <= {id(space) for space in overlaid}

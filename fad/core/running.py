@@ -13,7 +13,7 @@ from fad.core.conversions import is_offered
 from fad.core.journal import JOURNAL, forget
 from fad.core.like_users import is_like_users, sees_overlay
 from fad.core.outside import MANY, copies, lend, reaches_device, restore, take_back
-from fad.core.overlay import swap_in, swap_out
+from fad.core.overlay import is_exchanged, swap_in, swap_out
 from fad.core.overlay_needs import (
     Needs,
     find_catching,
@@ -215,17 +215,18 @@ class Running:
         value, for what stands in for its objects is lent with them.
         """
         frames = find_frames(error)
-        if not frames or (self.wide and self.lent):
+        widens = not self.wide or not all(is_exchanged(frame.f_globals) for frame in frames)
+        if not frames or (self.lent and not widens):
             return False
         of_library = is_refused_by_c(error) or is_offered(getattr(error, "caller", ""))
         of_library = of_library or is_in_sparse_matrix(error)
         if not (writes_arrays(frames[-1].f_code) or is_of_array(error) or of_library):
             return False
-        if self.wide or (of_library and not self.lent):
+        if not self.lent and (of_library or not widens):
             self.lent = lend(self.function)
-            if self.wide and not self.lent:
+            if not widens and not self.lent:
                 return False
-        if not self.wide:
+        if widens:
             learn_to_widen(frames, of_library)
             self.wide = True
             self._overlay(tuple({id(frame.f_globals): frame.f_globals for frame in frames}.values()))

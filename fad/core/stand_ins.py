@@ -124,12 +124,13 @@ def stand_for(x: Any) -> Any:
     return x if stands_in is None else stands_in
 
 
-STOOD_FOR = frozenset({"scipy", "math", "cmath", "statistics"})  # libraries whose own functions have stand-ins
+STOOD_FOR = frozenset({"scipy", "math", "cmath", "statistics", "numba"})  # libraries whose own have stand-ins
 
 
 def is_librarys(x: Any) -> bool:
     """Return whether a function, or the class of an object, is a library's, so that something may stand in for it."""
-    return str(getattr(x, "__module__", "")).partition(".")[0] in STOOD_FOR
+    names = str(getattr(x, "__module__", "")), type(x).__module__  # what Numba compiles has the name of the user's
+    return any(name.partition(".")[0] in STOOD_FOR for name in names)
 
 
 def stand_for_given(function: Any) -> Any:

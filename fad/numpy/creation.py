@@ -1,4 +1,9 @@
-"""NumPy's functions that make arrays from nothing or from lists: fad.numpy makes them on the default backend."""
+"""NumPy's functions that make arrays: fad.numpy makes them on the default backend, and as handles in a transform.
+
+Programs for any array library have `fad.numpy` from ``x.__array_namespace__()``, and write traced values into what its
+functions make. Where a transform has the overlay (`fad.core.overlay`) for its function's modules, that are handles here
+as they are there.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,9 @@ from typing import Any
 import numpy as np
 
 from fad import backends
+from fad.core.makers import MAKERS as WRITABLE
+from fad.core.makers import wrap_made
+from fad.core.views import RUNS
 
 MAKERS = (
     "arange", "array", "asarray", "asanyarray", "ascontiguousarray", "bartlett", "blackman", "empty", "eye",
@@ -34,6 +42,21 @@ def place(make: Callable) -> Callable:
 _CONVERTERS = ("array", "asarray", "asanyarray", "ascontiguousarray")
 
 
+def make_writable(make: Callable) -> Callable:
+    """Return a function whose arrays are handles while a transform needs that; a converter's own argument stays."""
+
+    @functools.wraps(make)
+    def create(*args: Any, **kwargs: Any) -> Any:
+        made = make(*args, **kwargs)
+        if not RUNS.buffers or (make.__name__ in _CONVERTERS and args and made is args[0]):
+            return made
+        return wrap_made(made)
+
+    return create
+
+
 def makers(namespace: dict) -> dict:
-    """Return the makers of a namespace of NumPy's names, placed."""
-    return {name: place(namespace[name]) for name in MAKERS if name in namespace}
+    """Return the makers of a namespace of NumPy's names: placed, and of handles while a transform needs them."""
+    placed = {name: place(namespace[name]) for name in MAKERS if name in namespace}
+    writable = {name: namespace[name] for name in WRITABLE if name in namespace} | placed
+    return {name: make_writable(make) for name, make in writable.items()}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.numpy_dispatch import LOADERS, UFUNCS
 from fad.core.stand_ins import OBJECTS, stand_for
 from fad.core.tracer import Tracer
 from fad.core.transformed import transformed
@@ -116,6 +117,7 @@ class Vectorized:
     def __init__(self, original: np.vectorize):
         self.stands_for = original
         self._own: Callable | None = None
+        self._function: Any = None  # what `_own` maps
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -131,12 +133,23 @@ class Vectorized:
         v: Any = self.stands_for
         if not any(type(x) is Tracer for x in tree.leaves((args, kwargs))):
             return v(*args, **kwargs)
-        if self._own is None:
-            self._own = vectorize(stand_for(v.pyfunc), v.otypes, None, v.excluded, v.cache, v.signature)
+        function = stand_for(v.pyfunc)  # of a library's function that may not have been known in an earlier run
+        if self._own is None or function is not self._function:
+            self._own = vectorize(function, v.otypes, None, v.excluded, v.cache, v.signature)
+            self._function = function
         return self._own(*args, **kwargs)
 
 
 OBJECTS[np.vectorize] = Vectorized
+
+
+def _load_numbas(ufunc: Any) -> None:
+    """Let a ufunc that Numba compiled be mapped for traced values: the Python function that it was made of."""
+    if type(ufunc).__module__.startswith("numba.") and hasattr(ufunc, "__wrapped__"):
+        UFUNCS[ufunc] = vectorize(ufunc.__wrapped__)
+
+
+LOADERS.append(_load_numbas)
 
 
 def _convert(results: Any, otypes: Any) -> Any:

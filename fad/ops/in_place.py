@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import operator
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fad.core.array_likes import STAND_FOR_ARRAYS
+from fad.core.buffers import Taken
 from fad.core.conversions import written_into
 from fad.core.numpy_dispatch import UFUNC_METHODS
 from fad.core.primitive import answer
-from fad.core.tracer import Tracer, add_methods, outcome, strong
+from fad.core.tracer import Tracer, add_methods, outcome, strong, tracer, up_to_date
 from fad.core.views import RUNS, is_array, layout, point, refuse, root_of, snapshot
 from fad.errors import MissingRuleError
 from fad.ops.functional_updates import At
@@ -273,16 +276,43 @@ def _open_flat(x: Any) -> Any:
 STAND_FOR_ARRAYS[Flat] = _open_flat
 
 
+def _view_read_only(x: np.ndarray) -> np.ndarray:
+    y = x.view()
+    y.flags.writeable = False
+    return y
+
+
+_protected = Taken(snapshot, _view_read_only)
+
+
+def _set_writeable(x: Tracer, value: bool) -> None:
+    """Do ``x.flags.writeable = value``: a protected array is a view, to be read, of what it was."""
+    protected = type(x.memory) is tuple and x.memory[1] is _protected
+    if value and protected:
+        before = up_to_date(x.memory[0])
+        point(x, before)
+        x.memory = before.memory
+    elif not value and not protected:
+        _become_view(x, _protected)
+
+
+def _set_flags(self: Tracer, write: bool | None = None, align: bool | None = None, uic: bool | None = None) -> None:
+    """Say whether the array may be written, as NumPy's method does."""
+    for name, value in (("aligned", align), ("writebackifcopy", uic)):
+        if value is not None:
+            setattr(self.flags, name, value)
+    if write is not None:
+        self.flags.writeable = write
+
+
 class Flags:
-    """How a traced array lies in memory, ``x.flags``: to be read.
+    """How a traced array lies in memory, ``x.flags``: to be read, and to let the array be read alone."""
 
-    A traced array can always be written into, so asking for one that cannot is refused.
-    """
+    __slots__ = ("_array", "_plain")
 
-    __slots__ = ("_plain",)
-
-    def __init__(self, plain: Any):
-        object.__setattr__(self, "_plain", plain)
+    def __init__(self, x: Tracer):
+        object.__setattr__(self, "_array", x)
+        object.__setattr__(self, "_plain", _read_layout(x).flags)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plain, name)
@@ -292,11 +322,12 @@ class Flags:
 
     def __setattr__(self, name: str, value: Any) -> None:
         getattr(self, name)  # raises as NumPy does where there is no such flag
-        if name != "writeable" or not value:
+        if name != "writeable":
             raise MissingRuleError(
-                f"x.flags.{name} cannot be set on a traced array: a traced array's memory is not its value; "
-                "take a copy, x.copy(), of what is not to be changed"
+                f"x.flags.{name} cannot be set on a traced array: a traced array's memory is not its value"
             )
+        _set_writeable(self._array, bool(value))
+        object.__setattr__(self, "_plain", _read_layout(self._array).flags)
 
     def __setitem__(self, name: str, value: Any) -> None:
         self[name]
@@ -329,15 +360,49 @@ def _delete(self: Tracer, index: Any) -> None:
     raise ValueError("cannot delete array elements")
 
 
-def _set_shape(self: Tracer, shape: Any) -> None:
+def assign_shape(self: Tracer, shape: Any) -> None:
+    """Do ``x.shape = shape``: an array that has one name, and no view knows, becomes a view of what it was."""
+    alone = sys.getrefcount(self) <= _HELD
     y = snapshot(reshape(self, shape))
-    if self.size and y.shape != self.shape:
+    if y.shape == self.shape or not self.size:
+        self.memory = None if self.size == 0 else self.memory  # without elements it is a view of nothing
+        point(self, y)
+    elif alone:
+        _become_view(self, lambda x: reshape(x, shape))
+    else:
         raise AttributeError(
-            "x.shape = ... changes how a traced array lies in memory; write x = x.reshape(shape), a view of the same "
-            "array"
+            "x.shape = ... changes how a traced array lies in memory, which something else knows by another name or a "
+            "view; write x = x.reshape(shape), a view of the same array"
         )
-    self.memory = None if self.size == 0 else self.memory  # without elements it is a view of nothing
-    point(self, y)
+
+
+def _become_view(x: Tracer, view: Callable) -> None:
+    before = tracer(x.wrapped, x.owner, x.info)
+    before.memory = x.memory
+    y = view(before)
+    if type(y.memory) is not tuple:
+        raise AttributeError("incompatible shape for in-place modification; write x = x.reshape(shape), which copies")
+    point(x, y)
+    x.memory = y.memory
+
+
+class _Held:
+    """What counts the references to an object of which an attribute is set, while it is set: one name has it."""
+
+    def _count(self, found: list) -> None:
+        found.append(sys.getrefcount(self))
+
+    shape = property(None, _count)
+
+
+def _count_held() -> int:
+    found: list[int] = []
+    x = _Held()
+    x.shape = found
+    return found[0]
+
+
+_HELD = _count_held()
 
 
 def _set_dtype(self: Tracer, dtype: Any) -> None:
@@ -385,8 +450,9 @@ add_methods(
         lambda self: _read_layout(self).strides, _set_strides, doc="The steps in memory on each axis, in bytes."
     ),
     dtype=_METHODS["dtype"].setter(_set_dtype),
-    flags=property(lambda self: Flags(_read_layout(self).flags), doc="How the array lies in memory."),
-    shape=_METHODS["shape"].setter(_set_shape),
+    flags=property(Flags, doc="How the array lies in memory."),
+    setflags=_set_flags,
+    shape=_METHODS["shape"].setter(assign_shape),
     real=_METHODS["real"].setter(_set_part("real")),
     imag=_METHODS["imag"].setter(_set_part("imag")),
     flat=property(Flat, _set_flat),

@@ -48,7 +48,6 @@ METHOD_REASONS = {
     "setfield": "it writes bytes; write x[i] = v",
     "getfield": _MEMORY + "; write x.astype(dtype), x.real or x.imag",
     "newbyteorder": _MEMORY + "; change the byte order of the array that you differentiate by",
-    "setflags": _MEMORY + "; take a copy, x.copy(), of what is not to be changed",
     "byteswap": _MEMORY + "; swap the bytes of the array that you differentiate by",
     "tostring": _BYTES,
     "__dlpack__": "another library would get the numbers without their derivative; hand it fad.stop_gradient(x)",

@@ -105,7 +105,7 @@ def test_array_api_paths_of_scikit_learn_take_traced_arrays():
     assert not said
 
 
-_IMAGES = '''
+_IMAGES = """
 import numpy as np
 
 def smooth(image):
@@ -114,7 +114,7 @@ def smooth(image):
     out[1:-1] = 0.25 * image[:-2] + 0.5 * image[1:-1] + 0.25 * image[2:]
     out[0], out[-1] = image[0], image[-1]
     return np.clip(out, 0.0, None) ** 2
-'''
+"""
 
 
 @pytest.mark.parametrize("library", ["skimage", "sklearn"])
@@ -134,3 +134,59 @@ def test_libraries_of_numpy_nearly_throughout_are_differentiated_as_programs(lib
     finally:
         for name in [name for name in sys.modules if name.partition(".")[0] == library]:
             del sys.modules[name]
+
+
+MADE = {
+    "zeros": lambda xp, w: xp.zeros(3), "ones": lambda xp, w: xp.ones((3,), dtype=w.dtype),
+    "empty": lambda xp, w: xp.empty(3) * 0.0 + 1.0, "full": lambda xp, w: xp.full(3, 2.0),
+    "eye": lambda xp, w: xp.eye(3)[1],
+    "arange": lambda xp, w: xp.arange(3.0), "linspace": lambda xp, w: xp.linspace(0.0, 1.0, 3),
+    "asarray": lambda xp, w: xp.asarray([1.0, 2.0, 3.0]), "zeros_like": lambda xp, w: xp.zeros_like(w),
+    "ones_like": lambda xp, w: xp.ones_like(w), "full_like": lambda xp, w: xp.full_like(w, 0.5),
+    "empty_like": lambda xp, w: xp.zeros_like(xp.empty_like(w)), "stack": lambda xp, w: xp.stack([w, w])[1],
+    "concat": lambda xp, w: xp.concatenate([w, w])[:3], "tile": lambda xp, w: xp.tile(w, 2)[3:],
+    "copy": lambda xp, w: xp.copy(w),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_what_the_namespace_of_a_traced_array_makes_takes_traced_values(made):
+    outside = np.linspace(1.0, 2.0, 3)
+
+    def f(x):
+        xp = x.__array_namespace__()
+        y = made(xp, outside)
+        y[0] = x[0] * x[1]
+        y[1:] *= x[2]
+        return xp.sum(y**2)
+
+    check_grads(f, (X[0],), order=2)
+    np.testing.assert_array_equal(outside, np.linspace(1.0, 2.0, 3))
+    np.testing.assert_allclose(fad.vmap(f)(X), [f(x) for x in X])
+    compiled, slope = fad.jit(f), fad.jit(fad.grad(f))
+    for x in X[:3]:
+        np.testing.assert_allclose(compiled(x), f(x))
+        np.testing.assert_allclose(slope(x), fad.grad(f)(x))
+
+
+def test_what_the_namespace_of_a_traced_array_makes_takes_a_traced_mask():
+    def f(x):
+        xp = x.__array_namespace__()
+        return xp.sum(xp.ones(3)[x > 0.5] * x[x > 0.5] ** 2)
+
+    np.testing.assert_allclose(fad.vmap(f)(X), [f(x) for x in X])
+    np.testing.assert_allclose([fad.jit(f)(x) for x in X], [f(x) for x in X])
+
+
+def test_a_converter_of_the_namespace_keeps_an_array_from_outside():
+    outside, seen = np.ones(3), []
+
+    def f(x):
+        xp = x.__array_namespace__()
+        seen.append(xp.asarray(outside) is outside)
+        y = xp.zeros(3)
+        y[0] = x[0]
+        return xp.sum(y * outside)
+
+    fad.grad(f)(X[0])
+    assert all(seen)

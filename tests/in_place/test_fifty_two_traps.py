@@ -313,7 +313,9 @@ def a_mask_in_place_of_numbers(x):  # 25
 
 
 def a_shape_is_assigned(x):  # 38
+    first = x[:2]
     x.shape = (2, 2)
+    first[0] = 1.0
 
 
 def resized(x):  # 38

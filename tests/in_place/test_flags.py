@@ -1,10 +1,11 @@
-"""The flags of a traced array are read as in NumPy; to ask for an array that cannot be written is an error."""
+"""The flags of a traced array are read as in NumPy, and an array that is made read-only is not written."""
 
 import numpy as np
 import pytest
 
 import fad
 from fad.errors import MissingRuleError
+from fad.testing import check_grads
 
 X = np.arange(1.0, 5.0)
 TRANSFORMS = {
@@ -32,20 +33,101 @@ def protect_method(y):
     y.setflags(write=False)
 
 
+PROTECTS = [protect_attribute, protect_item, protect_letter, protect_method]
+TAKES = [lambda x: x.view(), lambda x: x[1:], lambda x: np.zeros(4) + x, lambda x: np.array([x[0], 1.0])]
+
+
+def set_item(y):
+    y[0] = 2.0
+
+
+def add_in_place(y):
+    y += 1.0
+
+
+def give_as_out(y):
+    np.add(y, 1.0, out=y)
+
+
+def write_a_view(y):
+    y[1:][0] = 2.0
+
+
+def write_a_mask(y):
+    y[y > 1.5] = 0.0
+
+
+WRITES = [
+    set_item, add_in_place, give_as_out, write_a_view, write_a_mask, lambda y: y.fill(0.0), lambda y: y.sort(),
+    lambda y: np.copyto(y, 0.0),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
-@pytest.mark.parametrize("protect", [protect_attribute, protect_item, protect_letter, protect_method])
-@pytest.mark.parametrize("take", [lambda x: x.view(), lambda x: x[1:], lambda x: np.zeros(4) + x])
-def test_a_traced_array_that_is_made_read_only_is_an_error(transform, protect, take):
+@pytest.mark.parametrize("protect", PROTECTS)
+@pytest.mark.parametrize("take", TAKES)
+def test_a_traced_array_that_is_made_read_only_is_not_written(transform, protect, take):
+    for write in WRITES:
+
+        def f(x, write=write):
+            y = take(x)
+            protect(y)
+            assert not y.flags.writeable
+            write(y)
+            return y.sum()
+
+        with pytest.raises(ValueError, match="read-only"):
+            f(X.copy())
+        with pytest.raises(ValueError, match="read-only"):
+            transform(f)(X.copy())
+
+
+@pytest.mark.parametrize("protect", PROTECTS)
+@pytest.mark.parametrize("take", TAKES)
+def test_a_traced_array_that_is_made_read_only_is_read(protect, take):
     def f(x):
         y = take(x)
         protect(y)
-        y[0] = 2.0
-        return y.sum()
+        protect(y)
+        return np.sum(y**3) + np.sum(y[1:] * y[:-1])
 
-    with pytest.raises(ValueError, match="read-only"):
-        f(X.copy())
+    check_grads(f, (X,), order=2)
+    np.testing.assert_allclose(fad.vmap(f)(np.stack([X, 2 * X])), [f(X), f(2 * X)])
+    np.testing.assert_allclose(fad.jit(fad.grad(f))(X), fad.grad(f)(X))
+
+
+def test_a_read_only_array_shows_what_is_written_into_the_one_that_it_is_a_view_of():
+    def f(x):
+        y = x * 1.0
+        shown = y[1:]
+        shown.flags.writeable = False
+        y[2] = x[0] ** 2
+        y *= x[1]
+        return np.sum(shown**2)
+
+    check_grads(f, (X,), order=2)
+    np.testing.assert_allclose(fad.jit(fad.grad(f))(X), fad.grad(f)(X))
+    np.testing.assert_allclose(fad.vmap(f)(np.stack([X, 2 * X])), [f(X), f(2 * X)])
+
+
+def test_an_array_is_written_again_that_is_read_only_no_longer():
+    def f(x):
+        y = x * 1.0
+        y.flags.writeable = False
+        y.setflags(write=True)
+        assert y.flags.writeable
+        y[0] = x[1] ** 2
+        y.setflags()
+        return np.sum(y**2)
+
+    check_grads(f, (X,), order=2)
+    np.testing.assert_allclose(fad.jit(fad.grad(f))(X), fad.grad(f)(X))
+
+
+@pytest.mark.parametrize("flag", ["aligned", "writebackifcopy"])
+def test_flags_of_memory_are_not_set(flag):
     with pytest.raises(MissingRuleError, match="a traced array's memory is not its value"):
-        transform(f)(X.copy())
+        fad.grad(lambda x: setattr(x.flags, flag, True))(X)
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)

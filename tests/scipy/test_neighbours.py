@@ -68,6 +68,60 @@ def test_numbers_and_missing_neighbours_are_those_of_scipy():
     assert isinstance(MAP.tree, KDTree)
 
 
+def energy_within(points):  # pairs of all points that are near each other
+    tree = KDTree(points)
+    total = 0.0
+    for i, near in enumerate(tree.query_ball_point(points, 0.7)):
+        for j in near:
+            if j != i:
+                total = total + np.exp(-np.sum((points[i] - points[j]) ** 2))
+    return total
+
+
+def energy_of_one(points):
+    near = KDTree(points).query_ball_point(points[0] + 0.1, 0.8)
+    return np.sum(np.sin(points[sorted(near)]))
+
+
+def energy_of_pairs(points):
+    pairs = sorted(KDTree(points).query_pairs(0.9))
+    again = KDTree(points).query_pairs(0.9, output_type="ndarray")
+    return sum(np.sum(points[i] * points[j]) for i, j in pairs) + np.sum(points[again[:, 0]])
+
+
+def energy_of_trees(points):
+    near = KDTree(points).query_ball_tree(KDTree(points + 0.3), 0.6)
+    return sum(np.sum(points[i] * points[j]) for i, js in enumerate(near) for j in js)
+
+
+def energy_of_counts(points):
+    counts = KDTree(points).query_ball_point(points, np.linspace(0.3, 1.0, len(points)), p=1.0, return_length=True)
+    return np.sum(counts[:, None] * points**2)
+
+
+def energy_in_a_box(points):
+    inside = points % 1.0
+    near = KDTree(inside, boxsize=1.0).query_ball_point(inside, 0.3)
+    return sum(len(found) * np.sum(points[found] ** 2) for found in near)
+
+
+@pytest.mark.parametrize(
+    "f", [energy_within, energy_of_one, energy_of_pairs, energy_of_trees, energy_of_counts, energy_in_a_box],
+    ids=lambda f: f.__name__,
+)  # fmt: skip
+def test_the_points_within_a_distance_choose_the_path_of_a_program(f):
+    first = np.random.default_rng(3).uniform(0.1, 0.9, size=(7, 2))
+    batch = np.stack([first, 1.01 * first, first[::-1] ** 2])
+    slopes = np.stack([fad.grad(f)(points) for points in batch])
+    np.testing.assert_allclose(slopes[0].ravel(), differences(lambda v: f(v.reshape(7, 2)), first.ravel()), 1e-6, 1e-7)
+    np.testing.assert_allclose(fad.vmap(f)(batch), [f(points) for points in batch], 1e-12)
+    np.testing.assert_allclose(fad.vmap(fad.grad(f))(batch), slopes, 1e-12)
+    compiled, slope = fad.jit(f), fad.jit(fad.grad(f))
+    for points, wanted in zip(batch, slopes, strict=True):
+        np.testing.assert_allclose(compiled(points), f(points), 1e-12)
+        np.testing.assert_allclose(slope(points), wanted, 1e-12)
+
+
 HULLS = {
     "the area of a polygon": (lambda p: spatial.ConvexHull(p).volume, (9, 2)),
     "the length around it": (lambda p: spatial.ConvexHull(p).area, (9, 2)),

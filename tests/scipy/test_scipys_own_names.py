@@ -19,6 +19,8 @@ from scipy.sparse.linalg import eigsh, splu, spsolve  # noqa: E402
 from scipy.spatial import distance  # noqa: E402
 from scipy.special import logsumexp, softmax  # noqa: E402
 
+from fad.core import overlay  # noqa: E402
+
 X = np.array([0.3, 0.5, 0.9, 1.3])
 TABLE = np.array([0.0, 1.0, 4.0, 9.0])
 
@@ -282,6 +284,17 @@ print(fad.grad(g)(np.ones(3)))
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert found.stdout.split("\n")[:2] == ["[0.  0.5 0.5]", "[0. 2. 2.]"], found.stderr
+
+
+def test_names_that_were_exchanged_before_a_library_was_known_are_exchanged_with_it_later(monkeypatch):
+    function, own = object(), object()
+    first, second = {"function": function}, {"np": np}
+    overlay.swap_in((first,), False, ())
+    monkeypatch.setitem(overlay.LIBRARIES, id(function), own)  # what a failed run finds
+    overlay.swap_in((second,), False, ())
+    assert first["function"] is own
+    overlay.swap_out((first, second))
+    assert first["function"] is function
 
 
 def test_a_program_that_catches_the_error_of_a_function_that_fad_has_not_runs_once():

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -76,3 +78,22 @@ def test_beside_traced_values_they_are_numpys_for_plain_arrays():
     np.testing.assert_allclose(fad.grad(program)(X), 5 * EXPECTED)
     assert seen == [(np.ndarray, np.dtype(int), True, "decorated")]
     assert type(decorated) is np.vectorize
+
+
+OF_LIBRARY = """
+import numpy as np, scipy.linalg, fad
+exponential = np.vectorize(scipy.linalg.expm, signature="(m,m)->(m,m)")
+def f(x):
+    y = np.zeros((2, 2))
+    y[0] = x
+    return np.sum(exponential(y) * x)
+x, e = np.array([0.3, 0.7]), np.array([1e-6, 0.0])
+slope = fad.grad(f)(x)
+assert np.isclose(slope[0], (f(x + e) - f(x - e)) / 2e-6), slope
+assert np.allclose(fad.jit(fad.grad(f))(x), slope)
+"""
+
+
+def test_a_librarys_function_that_was_not_known_in_the_first_run_is_fads_in_the_second():
+    ended = subprocess.run([sys.executable, "-c", OF_LIBRARY], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr

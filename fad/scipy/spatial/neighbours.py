@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import scipy.spatial
 
+from fad.core.buffers import PLAIN
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
+from fad.core.tracer import Tracer, bind, outcome, up_to_date
 from fad.core.values import stop_gradient
 from fad.ops.structural import as_array
 from fad.scipy.linalg import orthogonal_procrustes
@@ -38,11 +39,34 @@ neighbours_p = flat_on_host(
 )
 
 
+def _find_within(data: Any, x: Any, r: Any, *, p: float, eps: float, boxsize: Any) -> Any:
+    tree = scipy.spatial.cKDTree(data, boxsize=boxsize)
+    found = np.zeros((*x.shape[:-1], len(data)), bool)
+    numbers = tree.query_ball_point(x, r, p, eps)
+    for i in np.ndindex(*x.shape[:-1]):
+        found[i][numbers[i] if i else numbers] = True
+    return found
+
+
+_REACH: dict[str, Any] = {"p": 2.0, "eps": 0.0, "boxsize": None}
+within_p = flat_on_host(
+    "within",
+    _find_within,
+    lambda s: [
+        call(s.real(6, 2), s.real(3, 2), np.array(0.8), **_REACH),
+        call(s.real(4, 1), s.real(1), np.array(0.5), **_REACH),
+    ],
+    "Which points have which others within a distance.",
+    complex=False,
+)
+
+
 class KDTree:
     """Points among which nearest neighbours are found: both they and those asked for may be traced.
 
-    `query` is differentiable: distances are computed from the points that SciPy's tree finds. What else SciPy's tree
-    has is asked of plain points.
+    `query` is differentiable: distances are computed from the points that SciPy's tree finds. The numbers of points
+    within a distance are those of SciPy, and which they are chooses the path of a recorded program. What else SciPy's
+    tree has is asked of plain points.
 
     Parameters
     ----------
@@ -78,13 +102,48 @@ class KDTree:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        points = np.asarray(stop_gradient(self.data))
-        found = getattr(scipy.spatial.KDTree(points, boxsize=self.boxsize, **self._settings), name)
+        found = getattr(self._of_scipy(), name)
         if not callable(found):
             return found
-        if type(self.data) is Tracer and name not in ("query_ball_point", "query_ball_tree", "query_pairs"):
+        if type(self.data) is Tracer:
             raise TypeError(f"{name} of a tree of traced points has no derivative here: compute it from distances")
         return lambda *args, **kwargs: found(*map(_take_values, args), **kwargs)
+
+    def query_ball_point(self, x: Any, r: Any, p: float = 2.0, eps: float = 0.0, workers: int = 1,
+                         return_sorted: bool | None = None, return_length: bool = False) -> Any:  # fmt: skip
+        """Return the numbers of the points within a distance of others, as SciPy does."""
+        if _have_values(self.data, x, r):
+            options = {"workers": workers, "return_sorted": return_sorted, "return_length": return_length}
+            return self._of_scipy().query_ball_point(_take_values(x), _take_values(r), p, eps, **options)
+        near = self._find_near(as_array(x), r, p, eps)
+        if return_length:
+            return near.sum(axis=-1)
+        found = np.empty(near.shape[:-1], object)
+        for i in np.ndindex(*found.shape):
+            found[i] = np.flatnonzero(near[i]).tolist()
+        return found if found.ndim else found[()]
+
+    def query_ball_tree(self, other: Any, r: float, p: float = 2.0, eps: float = 0.0) -> list:
+        """Return for each point the numbers of those of another tree within a distance, as SciPy does."""
+        if _have_values(self.data, other.data, r):
+            points = scipy.spatial.KDTree(_take_values(other.data), boxsize=other.boxsize)
+            return self._of_scipy().query_ball_tree(points, _take_values(r), p, eps)
+        return [np.flatnonzero(row).tolist() for row in KDTree._find_near(other, self.data, r, p, eps)]
+
+    def query_pairs(self, r: float, p: float = 2.0, eps: float = 0.0, output_type: str = "set") -> Any:
+        """Return the pairs of points within a distance of each other, as SciPy does."""
+        if _have_values(self.data, r):
+            return self._of_scipy().query_pairs(_take_values(r), p, eps, output_type)
+        pairs = np.argwhere(np.triu(self._find_near(self.data, r, p, eps), 1))
+        return pairs if output_type == "ndarray" else set(map(tuple, pairs.tolist()))
+
+    def _of_scipy(self) -> Any:
+        return scipy.spatial.KDTree(_take_values(self.data), boxsize=self.boxsize, **self._settings)
+
+    def _find_near(self, x: Any, r: Any, p: float, eps: float) -> np.ndarray:
+        """Return which points of the tree each of others has within a distance, a choice of a recorded program."""
+        box = None if self.boxsize is None else tuple(np.broadcast_to(self.boxsize, (self.m,)).tolist())
+        return outcome(bind(within_p, as_array(self.data), x, as_array(r), p=p, eps=eps, boxsize=box))
 
     def query(self, x: Any, k: Any = 1, eps: float = 0.0, p: float = 2.0, distance_upper_bound: float = np.inf,
               workers: int = 1) -> tuple:  # fmt: skip
@@ -152,6 +211,12 @@ class cKDTree(KDTree):
     >>> fad.scipy.spatial.cKDTree(np.array([[0.0], [3.0]])).query(np.array([2.0]))
     (np.float64(1.0), np.int64(1))
     """
+
+
+def _have_values(*xs: Any) -> bool:
+    """Return whether there are numbers behind all traced arrays now, as there are not while a program is recorded."""
+    left = [up_to_date(x) for x in map(stop_gradient, xs) if type(x) is Tracer]
+    return all(x.owner is PLAIN for x in left)
 
 
 def _take_values(x: Any) -> Any:
