@@ -78,7 +78,7 @@ LAYERS = [
         "control_flow.dependence", "control_flow.branch_pieces",
         "control_flow.stack", "control_flow.checkpoints",
         "control_flow.pullback", "control_flow.linear_map", "control_flow.scan", "control_flow.untouched_rows",
-        "control_flow.independent_steps", "control_flow.record_loop", "control_flow.cond",
+        "control_flow.independent_steps", "control_flow.unread_places", "control_flow.record_loop", "control_flow.cond",
         "control_flow.run_scan",
     ],
     [

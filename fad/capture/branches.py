@@ -17,7 +17,6 @@ from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
 from fad.capture.common_types import NUMBERS, convert_leaf, find_common
 from fad.capture.context import (
     bind_result,
-    body_trace,
     current,
     in_one_way,
     is_staged,
@@ -47,12 +46,14 @@ from fad.capture.state import (
 from fad.capture.trial import TrialTrace
 from fad.capture.unseen import Holdings
 from fad.capture.values import as_number, to_boolean
-from fad.control_flow.cond import join_branches
-from fad.control_flow.subgraph import example, record_body
+from fad.control_flow.cond import join_branches, record_branch
+from fad.control_flow.subgraph import example
 from fad.core import effects
+from fad.core.graph import Equation, has_effects
 from fad.core.refusals import may_refuse
 from fad.core.tracer import Tracer
 from fad.core.views import finding_writes, root_of, snapshot
+from fad.staging.may_raise import raises_for_numbers
 from fad.staging.record import recorder, recording_by
 
 _NO_BRANCH = Branch(0, (), frozenset())
@@ -111,24 +112,28 @@ def or_(x: Any, rest: Callable) -> Any:
 
 def _logical(combine: Callable, x: Any, rest: Callable, chosen: Callable) -> Any:
     """Evaluate both operands where that does no harm, and otherwise the second one where it decides."""
-    trace: Any = body_trace(x)
+    trace: Any = recorder.get()
     if x.dtype != bool or x.shape:
         return chosen()
-    equations = recorder.get().equations if recorder.get() is trace else trace.equations  # type: ignore[union-attr]
-    before, body = len(equations), current()
+    before, body = len(trace.equations), current()
     raised = len(body.raised)  # type: ignore[union-attr]
     with finding_writes(undoable=True) as written, noting_changes(body) as changed:  # type: ignore[arg-type]
         y = rest()
     plain = type(y) is bool or isinstance(y, np.bool_) or (type(y) is Tracer and y.dtype == bool and not y.shape)
-    harmless = not any(
-        may_refuse(eq.prim, eq.ins) or eq.prim.archetype in ("loop", "branch") for eq in equations[before:]
-    )
+    harmless = not any(_does_harm(eq, trace.constants) for eq in trace.equations[before:])
     if not (written.found or changed) and plain and (harmless or body.trial):  # type: ignore[union-attr]
         return combine(x, y)
     written.undo()
     put_back(changed)
     del body.raised[raised:]  # type: ignore[union-attr]
+    trace.discard(trace.equations[before:])
     return chosen()
+
+
+def _does_harm(eq: Equation, constants: dict) -> bool:
+    """Return whether an operation may raise, or does something, in steps in which Python does not do it."""
+    raises = may_refuse(eq.prim, eq.ins) or raises_for_numbers(eq, constants)
+    return raises or eq.prim.archetype in ("loop", "branch") or has_effects(eq)
 
 
 def not_(x: Any) -> Any:
@@ -275,7 +280,7 @@ class _Choice:
         kinds = [found[1][0] for found in looks]
         one_kind = all(type(k) is not Tracer and k == kinds[0] for k in kinds)
         targets = self._targets(looks, names, one_kind)
-        bodies = [record_body(lambda w=way: self._run(w, names, one_kind, targets), []) for way in self.ways[::-1]]
+        bodies = [record_branch(lambda w=way: self._run(w, names, one_kind, targets), []) for way in self.ways[::-1]]
         joined = join_branches(test, bodies, [])
         if joined is None:
             refuse("the two ways of an if give different things")

@@ -31,6 +31,7 @@ from fad.control_flow.subgraph import (
     record_body,
     record_flat,
 )
+from fad.control_flow.unread_places import refuse_unread_places
 from fad.core.cotangent import Masked, densify
 from fad.core.graph import Equation, Graph, has_effects, type_of
 from fad.core.primitive import Primitive
@@ -85,8 +86,15 @@ def choose(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
         return run
 
     shown = [example(x) for x in leaves]
-    bodies = attempt(lambda: [record_body(flat(branch), shown) for branch in branches])
+    bodies = attempt(lambda: [record_branch(flat(branch), shown) for branch in branches])
     return None if bodies is None else join_branches(index, bodies, leaves)
+
+
+def record_branch(fun: Callable, examples: list) -> Body:
+    """Record one branch of a choice."""
+    body = record_body(fun, examples)
+    refuse_unread_places(body)
+    return body
 
 
 def join_branches(index: Any, bodies: list[Body], leaves: list) -> Any:
