@@ -85,7 +85,7 @@ LAYERS = [
         "capture", "capture.names", "capture.sites", "capture.expressions", "capture.matches",
         "capture.tries", "capture.yields", "capture.comprehensions",
         "capture.rewrite", "capture.convert", "capture.places", "capture.context", "capture.trial", "capture.outcomes",
-        "capture.integer_rules", "capture.integer_range", "capture.objects", "capture.state",
+        "capture.integer_rules", "capture.integer_range", "capture.objects", "capture.state", "capture.element_tables",
         "capture.aliases", "capture.unseen",
         "capture.values", "capture.draws", "capture.grown_entries", "capture.growing_lists", "capture.number_lists",
         "capture.common_types", "capture.branches", "capture.calls", "capture.sequences", "capture.iterables",

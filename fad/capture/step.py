@@ -10,6 +10,7 @@ from fad import tree
 from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
 from fad.capture.context import bind_result, current, noting_changes, recording_body, refuse
 from fad.capture.draws import StepDraws
+from fad.capture.element_tables import check_elements, elements_behind
 from fad.capture.growing_lists import GrowingLists, Last
 from fad.capture.number_lists import NumberLists
 from fad.capture.objects import close_objects, holders_in, is_known_alone, knows_arrays_alone, open_objects
@@ -100,7 +101,7 @@ class Step:
         with self.lists.growing(body, number), self.number_lists.standing(body), self.draws.drawing(body, number):
             yield
 
-    def look_at_lists(self, touched: dict[int, tuple[list, list]]) -> bool:
+    def look_at_lists(self, touched: dict[int, tuple[Any, list]]) -> bool:
         """Note the lists that a look has read or written by a counter; return whether it showed something new."""
         changed = {id(place.holder) for place in self.bound if type(place) is Item}
         return self.number_lists.look(touched, changed)
@@ -278,7 +279,9 @@ class Step:
         given = {id(x): x for value in handles.values() for x in tree.leaves(value) if is_handle(x)}
         writes = [x for x in given.values() if is_written(x)]
         seen: set[int] = set()
-        left = [(name, x) for name, value in self._left_by(returned).items() for x in arrays_in(value)]
+        values = self._left_by(returned)
+        check_elements(values.values())
+        left = [(name, x) for name, value in values.items() for x in arrays_in(value)]
         for name, x in left:
             root = root_of(x)
             if id(root) in mine:
@@ -303,7 +306,7 @@ class Step:
         def find_links(x: Tracer) -> list | None:
             name = given.get(id(x))
             if name is None:
-                return None
+                return elements_behind(x)
             self.passed.add(name)
             return [("before", name), *[root_of(y) for y in self._known_before(name) if y.shape]]
 
