@@ -6,6 +6,7 @@ is not reached does nothing, not even to a derivative; what it binds and the arr
 
 from __future__ import annotations
 
+import enum
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,7 +27,8 @@ from fad.capture.context import (
     refuse,
 )
 from fad.capture.growing_lists import Ways, truth_of
-from fad.capture.objects import close_objects, is_known_alone, knows_arrays_alone, open_objects
+from fad.capture.labels import Label, close_name, find_numbers, is_one_of, name_labels, number_labels, open_name
+from fad.capture.objects import is_known_alone, knows_arrays_alone
 from fad.capture.outcomes import END, Outcome, add_raises, count_raises, kind_of, note_raise, value_of
 from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content
 from fad.capture.sites import Branch
@@ -79,10 +81,10 @@ def choose(test: Any, then: Callable, orelse: Callable) -> Any:
     if body.trial:  # type: ignore[union-attr]
         body.trace.decides = True  # type: ignore[union-attr]
         first, second = _try_each(lambda: _evaluate(then), lambda: _evaluate(orelse), {})
-        return close_objects(_stronger(first, second))
+        return close_name(_stronger(first, second))
     ways = [lambda f=f: Outcome(END, (_evaluate(f),)) for f in (then, orelse)]
     choice = _Choice(_NO_BRANCH, (then, orelse), ways)
-    return close_objects(value_of(choice.record(to_boolean(test)))[0])
+    return close_name(value_of(choice.record(to_boolean(test)))[0])
 
 
 def _evaluate(way: Callable) -> Any:
@@ -90,7 +92,7 @@ def _evaluate(way: Callable) -> Any:
     place = Item([way()], 0)
     if not is_known_alone(place):
         refuse("it chooses between objects that may have other names")
-    found = open_objects(content(place))
+    found = open_name(content(place))
     if not is_state(found):
         refuse("it chooses between things that are no arrays or numbers")
     return found
@@ -145,15 +147,23 @@ def not_(x: Any) -> Any:
 _VALUES = (Tracer, bool, int, float, complex, np.generic, np.ndarray)
 
 
-def is_(x: Any, y: Any) -> bool:
+def is_(x: Any, y: Any) -> Any:
     """Return ``x is y``, which no operation computes: a flag of Python's that differs from step to step is a tracer."""
     if x is y or x is None or y is None:
         return x is y
+    if Label in (type(x), type(y)):
+        kind = (x if type(x) is Label else y).kind
+        return x == y if issubclass(kind, enum.Enum) else refuse("`is` asks which text a value is; `==` can be asked")
     if all(isinstance(v, _VALUES) for v in (x, y)) and (is_staged(x) or is_staged(y)):
         refuse("`is` asks which object a value is that differs from step to step; `not done` and `==` can be asked")
     x, y = (y, x) if type(y) is Tracer else (x, y)
     flags = type(x) is Tracer and type(y) in (bool, np.bool_) and x.__class__ is type(y)  # there is one of each value
     return flags and bool(x) == bool(y)
+
+
+def in_(x: Any, y: Any) -> Any:
+    """Return ``x in y``."""
+    return is_one_of(x, y) if type(x) is Label else x in y
 
 
 _COMPARISONS = {
@@ -214,11 +224,11 @@ def _merge_marks(x: Any, y: Any, before: Any) -> Any:
     if x is UNBOUND or y is UNBOUND:
         return y if x is UNBOUND else x
     kept = (x is before, y is before)
-    x, y, before = open_objects(x), open_objects(y), open_objects(before)
+    x, y, before = open_name(x), open_name(y), open_name(before)
     if any(kept):  # it must be seen that one way binds the name
         found = y if kept[0] else x
-        return close_objects(_stronger(found, before) if is_state(before) and is_state(found) else found)
-    return close_objects(_stronger(x, y) if is_state(x) and is_state(y) else x)
+        return close_name(_stronger(found, before) if is_state(before) and is_state(found) else found)
+    return close_name(_stronger(x, y) if is_state(x) and is_state(y) else x)
 
 
 def _stronger(x: Any, y: Any) -> Any:
@@ -259,6 +269,7 @@ class _Choice:
         self.alone = {name for name, cell in self.cells.items() if is_known_alone(cell)}
         self.before: dict[Any, Any] = {name: content(cell) for name, cell in self.cells.items()}
         things = reached_things(functions)
+        things += find_numbers(things)
         self.lifts = [(x, snapshot(x)) for x in traced_roots(things) if not x.owner.physical]
         self.holdings = Holdings(things, functions)  # last, for it knows what the names are bound to
         self.written: list[Tracer] = []
@@ -289,13 +300,13 @@ class _Choice:
         for name in drop:
             bind_name(self.cells[name], UNBOUND)
         for name, x in zip(names, values, strict=True):
-            bind_result(self.cells[name], close_objects(fresh(x)))
+            bind_result(self.cells[name], close_name(fresh(x)))
         for root, new in zip(self.written, arrays, strict=True):
             replace(root, new)
-        value = fresh(value)
+        value = name_labels(fresh(value))
         bound = self.exclusive & {*names, *drop}  # a name that no way binds knows its array still
-        alone = {id(root_of(x)) for name in bound for x in arrays_in(open_objects(self.before[name]))}
-        left = {**{name: open_objects(content(self.cells[name])) for name in names}, RETURNED: value}
+        alone = {id(root_of(x)) for name in bound for x in arrays_in(open_name(self.before[name]))}
+        left = {**{name: open_name(content(self.cells[name])) for name in names}, RETURNED: value}
         note_links(self.links, left, lambda x: id(x) in alone)
         if one_kind and kinds[0] == END and not value:
             return None
@@ -350,9 +361,10 @@ class _Choice:
                 outcome = add_raises(outcome)
                 self._add_places()
                 ends = {name: self._show(name) for name in self.cells}
-                if not is_state(value_of(outcome)):
+                value = number_labels(value_of(outcome))
+                if not is_state(value):
                     refuse("it returns something that is no array")
-                value = tree.map(example, tree.map(as_leaf, value_of(outcome)))
+                value = tree.map(example, tree.map(as_leaf, value))
                 touched = [x for x in roots if is_written(x)]
             for root in touched:
                 if all(root is not x for x in self.written):
@@ -385,7 +397,7 @@ class _Choice:
             return _SAME
         if x is UNBOUND:
             return x
-        x = open_objects(x)
+        x = open_name(x)
         if not is_state(x):
             refuse(f"an if binds {name} to something that is no array")
         return _Shown(tree.map(example, tree.map(as_leaf, x)))
@@ -407,7 +419,7 @@ class _Choice:
     def _example(self, end: Any, name: str) -> Any:
         if type(end) is _Shown:
             return end.value
-        end = open_objects(self.before[name])
+        end = open_name(self.before[name])
         if not is_state(end) or name not in self.alone:
             refuse(f"an if binds {name}, which is no array, in one way only")
         return tree.map(example, end)
@@ -417,7 +429,7 @@ class _Choice:
         cell = self.cells[name]
         if content(cell) is not self.before[name] and not is_known_alone(cell):
             refuse(f"an if binds {name} to an object that may have another name")
-        return open_objects(content(cell))
+        return open_name(content(cell))
 
     def _check_kept(self, names: set) -> None:
         """Refuse a way that binds a name or a part of an object of which the first look did not show it."""
@@ -443,7 +455,7 @@ class _Choice:
                 current().own = self._variables()  # type: ignore[union-attr]
                 with self.lists.one():
                     outcome = add_raises(way())
-                value = value_of(outcome)
+                value = number_labels(value_of(outcome))
                 value = tree.map(convert_leaf, value, targets[0]) if value else targets[0]
                 kind = np.int64(END) if one_kind else np.int64(0) + kind_of(outcome)
                 self._check_kept({*names})

@@ -139,6 +139,9 @@ class Expressions(ast.NodeTransformer):
                 return node
             same = helper("is_", node.left, node.comparators[0], at=node)
             return same if isinstance(node.ops[0], ast.Is) else helper("not_", same, at=node)
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)) and self.staged and not binds(node):
+            found = helper("in_", node.left, node.comparators[0], at=node)
+            return found if isinstance(node.ops[0], ast.In) else helper("not_", found, at=node)
         chained = len(node.ops) > 1 and not any(
             isinstance(op, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) for op in node.ops
         )

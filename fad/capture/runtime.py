@@ -61,6 +61,7 @@ class Helpers:
     or_ = staticmethod(branches.or_)
     not_ = staticmethod(branches.not_)
     is_ = staticmethod(branches.is_)
+    in_ = staticmethod(branches.in_)
     choose = staticmethod(branches.choose)
     compare = staticmethod(branches.compare)
     finished = staticmethod(outcomes.is_finished)

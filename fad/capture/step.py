@@ -12,8 +12,9 @@ from fad.capture.context import bind_result, current, noting_changes, recording_
 from fad.capture.draws import StepDraws
 from fad.capture.element_tables import check_elements, elements_behind
 from fad.capture.growing_lists import GrowingLists, Last
+from fad.capture.labels import close_name, is_opened_label, open_name
 from fad.capture.number_lists import NumberLists
-from fad.capture.objects import close_objects, holders_in, is_known_alone, knows_arrays_alone, open_objects
+from fad.capture.objects import holders_in, is_known_alone, knows_arrays_alone, open_objects
 from fad.capture.outcomes import Outcome, add_raises, count_raises, kind_of, value_of
 from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content
 from fad.capture.sites import Loop
@@ -79,6 +80,8 @@ class Step:
         """Take those names by value that the text rebinds, and those arrays as written that the text writes into."""
         for name in (name for name in self.site.carried if name in self.bound):
             x = self.read(name)
+            if is_opened_label(x):  # which most steps bind to itself
+                continue
             if x is not UNBOUND and is_state(x) and (name in self.site.rebound or not is_handle(x)):
                 self.names.append(name)
         for name in self.site.updated:
@@ -157,7 +160,7 @@ class Step:
 
     def read(self, name: Any) -> Any:
         """Return what a name is bound to, with objects as their attributes."""
-        return open_objects(self.content(name))
+        return open_name(self.content(name))
 
     def add_root(self, x: Tracer) -> bool:
         """Carry an array that is written; return whether it was not carried before."""
@@ -182,7 +185,7 @@ class Step:
         try:
             with standing_for(self.roots, arrays):
                 for name, x in zip(self.names, values, strict=True):
-                    bind_result(self.cells[name], close_objects(x))
+                    bind_result(self.cells[name], close_name(x))
                 values.clear()
                 yield before
         finally:

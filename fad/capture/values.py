@@ -11,6 +11,7 @@ import numpy as np
 from fad import tree
 from fad.capture.context import Body, current, is_staged, refuse
 from fad.capture.element_tables import ElementTable, is_table
+from fad.capture.labels import Label, look_up
 from fad.capture.places import Item, find_item
 from fad.control_flow.padded import PaddedArray
 from fad.control_flow.subgraph import example, to_number_p
@@ -42,6 +43,8 @@ def _is_traced(index: Any) -> bool:
 def getitem(x: Any, index: Any) -> Any:
     """Return ``x[index]``."""
     body = current()
+    if type(index) is Label and type(x) is dict:
+        return look_up(x, index)
     if body is None or type(x) in STANDING or not _is_traced(index):
         if body is not None and type(x) is collections.defaultdict and index not in x and id(x) not in body.made:
             body.note_change(Item(x, index))
