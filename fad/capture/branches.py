@@ -263,6 +263,7 @@ class _Choice:
         found = cells_of(*functions)
         # What the ways bind, and names that nobody reads behind the `if`: these no longer know what they are bound to.
         dead = found.keys() - site.behind if site is not _NO_BRANCH else set()
+        self.shared = {id(cell) for cell in found.values()}
         self.cells: dict[Any, Any] = {x: cell for x, cell in found.items() if x in site.names or x in dead}
         bound = [name for name, cell in self.cells.items() if content(cell) is not UNBOUND]
         self.exclusive = {name for name in bound if knows_arrays_alone(self.cells[name])}
@@ -353,7 +354,7 @@ class _Choice:
 
     def _try_way(self, trace: Any, way: Callable) -> tuple:
         roots, values = self._lift(trace)
-        current().own = self._variables()  # type: ignore[union-attr]
+        self._note_variables()
         try:
             with standing_for(roots, values):
                 outcome = way()
@@ -373,8 +374,10 @@ class _Choice:
         finally:
             self._restore()
 
-    def _variables(self) -> list:
-        return [cell for name, cell in self.cells.items() if type(name) is str]
+    def _note_variables(self) -> None:
+        body: Any = current()
+        body.own = [cell for name, cell in self.cells.items() if type(name) is str]
+        body.shared = self.shared
 
     def _add_places(self) -> None:
         """Note the parts of objects that a way has bound."""
@@ -452,7 +455,7 @@ class _Choice:
         roots, values = self._lift(trace)
         try:
             with recording_body(trace, False, self.before, way=True), standing_for(roots, values):
-                current().own = self._variables()  # type: ignore[union-attr]
+                self._note_variables()
                 with self.lists.one():
                     outcome = add_raises(way())
                 value = number_labels(value_of(outcome))

@@ -25,7 +25,7 @@ from fad.capture.outcomes import (
     note_raise,
     value_of,
 )
-from fad.capture.places import UNBOUND, Attribute, Elements, Item
+from fad.capture.places import UNBOUND, Attribute, Elements, Item, Variable
 from fad.capture.sites import Loop
 from fad.capture.state import (
     check_replaceable,
@@ -308,7 +308,8 @@ class Capture:
         """
         if not isinstance(self.why, Unrecordable):
             return {}
-        before = {name: self.step.content(name) for name in self.becomes if type(name) in (str, Attribute, Item)}
+        names = [name for name in self.becomes if type(name) in (str, Attribute, Item, Variable)]
+        before = {name: self.step.content(name) for name in names}
         return {name: float(x) for name, x in before.items() if type(x) is int and fits(x, np.dtype(np.float64))}
 
     def leave_to_python(self, what: str, detail: str, refused: bool = False) -> NoReturn:

@@ -16,7 +16,7 @@ _THUNK = f"{MADE}thunk"
 _SCOPED = frozenset({"super", "locals", "vars", "globals", "eval", "exec", "dir"})  # what asks about its own frame
 _SEQUENCES = frozenset({
     "range", "zip", "enumerate", "reversed", "map", "pairwise", "product", "combinations", "ndindex", "ndenumerate",
-    "count", "cycle", "repeat", "islice",
+    "count", "cycle", "repeat", "islice", "filter", "accumulate",
 })  # fmt: skip
 
 
@@ -175,20 +175,23 @@ def _append_of(f: ast.expr) -> ast.expr | None:
 
 
 class Iterables(ast.NodeTransformer):
-    """Lets what a loop runs over be known by its elements' numbers: range, zip, enumerate and others, nested too."""
+    """Lets what a loop runs over be known by its elements' numbers: range, zip, enumerate and others, nested too.
+
+    With `generates` the body does not jump out: then a generator of the user's is run with the loop's body.
+    """
+
+    def __init__(self, generates: bool):
+        self._helper = "generate" if generates else "sequence"
+        self._generates = generates
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if name_called(node) in _SEQUENCES:
             if name_called(node) != "range":
                 node.args = [self.visit(x) if isinstance(x, ast.Call) else x for x in node.args]
-            node.func = helper("sequence", node.func, at=node.func)
+            node.func = helper(self._helper, node.func, at=node.func)
+        elif self._generates and name_called(node) not in ("", *_SCOPED):
+            node.func = helper("call_generator", node.func, at=node.func)
         return node
-
-
-def mark_call(node: ast.AST) -> None:
-    """Let the call that a loop runs over be told apart: a generator of the user's is run with the loop's body."""
-    if name_called(node) not in ("", *_SEQUENCES, *_SCOPED):
-        node.func = helper("call_generator", node.func, at=node.func)  # type: ignore[attr-defined]
 
 
 def binds(node: ast.AST) -> bool:

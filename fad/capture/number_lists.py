@@ -15,7 +15,7 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import current, refuse
-from fad.capture.element_tables import ElementTable, holders_in
+from fad.capture.element_tables import ElementTable, holders_in, is_table
 from fad.capture.objects import is_known_alone, is_openable
 from fad.capture.places import Cell, Item, bind_name, content, find_part
 from fad.capture.values import STANDING, as_number, note_touched
@@ -192,6 +192,8 @@ class NumberLists:
             if values or any(id(part) in bound for part in holders_in(x)):
                 continue
             if not _is_of_numbers(x):
+                if not is_table(x):
+                    raise Unsuitable("by a counter it reads a list whose rows are of several lengths or types")
                 self._tables[key] = (x, ElementTable(x))
             elif not any(_holds(plain, x) for _, plain, _ in self._written.values()):
                 self._tables[key] = (x, _stand_for(x, "that it reads", [], x))

@@ -45,6 +45,7 @@ class Helpers:
 
     call = staticmethod(calls.prepare_call)
     sequence = staticmethod(iterables.sequence)
+    generate = staticmethod(generators.generate)
     call_generator = staticmethod(generators.call_generator)
     items = staticmethod(iterables.items)
     is_builtin = staticmethod(iterables.is_builtin)

@@ -101,6 +101,7 @@ class Step:
         """Let something stand for lists that the step appends to, or reads or writes by a counter; let it draw."""
         if body is not None:
             body.own = [self.cells[name] for name in self.bound if type(name) is str]
+            body.shared = {id(cell) for name, cell in self.cells.items() if type(name) is str}
         with self.lists.growing(body, number), self.number_lists.standing(body), self.draws.drawing(body, number):
             yield
 
