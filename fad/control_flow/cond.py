@@ -20,6 +20,7 @@ from fad.control_flow.interpreter import compute_example
 from fad.control_flow.linear_map import make_pusher
 from fad.control_flow.loop_layout import has_condition, place_marked, select_marked
 from fad.control_flow.record_loop import attempt
+from fad.control_flow.scan import CHOOSE
 from fad.control_flow.split_pullback import find_needed, record_uses
 from fad.control_flow.subgraph import (
     Body,
@@ -207,7 +208,7 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
         found = bind(cond_p, index, *values, *pieces, *fill(cts), branches=graphs)
         return place_marked([_mask_unused(c, index, u) for c, u in zip(found, used, strict=True)], active)
 
-    def find_uses(used: list) -> list:
+    def find_uses(used: list, when: Any) -> list:
         graphs = tuple([_only_uses(g, active, marks, [*shown, *shown_cts]) for g in whole])
         return place_marked(bind(cond_p, index, *map(stop, operands), *fill(used), branches=graphs), active)
 
@@ -367,3 +368,4 @@ cond_p = Primitive(
     differentiated=_differentiate, example=_run_example, needs_trace=True,
 )  # fmt: skip
 _RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear}
+CHOOSE.append(choose)

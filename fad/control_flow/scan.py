@@ -17,6 +17,7 @@ How operands and results are laid out says `fad.control_flow.loop_layout`. Param
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -55,6 +56,8 @@ from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace
+
+CHOOSE: list[Callable] = []  # `choose` of `fad.control_flow.cond`, which is made of loops itself
 
 # --- derivatives ---------------------------------------------------------------------------------------------------
 
@@ -155,7 +158,7 @@ def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
     finals = trace.keep(finals, [0 if outputs[k] else -1 for k in cut.finals])
     pull = _Pullback(Operands.split(operands, params), results, [finals, kept], inputs, outputs, cut.backward, params)
     ys = results.join()
-    outs = trace.call(parents, ys, Masking(pull, lambda marks: _find_uses(operands, inputs, outputs, params, marks)))
+    outs = trace.call(parents, ys, Masking(pull, functools.partial(_find_uses, operands, inputs, outputs, params)))
     # a float that depends on nothing traced is no traced value: it may be a Python number
     return [t if a else y for t, y, a in zip(outs, ys, [*outputs, False], strict=False)]
 
@@ -167,9 +170,20 @@ def _run_forward(values: list, cut: Any, params: dict) -> tuple[Results, list]:
     return found._replace(ys=found.ys[:k]), found.ys[k:]
 
 
-def _find_uses(values: list, inputs: list[bool], outputs: list[bool], params: dict, marks: list) -> list:
+def _find_uses(values: list, inputs: list[bool], outputs: list[bool], params: dict, marks: list, when: Any) -> list:
     """Return marks of the operands that are zeros where no step uses them, by the marks of what a loop gives."""
     values = [stop(x) for x in values]
+    active = active_operands({**params, "active": inputs})
+    find = lambda values, marks: _run_for_uses(values, inputs, outputs, params, marks)
+    if type(when) is Tracer:
+        everywhere = lambda values, marks: [np.ones_like(x) if k in active else None for k, x in enumerate(values)]
+        found = CHOOSE[0](when, [everywhere, find], (values, marks))
+        if found is not None:
+            return found[0]
+    return find(values, marks)
+
+
+def _run_for_uses(values: list, inputs: list[bool], outputs: list[bool], params: dict, marks: list) -> list:
     cut = _cut(values, inputs, outputs, params, record_uses)
     if params["length"] is None:
         return _run_pullback(values, inputs, outputs, cut, params, marks)
@@ -199,7 +213,7 @@ def _reverse_unbounded(trace: VJPTrace, values, parents, inputs, outputs, cut, p
     operands = trace.keep(values, parents)
     fill = lambda cts: [zeros_like(y) if ct is None else ct for ct, y in zip(cts, ys, strict=False)]
     pull = lambda cts: _run_pullback(operands, inputs, outputs, cut, params, fill(cts))
-    uses = lambda marks: _find_uses(operands, inputs, outputs, params, fill(marks))
+    uses = lambda marks, when: _find_uses(operands, inputs, outputs, params, fill(marks), when)
     outs = trace.call(parents, ys, Masking(pull, uses))
     return [t if a else y for t, y, a in zip(outs, ys, [*outputs, False], strict=False)]
 

@@ -195,8 +195,9 @@ def share_at_ties(live: Any, ties: Any, half: Any) -> Selection:
 class Masking:
     """The pullback of an operation that can say which elements of its operands it uses.
 
-    ``find_uses(marks)`` returns for each operand an array that is zero where nothing is used, or None, of such arrays
-    for the results. It is called when a mask of what is pulled back is looked at.
+    ``find_uses(marks, when)`` returns for each operand an array that is zero where nothing is used, or None, of such
+    arrays for the results. Where `when` is traced and false, nobody needs to know. It is called when a mask of what is
+    pulled back is looked at.
     """
 
     __slots__ = ("pull", "find_uses")
@@ -208,14 +209,14 @@ class Masking:
     def __call__(self, cts: list) -> list:
         return self.pull(cts)
 
-    def pull_masked(self, cts: list) -> list:
-        """Return the cotangents of the operands with masks."""
+    def pull_masked(self, cts: list, when: Any = True) -> list:
+        """Return the cotangents of the operands with masks, which are needed where `when` is true."""
         found = self.pull([None if ct is None else densify(ct) for ct in cts])
         uses: list = []
 
         def live(k: int) -> Any:
             if not uses:
-                uses.extend(self.find_uses([None if ct is None else ones_where_live(ct) for ct in cts]))
+                uses.extend(self.find_uses([None if ct is None else ones_where_live(ct) for ct in cts], when))
             return np.not_equal(uses[k], 0)
 
         return [None if c is None else Masked(densify(c), lambda k=k: live(k), clean=True) for k, c in enumerate(found)]

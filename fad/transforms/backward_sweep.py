@@ -298,9 +298,10 @@ def _sweep_many(record: tuple, i: int, tape: list, cts: list, own: bytearray, ca
         return
     cts[i : i + n] = [None] * n
     parents = record[1]
-    masked = getattr(record[2], "pull_masked", None) if care >= EVERYWHERE else None
-    if masked is not None and (care == ALWAYS or is_infinite_before(tape, i, record)):
-        results = masked([g.gather() if type(g) is Indexed else g for g in gs])
+    masked = getattr(record[2], "pull_masked", None) if care else None
+    when = masked is not None and (care == ALWAYS or is_infinite_before(tape, i, record, care))
+    if masked is not None and when is not False:
+        results = masked([g.gather() if type(g) is Indexed else g for g in gs], when)
     elif record[0] == CALL:
         results = record[2]([None if g is None else densify(g) for g in gs])
     else:

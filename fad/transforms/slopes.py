@@ -129,13 +129,14 @@ def parents_of(record: Any) -> list[int]:
     return [] if kind == RERUN else [p for p in record[1] if p >= 0]
 
 
-def is_infinite_before(tape: Any, i: int, record: Any) -> bool:
+def is_infinite_before(tape: Any, i: int, record: Any, care: int) -> Any:
     """Return whether a slope is infinite that a record at position i of a tape depends on.
 
     Values that are traced are asked: the program is for slopes like those at hand. Within the body of a loop they
-    cannot be asked, and nothing is looked for.
+    cannot be asked, and the answer is traced: there what a step computes is looked at alone, and not what it carries.
     """
-    reached, slopes = set(parents_of(record)), []
+    reached = {p for p in parents_of(record) if care >= EVERYWHERE or _is_computed(tape, p)}
+    slopes: list[tuple] = []
     for k in range(i - 1, -1, -1):
         record = tape[k]
         if record is None:
@@ -166,16 +167,17 @@ def _slopes_of(record: Any) -> list[tuple]:
     return [(p, STEEP[p], saved) for p in partials if p in STEEP]
 
 
-def _ask_traced(slopes: list[tuple]) -> bool:
-    found: Any = False
+def _ask_traced(slopes: list[tuple]) -> Any:
+    found, answers = False, True
     for partial, _, saved in slopes:
         if _is_plain(saved):
             continue
-        if any(is_on_device(unwrap(x)) or not all(trace.answers for trace in traces_of(x)) for x in saved):
+        if any(is_on_device(unwrap(x)) for x in saved):
             return False
+        answers = answers and all(trace.answers for x in saved for trace in traces_of(x))
         with np.errstate(all="ignore"):
             found = np.logical_or(found, np.any(np.logical_not(np.isfinite(partial(*saved)))))
-    return any_of(found)
+    return any_of(found) if answers else found
 
 
 def select_by_factor(c: Any, factor: Any) -> Any:
