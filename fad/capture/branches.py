@@ -154,6 +154,9 @@ def is_(x: Any, y: Any) -> Any:
     if Label in (type(x), type(y)):
         kind = (x if type(x) is Label else y).kind
         return x == y if issubclass(kind, enum.Enum) else refuse("`is` asks which text a value is; `==` can be asked")
+    body = current()
+    if body is not None and any(x is z or y is z for z in body.lent):
+        refuse("`is` asks which object an element of a list is that differs from step to step")
     if all(isinstance(v, _VALUES) for v in (x, y)) and (is_staged(x) or is_staged(y)):
         refuse("`is` asks which object a value is that differs from step to step; `not done` and `==` can be asked")
     x, y = (y, x) if type(y) is Tracer else (x, y)

@@ -91,7 +91,7 @@ def _elements_of(x: Any) -> list:
 
 def _is_plain_structure(x: Any) -> bool:
     """Return whether an element is an array or number, or made of such by lists, tuples and dictionaries alone."""
-    if type(x) in (list, tuple):
+    if type(x) is list or (isinstance(x, tuple) and (type(x) is tuple or hasattr(x, "_fields"))):
         return all(map(_is_plain_structure, x))
     if type(x) is dict:
         return all(map(_is_plain_structure, x.values()))
@@ -124,7 +124,7 @@ def _join(column: tuple) -> Tracer:
 
 def holders_in(x: Any) -> list:
     """Return the lists and dictionaries in an element."""
-    parts = x.values() if type(x) is dict else x if type(x) in (list, tuple) else ()
+    parts = x.values() if type(x) is dict else x if isinstance(x, (list, tuple)) else ()
     mine = [x] if type(x) in (list, dict) else []
     return mine + [y for part in parts for y in holders_in(part)]
 

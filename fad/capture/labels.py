@@ -32,6 +32,11 @@ class Label:
         self.kind = kind
         self.number = number
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """What `isinstance` asks for."""
+        return self.kind
+
     def __eq__(self, other: Any) -> Any:
         kind = other.kind if type(other) is Label else type(other)
         if kind is self.kind:
@@ -76,7 +81,7 @@ def _number_of(x: Any) -> np.int64:
 
 def is_label(x: Any) -> bool:
     """Return whether something is a text or a member of an enumeration."""
-    return type(x) is str or (isinstance(x, enum.Enum) and not isinstance(x, enum.Flag))
+    return type(x) is str or (issubclass(type(x), enum.Enum) and not issubclass(type(x), enum.Flag))
 
 
 def number_labels(x: Any) -> Any:

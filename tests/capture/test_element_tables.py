@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,6 +13,11 @@ import fad
 N = 40
 X = np.random.default_rng(0).normal(size=20) * 0.5
 PLAIN = [np.array([np.sin(k), np.cos(k)]) for k in range(N)]
+
+
+class Planet(NamedTuple):
+    mass: Any
+    place: Any
 
 
 def arrays_by_a_quotient(x):
@@ -40,6 +46,14 @@ def dictionaries_in_a_list(x):
     rows, s = [{"a": x[k], "b": k} for k in range(4)], 0.0
     for i in range(N):
         s = 0.9 * s + rows[i % 4]["a"] * rows[(i + 1) % 4]["b"]
+    return s
+
+
+def named_tuples(x):
+    rows, s = [Planet(x[k], x[k : k + 2]) for k in range(4)], 0.0
+    for i in range(N):
+        planet = rows[i % 4]
+        s = 0.9 * s + planet.mass * np.sum(planet.place)
     return s
 
 
@@ -136,8 +150,8 @@ def the_best(x):
 
 CAPTURED = [
     arrays_by_a_quotient, rows_of_arrays_and_numbers, a_dictionary_by_its_keys, dictionaries_in_a_list,
-    a_tuple_of_tuples, made_in_the_step, bound_by_a_constant_place, written_by_another_name, until_it_is_large,
-    over_arrays, over_plain_arrays, over_rows_with_arrays, over_two_lists, the_one_before, the_best,
+    named_tuples, a_tuple_of_tuples, made_in_the_step, bound_by_a_constant_place, written_by_another_name,
+    until_it_is_large, over_arrays, over_plain_arrays, over_rows_with_arrays, over_two_lists, the_one_before, the_best,
 ]  # fmt: skip
 
 
@@ -223,6 +237,13 @@ def an_item_of_an_element_is_bound(x):
     return s
 
 
+def which_element_it_is(x):
+    rows, s = [{"a": x[k]} for k in range(4)], 0.0
+    for i in range(N):
+        s = 0.9 * s + (x[0] if rows[i % 4] is rows[0] else rows[i % 4]["a"])
+    return s
+
+
 def the_array_that_the_loop_runs_over_is_written(x):
     zs, s = [x[:3] * k for k in range(N)], 0.0
     for z in zs:
@@ -242,7 +263,8 @@ def another_element_is_written(x):
 LEFT = [
     an_element_is_written_by_a_counter, an_element_is_written_by_a_constant, the_last_one_is_written_behind_the_loop,
     the_best_is_written_behind_the_loop, elements_are_written_behind_the_loop, elements_are_appended_and_written,
-    an_item_of_an_element_is_bound, the_array_that_the_loop_runs_over_is_written, another_element_is_written,
+    an_item_of_an_element_is_bound, which_element_it_is, the_array_that_the_loop_runs_over_is_written,
+    another_element_is_written,
 ]  # fmt: skip
 
 

@@ -271,6 +271,17 @@ def a_tuple(x):
     return st[1]
 
 
+def what_kind_it_is(x):
+    m = "a"
+    s = x[0]
+    for i in range(N):
+        s = s + (0.1 if isinstance(m, str) and not isinstance(m, P) else 5.0)
+        m = "b" if s > 1.0 + 0.1 * (i % 3) else "a"
+        if m == "b":
+            s = s * 0.7
+    return s
+
+
 def a_function_that_returns_one(x):
     def advance(m, s):
         if m == "a":
@@ -308,6 +319,7 @@ CAPTURED = [
     a_return,
     a_tuple,
     a_function_that_returns_one,
+    what_kind_it_is,
     a_comprehension,
 ]
 LEFT = [
