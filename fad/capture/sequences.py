@@ -112,16 +112,19 @@ def _elements(x: Any) -> Sequence | None:
     """Return a list of arrays of one shape, or of rows that have such, as a sequence, if it is long."""
     if len(x) < _MANY or not is_table(x) or not is_small(x):
         return None
-    table = ElementTable(x)
+    tables: list[ElementTable] = []  # made when the first element is taken: a short loop takes none
     sources = {id(y): y for y in holders_in(x)}
 
     def element(k: Any) -> Any:
         body = current()
-        if body is None:
-            return table[k]
-        body.sources |= sources
-        body.tables = {**body.tables, id(x): (x, table)}
-        return table[k]
+        if body is not None and any(type(y) is Tracer and y.owner is body.trace for y in tree.leaves(x)):
+            return ElementTable(x)[k]  # what the step has made of them
+        if not tables:
+            tables.append(ElementTable(x))
+        if body is not None:
+            body.sources |= sources
+            body.tables = {**body.tables, id(x): (x, tables[0])}
+        return tables[0][k]
 
     return Sequence(len(x), _unless_changed(element, x), x)
 
