@@ -80,7 +80,7 @@ LAYERS = [
         "control_flow.dependence", "control_flow.branch_pieces",
         "control_flow.stack", "control_flow.checkpoints",
         "control_flow.pullback", "control_flow.linear_map", "control_flow.scan", "control_flow.untouched_rows",
-        "control_flow.independent_steps", "control_flow.record_loop", "control_flow.cond",
+        "control_flow.independent_steps", "control_flow.unread_places", "control_flow.record_loop", "control_flow.cond",
         "control_flow.run_scan",
     ],
     [
@@ -89,6 +89,7 @@ LAYERS = [
         "capture.rewrite", "capture.same_source",
         "capture.convert", "capture.places", "capture.context", "capture.trial", "capture.outcomes",
         "capture.integer_rules", "capture.integer_range", "capture.objects", "capture.state",
+        "capture.element_tables", "capture.labels",
         "capture.aliases", "capture.unseen",
         "capture.values", "capture.draws", "capture.grown_entries", "capture.growing_lists", "capture.number_lists",
         "capture.common_types", "capture.branches", "capture.calls", "capture.sequences", "capture.iterables",

@@ -6,6 +6,7 @@ is not reached does nothing, not even to a derivative; what it binds and the arr
 
 from __future__ import annotations
 
+import enum
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +18,6 @@ from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
 from fad.capture.common_types import NUMBERS, convert_leaf, find_common
 from fad.capture.context import (
     bind_result,
-    body_trace,
     current,
     in_one_way,
     is_staged,
@@ -27,7 +27,8 @@ from fad.capture.context import (
     refuse,
 )
 from fad.capture.growing_lists import Ways, truth_of
-from fad.capture.objects import close_objects, is_known_alone, knows_arrays_alone, open_objects
+from fad.capture.labels import Label, close_name, find_numbers, is_one_of, name_labels, number_labels, open_name
+from fad.capture.objects import is_known_alone, knows_arrays_alone
 from fad.capture.outcomes import END, Outcome, add_raises, count_raises, kind_of, note_raise, value_of
 from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content
 from fad.capture.sites import Branch
@@ -47,12 +48,14 @@ from fad.capture.state import (
 from fad.capture.trial import TrialTrace
 from fad.capture.unseen import Holdings
 from fad.capture.values import as_number, to_boolean
-from fad.control_flow.cond import join_branches
-from fad.control_flow.subgraph import example, record_body
+from fad.control_flow.cond import join_branches, record_branch
+from fad.control_flow.subgraph import example
 from fad.core import effects
+from fad.core.graph import Equation, has_effects
 from fad.core.refusals import may_refuse
 from fad.core.tracer import Tracer
 from fad.core.views import finding_writes, root_of, snapshot
+from fad.staging.may_raise import raises_for_numbers
 from fad.staging.record import recorder, recording_by
 
 _NO_BRANCH = Branch(0, (), frozenset())
@@ -78,10 +81,10 @@ def choose(test: Any, then: Callable, orelse: Callable) -> Any:
     if body.trial:  # type: ignore[union-attr]
         body.trace.decides = True  # type: ignore[union-attr]
         first, second = _try_each(lambda: _evaluate(then), lambda: _evaluate(orelse), {})
-        return close_objects(_stronger(first, second))
+        return close_name(_stronger(first, second))
     ways = [lambda f=f: Outcome(END, (_evaluate(f),)) for f in (then, orelse)]
     choice = _Choice(_NO_BRANCH, (then, orelse), ways)
-    return close_objects(value_of(choice.record(to_boolean(test)))[0])
+    return close_name(value_of(choice.record(to_boolean(test)))[0])
 
 
 def _evaluate(way: Callable) -> Any:
@@ -89,7 +92,7 @@ def _evaluate(way: Callable) -> Any:
     place = Item([way()], 0)
     if not is_known_alone(place):
         refuse("it chooses between objects that may have other names")
-    found = open_objects(content(place))
+    found = open_name(content(place))
     if not is_state(found):
         refuse("it chooses between things that are no arrays or numbers")
     return found
@@ -111,24 +114,28 @@ def or_(x: Any, rest: Callable) -> Any:
 
 def _logical(combine: Callable, x: Any, rest: Callable, chosen: Callable) -> Any:
     """Evaluate both operands where that does no harm, and otherwise the second one where it decides."""
-    trace: Any = body_trace(x)
+    trace: Any = recorder.get()
     if x.dtype != bool or x.shape:
         return chosen()
-    equations = recorder.get().equations if recorder.get() is trace else trace.equations  # type: ignore[union-attr]
-    before, body = len(equations), current()
+    before, body = len(trace.equations), current()
     raised = len(body.raised)  # type: ignore[union-attr]
     with finding_writes(undoable=True) as written, noting_changes(body) as changed:  # type: ignore[arg-type]
         y = rest()
     plain = type(y) is bool or isinstance(y, np.bool_) or (type(y) is Tracer and y.dtype == bool and not y.shape)
-    harmless = not any(
-        may_refuse(eq.prim, eq.ins) or eq.prim.archetype in ("loop", "branch") for eq in equations[before:]
-    )
+    harmless = not any(_does_harm(eq, trace.constants) for eq in trace.equations[before:])
     if not (written.found or changed) and plain and (harmless or body.trial):  # type: ignore[union-attr]
         return combine(x, y)
     written.undo()
     put_back(changed)
     del body.raised[raised:]  # type: ignore[union-attr]
+    trace.discard(trace.equations[before:])
     return chosen()
+
+
+def _does_harm(eq: Equation, constants: dict) -> bool:
+    """Return whether an operation may raise, or does something, in steps in which Python does not do it."""
+    raises = may_refuse(eq.prim, eq.ins) or raises_for_numbers(eq, constants)
+    return raises or eq.prim.archetype in ("loop", "branch") or has_effects(eq)
 
 
 def not_(x: Any) -> Any:
@@ -140,15 +147,26 @@ def not_(x: Any) -> Any:
 _VALUES = (Tracer, bool, int, float, complex, np.generic, np.ndarray)
 
 
-def is_(x: Any, y: Any) -> bool:
+def is_(x: Any, y: Any) -> Any:
     """Return ``x is y``, which no operation computes: a flag of Python's that differs from step to step is a tracer."""
     if x is y or x is None or y is None:
         return x is y
+    if Label in (type(x), type(y)):
+        kind = (x if type(x) is Label else y).kind
+        return x == y if issubclass(kind, enum.Enum) else refuse("`is` asks which text a value is; `==` can be asked")
+    body = current()
+    if body is not None and any(x is z or y is z for z in body.lent):
+        refuse("`is` asks which object an element of a list is that differs from step to step")
     if all(isinstance(v, _VALUES) for v in (x, y)) and (is_staged(x) or is_staged(y)):
         refuse("`is` asks which object a value is that differs from step to step; `not done` and `==` can be asked")
     x, y = (y, x) if type(y) is Tracer else (x, y)
     flags = type(x) is Tracer and type(y) in (bool, np.bool_) and x.__class__ is type(y)  # there is one of each value
     return flags and bool(x) == bool(y)
+
+
+def in_(x: Any, y: Any) -> Any:
+    """Return ``x in y``."""
+    return is_one_of(x, y) if type(x) is Label else x in y
 
 
 _COMPARISONS = {
@@ -209,11 +227,11 @@ def _merge_marks(x: Any, y: Any, before: Any) -> Any:
     if x is UNBOUND or y is UNBOUND:
         return y if x is UNBOUND else x
     kept = (x is before, y is before)
-    x, y, before = open_objects(x), open_objects(y), open_objects(before)
+    x, y, before = open_name(x), open_name(y), open_name(before)
     if any(kept):  # it must be seen that one way binds the name
         found = y if kept[0] else x
-        return close_objects(_stronger(found, before) if is_state(before) and is_state(found) else found)
-    return close_objects(_stronger(x, y) if is_state(x) and is_state(y) else x)
+        return close_name(_stronger(found, before) if is_state(before) and is_state(found) else found)
+    return close_name(_stronger(x, y) if is_state(x) and is_state(y) else x)
 
 
 def _stronger(x: Any, y: Any) -> Any:
@@ -248,12 +266,14 @@ class _Choice:
         found = cells_of(*functions)
         # What the ways bind, and names that nobody reads behind the `if`: these no longer know what they are bound to.
         dead = found.keys() - site.behind if site is not _NO_BRANCH else set()
+        self.shared = {id(cell) for cell in found.values()}
         self.cells: dict[Any, Any] = {x: cell for x, cell in found.items() if x in site.names or x in dead}
         bound = [name for name, cell in self.cells.items() if content(cell) is not UNBOUND]
         self.exclusive = {name for name in bound if knows_arrays_alone(self.cells[name])}
         self.alone = {name for name, cell in self.cells.items() if is_known_alone(cell)}
         self.before: dict[Any, Any] = {name: content(cell) for name, cell in self.cells.items()}
         things = reached_things(functions)
+        things += find_numbers(things)
         self.lifts = [(x, snapshot(x)) for x in traced_roots(things) if not x.owner.physical]
         self.holdings = Holdings(things, functions)  # last, for it knows what the names are bound to
         self.written: list[Tracer] = []
@@ -275,7 +295,7 @@ class _Choice:
         kinds = [found[1][0] for found in looks]
         one_kind = all(type(k) is not Tracer and k == kinds[0] for k in kinds)
         targets = self._targets(looks, names, one_kind)
-        bodies = [record_body(lambda w=way: self._run(w, names, one_kind, targets), []) for way in self.ways[::-1]]
+        bodies = [record_branch(lambda w=way: self._run(w, names, one_kind, targets), []) for way in self.ways[::-1]]
         joined = join_branches(test, bodies, [])
         if joined is None:
             refuse("the two ways of an if give different things")
@@ -284,13 +304,13 @@ class _Choice:
         for name in drop:
             bind_name(self.cells[name], UNBOUND)
         for name, x in zip(names, values, strict=True):
-            bind_result(self.cells[name], close_objects(fresh(x)))
+            bind_result(self.cells[name], close_name(fresh(x)))
         for root, new in zip(self.written, arrays, strict=True):
             replace(root, new)
-        value = fresh(value)
+        value = name_labels(fresh(value))
         bound = self.exclusive & {*names, *drop}  # a name that no way binds knows its array still
-        alone = {id(root_of(x)) for name in bound for x in arrays_in(open_objects(self.before[name]))}
-        left = {**{name: open_objects(content(self.cells[name])) for name in names}, RETURNED: value}
+        alone = {id(root_of(x)) for name in bound for x in arrays_in(open_name(self.before[name]))}
+        left = {**{name: open_name(content(self.cells[name])) for name in names}, RETURNED: value}
         note_links(self.links, left, lambda x: id(x) in alone)
         if one_kind and kinds[0] == END and not value:
             return None
@@ -337,7 +357,7 @@ class _Choice:
 
     def _try_way(self, trace: Any, way: Callable) -> tuple:
         roots, values = self._lift(trace)
-        current().own = self._variables()  # type: ignore[union-attr]
+        self._note_variables()
         try:
             with standing_for(roots, values):
                 outcome = way()
@@ -345,9 +365,10 @@ class _Choice:
                 outcome = add_raises(outcome)
                 self._add_places()
                 ends = {name: self._show(name) for name in self.cells}
-                if not is_state(value_of(outcome)):
+                value = number_labels(value_of(outcome))
+                if not is_state(value):
                     refuse("it returns something that is no array")
-                value = tree.map(example, tree.map(as_leaf, value_of(outcome)))
+                value = tree.map(example, tree.map(as_leaf, value))
                 touched = [x for x in roots if is_written(x)]
             for root in touched:
                 if all(root is not x for x in self.written):
@@ -356,8 +377,10 @@ class _Choice:
         finally:
             self._restore()
 
-    def _variables(self) -> list:
-        return [cell for name, cell in self.cells.items() if type(name) is str]
+    def _note_variables(self) -> None:
+        body: Any = current()
+        body.own = [cell for name, cell in self.cells.items() if type(name) is str]
+        body.shared = self.shared
 
     def _add_places(self) -> None:
         """Note the parts of objects that a way has bound."""
@@ -380,7 +403,7 @@ class _Choice:
             return _SAME
         if x is UNBOUND:
             return x
-        x = open_objects(x)
+        x = open_name(x)
         if not is_state(x):
             refuse(f"an if binds {name} to something that is no array")
         return _Shown(tree.map(example, tree.map(as_leaf, x)))
@@ -402,7 +425,7 @@ class _Choice:
     def _example(self, end: Any, name: str) -> Any:
         if type(end) is _Shown:
             return end.value
-        end = open_objects(self.before[name])
+        end = open_name(self.before[name])
         if not is_state(end) or name not in self.alone:
             refuse(f"an if binds {name}, which is no array, in one way only")
         return tree.map(example, end)
@@ -412,7 +435,7 @@ class _Choice:
         cell = self.cells[name]
         if content(cell) is not self.before[name] and not is_known_alone(cell):
             refuse(f"an if binds {name} to an object that may have another name")
-        return open_objects(content(cell))
+        return open_name(content(cell))
 
     def _check_kept(self, names: set) -> None:
         """Refuse a way that binds a name or a part of an object of which the first look did not show it."""
@@ -435,10 +458,10 @@ class _Choice:
         roots, values = self._lift(trace)
         try:
             with recording_body(trace, False, self.before, way=True), standing_for(roots, values):
-                current().own = self._variables()  # type: ignore[union-attr]
+                self._note_variables()
                 with self.lists.one():
                     outcome = add_raises(way())
-                value = value_of(outcome)
+                value = number_labels(value_of(outcome))
                 value = tree.map(convert_leaf, value, targets[0]) if value else targets[0]
                 kind = np.int64(END) if one_kind else np.int64(0) + kind_of(outcome)
                 self._check_kept({*names})

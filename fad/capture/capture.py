@@ -12,8 +12,8 @@ from fad import tree
 from fad.capture.context import bind_result, current, recording_body, refuse, report
 from fad.capture.draws import states_reached
 from fad.capture.integer_range import FIT, GROW, judge_integers, state_interval
+from fad.capture.labels import close_name, is_opened_label, open_name
 from fad.capture.number_lists import Unsuitable
-from fad.capture.objects import close_objects, open_objects
 from fad.capture.outcomes import (
     END,
     NOTHING,
@@ -25,7 +25,7 @@ from fad.capture.outcomes import (
     note_raise,
     value_of,
 )
-from fad.capture.places import UNBOUND, Attribute, Elements, Item
+from fad.capture.places import UNBOUND, Attribute, Elements, Item, Variable
 from fad.capture.sites import Loop
 from fad.capture.state import (
     check_replaceable,
@@ -266,7 +266,9 @@ class Capture:
         values, arrays, lates = state
         step = self.step
         for name, x in zip((*step.names, *step.late), step.as_left([*values, *lates]), strict=True):
-            bind_result(step.cells[name], close_objects(fresh(x)))
+            unread = current() is None and type(name) is str and name not in self.site.behind
+            if not (unread and is_opened_label(x)):  # which label it is would be asked
+                bind_result(step.cells[name], close_name(fresh(x)))
         for root, new in zip(step.roots, arrays, strict=True):
             replace(root, new)
         step.number_lists.finish()
@@ -306,7 +308,8 @@ class Capture:
         """
         if not isinstance(self.why, Unrecordable):
             return {}
-        before = {name: self.step.content(name) for name in self.becomes if type(name) in (str, Attribute, Item)}
+        names = [name for name in self.becomes if type(name) in (str, Attribute, Item, Variable)]
+        before = {name: self.step.content(name) for name in names}
         return {name: float(x) for name, x in before.items() if type(x) is int and fits(x, np.dtype(np.float64))}
 
     def leave_to_python(self, what: str, detail: str, refused: bool = False) -> NoReturn:
@@ -431,19 +434,19 @@ class Capture:
                 if now is self.entered[name]:  # it is bound to what it was bound to before
                     step.names.remove(name)
                     changed = True
-                elif not _is_like(open_objects(now), given[name]) or name not in step.alone:
+                elif not _is_like(open_name(now), given[name]) or name not in step.alone:
                     raise NeedsFirstStep(_steps_to_fill(name, given[name]))
             elif now is before or now is UNBOUND:
                 continue
             elif step.is_carried(name) or (name in self.site.behind and not self.runs):
-                if before is UNBOUND or not is_state(open_objects(before)):
+                if before is UNBOUND or not is_state(open_name(before)):
                     raise NeedsFirstStep
                 step.names.append(name)
                 changed = True
             elif name in self.site.behind:
-                if not is_state(open_objects(now)):
+                if not is_state(open_name(now)):
                     refuse(f"it binds {name}, which is read behind the loop, to something that is no array")
-                late[name] = type_example(open_objects(now))
+                late[name] = type_example(open_name(now))
         changed = changed or late.keys() != step.late.keys()
         step.late = late
         return changed

@@ -20,7 +20,7 @@ class Body:
 
     __slots__ = (
         "trace", "trial", "aliased", "level", "ways", "around", "grown", "growing", "changed", "made", "made_around",
-        "kept", "tables", "touched", "lent", "sources", "alone", "draws", "raised", "own",
+        "kept", "tables", "touched", "lent", "sources", "alone", "draws", "raised", "own", "shared",
     )  # fmt: skip
 
     def __init__(self, trace: Any, trial: bool, kept: tuple[dict, ...] = ()):
@@ -42,6 +42,7 @@ class Body:
         self.alone = True  # whether no other body is around
         self.draws: Any = None  # the random numbers that the step draws, if it may
         self.own: list[Any] = []  # variables that are state by their names
+        self.shared: set[int] | None = None  # variables that its code shares with the functions around it, by identity
         self.raised: list[Any] = []  # whether functions that it has called have raised errors
         self.kept = kept  # what places were bound to, as loops and branches around keep it to put it back
 
@@ -206,9 +207,25 @@ def forget() -> None:
             entries[key] = entry._replace(what="recorded step by step", detail=why)
 
 
+# The user's loop in whose place one of fad's is run, which is written as users write theirs.
+_in_place_of: ContextVar[tuple[str, int] | None] = ContextVar("in_place_of", default=None)
+
+
+@contextlib.contextmanager
+def reporting_as(file: str, line: int) -> Iterator[None]:
+    """Let what becomes of fad's own loops in a block be reported of the user's."""
+    token = _in_place_of.set((file, line))
+    try:
+        yield
+    finally:
+        _in_place_of.reset(token)
+
+
 def report(file: str, line: int, what: str, detail: str = "", refused: bool = False) -> None:
     """Note what became of a loop; the last time counts."""
     entries, body = _report.get(), _current.get()
+    if is_machinery(file):
+        file, line = _in_place_of.get() or (file, line)
     if entries is not None and (body is None or not body.trial) and not is_machinery(file):
         refusals = 0 if what == "captured" else count_refusals(file, line) + refused
         entries[file, line] = Entry(file, line, what, detail, refusals)

@@ -16,7 +16,7 @@ _THUNK = f"{MADE}thunk"
 _SCOPED = frozenset({"super", "locals", "vars", "globals", "eval", "exec", "dir"})  # what asks about its own frame
 _SEQUENCES = frozenset({
     "range", "zip", "enumerate", "reversed", "map", "pairwise", "product", "combinations", "ndindex", "ndenumerate",
-    "count", "cycle", "repeat", "islice",
+    "count", "cycle", "repeat", "islice", "filter", "accumulate",
 })  # fmt: skip
 
 
@@ -139,6 +139,9 @@ class Expressions(ast.NodeTransformer):
                 return node
             same = helper("is_", node.left, node.comparators[0], at=node)
             return same if isinstance(node.ops[0], ast.Is) else helper("not_", same, at=node)
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)) and self.staged and not binds(node):
+            found = helper("in_", node.left, node.comparators[0], at=node)
+            return found if isinstance(node.ops[0], ast.In) else helper("not_", found, at=node)
         chained = len(node.ops) > 1 and not any(
             isinstance(op, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) for op in node.ops
         )
@@ -172,20 +175,23 @@ def _append_of(f: ast.expr) -> ast.expr | None:
 
 
 class Iterables(ast.NodeTransformer):
-    """Lets what a loop runs over be known by its elements' numbers: range, zip, enumerate and others, nested too."""
+    """Lets what a loop runs over be known by its elements' numbers: range, zip, enumerate and others, nested too.
+
+    With `generates` the body does not jump out: then a generator of the user's is run with the loop's body.
+    """
+
+    def __init__(self, generates: bool):
+        self._helper = "generate" if generates else "sequence"
+        self._generates = generates
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if name_called(node) in _SEQUENCES:
             if name_called(node) != "range":
                 node.args = [self.visit(x) if isinstance(x, ast.Call) else x for x in node.args]
-            node.func = helper("sequence", node.func, at=node.func)
+            node.func = helper(self._helper, node.func, at=node.func)
+        elif self._generates and name_called(node) not in ("", *_SCOPED):
+            node.func = helper("call_generator", node.func, at=node.func)
         return node
-
-
-def mark_call(node: ast.AST) -> None:
-    """Let the call that a loop runs over be told apart: a generator of the user's is run with the loop's body."""
-    if name_called(node) not in ("", *_SEQUENCES, *_SCOPED):
-        node.func = helper("call_generator", node.func, at=node.func)  # type: ignore[attr-defined]
 
 
 def binds(node: ast.AST) -> bool:

@@ -8,15 +8,19 @@ of another function, as those that a called function declares nonlocal.
 from __future__ import annotations
 
 import inspect
+import itertools
+import operator
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from fad.capture.calls import make_helpers, note_grown
-from fad.capture.context import current
+from fad.capture.context import current, reporting_as
 from fad.capture.convert import convert_function, is_users
+from fad.capture.iterables import sequence
 from fad.capture.outcomes import Outcome, note_end
 from fad.capture.places import Variable, bind_name, cells_of, content
+from fad.capture.sequences import sequence_of
 from fad.capture.sites import Loop
 from fad.staging.record import is_recording
 
@@ -49,9 +53,66 @@ def call_generator(f: Any) -> Any:
     return lambda *args, **kwargs: Generated(f, args, kwargs)
 
 
+# --- functions that give one element for another, written as generators -----------------------------------------------
+
+
+def _enumerate(xs: Iterable, start: Any = 0) -> Iterator:
+    k = start
+    for x in xs:
+        yield k, x
+        k += 1
+
+
+def _filter(f: Any, xs: Iterable) -> Iterator:
+    for x in xs:
+        if f(x):
+            yield x
+
+
+def _map(f: Any, xs: Iterable) -> Iterator:
+    for x in xs:
+        yield f(x)
+
+
+def _accumulate(xs: Iterable, f: Any = operator.add, *, initial: Any = None) -> Iterator:
+    total: Any = itertools.accumulate if initial is None else initial
+    if initial is not None:
+        yield initial
+    for x in xs:
+        total = x if total is itertools.accumulate else f(total, x)
+        yield total
+
+
+_WRITTEN: dict[Any, Callable] = {
+    enumerate: _enumerate, map: _map, filter: _filter, itertools.accumulate: _accumulate,
+}  # fmt: skip
+
+
+def generate(f: Any) -> Any:
+    """Return one of Python's functions that make what loops run over, where a generator can be run in its place."""
+    written = _WRITTEN.get(f) if f.__class__ in (type, types.BuiltinFunctionType) and is_recording() else None
+    if written is None:
+        return sequence(f)
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        try:
+            given = inspect.signature(written).bind(*args, **kwargs)
+        except TypeError:  # several things to map, say
+            return sequence(f)(*args, **kwargs)
+        xs = given.arguments["xs"]
+        whole = type(xs) is Generated or (f in (filter, itertools.accumulate) and sequence_of(xs) is not None)
+        if not whole or (f is filter and args[0] is None):
+            return sequence(f)(*args, **kwargs)
+        return Generated(written, args, kwargs)
+
+    return make
+
+
 def run_generated(site: Loop, made: Generated, run: Callable, body: Callable) -> None:
     """Run a converted generator with the body of a loop over it."""
-    kept = {*site.carried, *site.behind}
+    kept, around = {*site.carried, *site.behind}, current()
+    if around is not None and around.shared is not None:  # those of a function that the step calls are its own
+        around.made |= {id(cell): cell for cell in cells_of(body).values() if id(cell) not in around.shared}
 
     def take(item: Any, body: Callable) -> None:
         inside = current()
@@ -68,4 +129,5 @@ def run_generated(site: Loop, made: Generated, run: Callable, body: Callable) ->
             bind_name(cells[name], x)
         note_end(outcome)
 
-    run(*made.args, **made.kwargs, _fad_take=take, _fad_body=body)
+    with reporting_as(site.file, site.line):
+        run(*made.args, **made.kwargs, _fad_take=take, _fad_body=body)

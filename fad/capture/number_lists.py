@@ -15,6 +15,7 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import current, refuse
+from fad.capture.element_tables import ElementTable, holders_in, is_table
 from fad.capture.objects import is_known_alone, is_openable
 from fad.capture.places import Cell, Item, bind_name, content, find_part
 from fad.capture.values import STANDING, as_number, note_touched
@@ -25,7 +26,7 @@ from fad.core.tracer import Tracer
 from fad.core.views import Memory
 from fad.ops.creation import array
 from fad.staging.mixed_types import note_mixed, note_number
-from fad.staging.record import is_found_by_name
+from fad.staging.record import is_found_by_name, is_traceable
 
 # Of numbers that may be in one list, and what their array holds; floating-point numbers may have integers among them.
 _REAL = frozenset({int, float, np.float64})
@@ -41,8 +42,14 @@ def _numbers_in(x: list) -> list | None:
         if any(row is None or len(row) != len(x[0]) or type(y[0]) is list for row, y in zip(rows, x, strict=True)):
             return None
         return [y for row in rows for y in row or ()]
+    if not all(type(y) is Tracer or is_traceable(y) for y in x):
+        return None
     shown = [None if type(y) is Tracer and y.shape else example(y) for y in x]
     return shown if shown and _kinds_of(shown) <= _KINDS else None
+
+
+def _is_of_numbers(x: Any) -> bool:
+    return type(x) is list and _numbers_in(x) is not None
 
 
 def lists_in(x: Any) -> list:
@@ -142,7 +149,7 @@ class NumberLists:
     def __init__(self, cells: dict[Any, Cell]):
         self._own = {name: cell for name, cell in _places_of(cells) if _may_be_written(cell)}
         self._written: dict[Any, tuple[Cell, list, NumberList]] = {}
-        self._tables: dict[int, tuple[list, NumberList]] = {}  # those that are read alone, by identity
+        self._tables: dict[int, tuple[Any, NumberList | ElementTable]] = {}  # those that are read alone, by identity
 
     @contextlib.contextmanager
     def standing(self, body: Any) -> Iterator[None]:
@@ -153,7 +160,7 @@ class NumberLists:
         outer, sources = body.tables, body.sources
         try:
             body.tables = outer | self._tables
-            body.sources = sources | {id(part): part for x, _ in self._tables.values() for part in lists_in(x)}
+            body.sources = sources | {id(part): part for x, _ in self._tables.values() for part in holders_in(x)}
             for cell, _, stands in self._written.values():
                 bind_name(cell, stands)
             yield
@@ -162,7 +169,7 @@ class NumberLists:
             for cell, plain, _ in self._written.values():
                 bind_name(cell, plain)
 
-    def look(self, touched: dict[int, tuple[list, list]], bound: set[int]) -> bool:
+    def look(self, touched: dict[int, tuple[Any, list]], bound: set[int]) -> bool:
         """Let arrays stand for the lists that a step has read or written by a traced place; return whether any is new.
 
         `touched` has for each list examples of what was written; `bound` are the lists, by identity, of which the step
@@ -175,12 +182,20 @@ class NumberLists:
         for x, values in touched.values():
             if any(type(y) is Tracer and y.owner.dead for y in tree.leaves(x)):
                 raise Unsuitable("by a counter it reads or writes a list that each step makes")
-            if any(id(part) in bound for part in lists_in(x)):
+            if any(id(part) in bound for part in holders_in(x)):
+                if not _is_of_numbers(x):  # what is read is what the step has bound
+                    continue
                 values.append(example(tree.leaves(x)[0]))  # its kind is none that the list does not have
             if values:
                 self._add(x, values)
         for key, (x, values) in touched.items():
-            if not values and not any(_holds(plain, x) for _, plain, _ in self._written.values()):
+            if values or any(id(part) in bound for part in holders_in(x)):
+                continue
+            if not _is_of_numbers(x):
+                if not is_table(x):
+                    raise Unsuitable("by a counter it reads a list whose rows are of several lengths or types")
+                self._tables[key] = (x, ElementTable(x))
+            elif not any(_holds(plain, x) for _, plain, _ in self._written.values()):
                 self._tables[key] = (x, _stand_for(x, "that it reads", [], x))
         return changed or bool(touched)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fad.capture.comprehensions import as_statements, form_of, generator_of
-from fad.capture.expressions import HELPERS, MADE, Expressions, Iterables, as_index, helper, mark_call
+from fad.capture.expressions import HELPERS, MADE, Expressions, Iterables, as_index, helper
 from fad.capture.names import (
     Liveness,
     Names,
@@ -331,9 +331,8 @@ class Rewriter:
             code = [*[_at(x, s) for x in first], *self._staged_block(s.body, end)]
             bound: list[ast.AST] = [ast.Assign([s.target], ast.Constant(None)), *s.body]
             made: list[ast.stmt] = [self._function(body, [item], bound, code, s)]
-            if not any(isinstance(x, ast.Break) or type(x) is ast.Return for x in own_jumps(s.body)):
-                mark_call(s.iter)
-            source = self._expression(Iterables().visit(s.iter), staged)
+            jumps = any(isinstance(x, ast.Break) or type(x) is ast.Return for x in own_jumps(s.body))
+            source = self._expression(Iterables(not jumps).visit(s.iter), staged)
         else:
             made = [self._function(body, [], s.body, self._staged_block(s.body, end), s)]
             test = self._name("test")
@@ -402,7 +401,7 @@ class Rewriter:
         if found is None or any(map(self._reason, found[1])):
             return None
         name = self._name("comprehension")
-        source = within.visit(Iterables().visit(given.generators[0].iter))
+        source = within.visit(Iterables(form not in ("any", "all")).visit(given.generators[0].iter))
         self.lifted.append(self._loop_of_its_own(name, *found, within.staged))
         call = ast.Call(_load(name), [source], [])
         done = self._in_place_of(node, form, call, within) if isinstance(node, ast.Call) else call

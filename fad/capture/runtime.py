@@ -45,6 +45,7 @@ class Helpers:
 
     call = staticmethod(calls.prepare_call)
     sequence = staticmethod(iterables.sequence)
+    generate = staticmethod(generators.generate)
     call_generator = staticmethod(generators.call_generator)
     items = staticmethod(iterables.items)
     is_builtin = staticmethod(iterables.is_builtin)
@@ -61,6 +62,7 @@ class Helpers:
     or_ = staticmethod(branches.or_)
     not_ = staticmethod(branches.not_)
     is_ = staticmethod(branches.is_)
+    in_ = staticmethod(branches.in_)
     choose = staticmethod(branches.choose)
     compare = staticmethod(branches.compare)
     finished = staticmethod(outcomes.is_finished)

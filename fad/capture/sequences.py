@@ -10,6 +10,7 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import current, refuse
+from fad.capture.element_tables import ElementTable, holders_in, is_small, is_table
 from fad.capture.number_lists import NumberList, lists_in
 from fad.capture.values import as_number, getitem, holds_numbers
 from fad.control_flow.subgraph import example
@@ -18,6 +19,7 @@ from fad.ops.creation import array
 from fad.ops.elements import begins_apart, join_elements
 from fad.staging.mixed_types import note_number
 
+_MANY = 16  # elements of a list from which on a loop over it may be worth an array of them
 _FEW_PARTS = 8  # arrays and numbers that a list of many elements is joined of
 
 
@@ -47,7 +49,10 @@ def sequence_of(x: Any) -> Sequence | None:
         return Sequence(len(x), lambda k: x[k], x)
     if (column := _column(x)) is not None:
         return Sequence(len(x), _unless_changed(column, x), x)
-    return _records(x) if type(x) in (list, tuple) and x and type(x[0]) in (list, tuple) else None
+    if type(x) not in (list, tuple) or not x:
+        return None
+    records = _records(x) if type(x[0]) in (list, tuple) else None
+    return _elements(x) if records is None else records
 
 
 def number_at(start: Any, step: Any, k: Any) -> Any:
@@ -99,6 +104,27 @@ def _records(x: Any) -> Sequence | None:
             body.sources |= sources
             body.lent += lists_in(row)  # they are the rows' stand-ins, and shall not be known to others for long
         return row
+
+    return Sequence(len(x), _unless_changed(element, x), x)
+
+
+def _elements(x: Any) -> Sequence | None:
+    """Return a list of arrays of one shape, or of rows that have such, as a sequence, if it is long."""
+    if len(x) < _MANY or not is_table(x) or not is_small(x):
+        return None
+    tables: list[ElementTable] = []  # made when the first element is taken: a short loop takes none
+    sources = {id(y): y for y in holders_in(x)}
+
+    def element(k: Any) -> Any:
+        body = current()
+        if body is not None and any(type(y) is Tracer and y.owner is body.trace for y in tree.leaves(x)):
+            return ElementTable(x)[k]  # what the step has made of them
+        if not tables:
+            tables.append(ElementTable(x))
+        if body is not None:
+            body.sources |= sources
+            body.tables = {**body.tables, id(x): (x, tables[0])}
+        return tables[0][k]
 
     return Sequence(len(x), _unless_changed(element, x), x)
 

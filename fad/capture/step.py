@@ -10,9 +10,11 @@ from fad import tree
 from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
 from fad.capture.context import bind_result, current, noting_changes, recording_body, refuse
 from fad.capture.draws import StepDraws
+from fad.capture.element_tables import check_elements, elements_behind
 from fad.capture.growing_lists import GrowingLists, Last
+from fad.capture.labels import close_name, is_opened_label, open_name
 from fad.capture.number_lists import NumberLists
-from fad.capture.objects import close_objects, holders_in, is_known_alone, knows_arrays_alone, open_objects
+from fad.capture.objects import holders_in, is_known_alone, knows_arrays_alone, open_objects
 from fad.capture.outcomes import Outcome, add_raises, count_raises, kind_of, value_of
 from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content
 from fad.capture.sites import Loop
@@ -78,6 +80,8 @@ class Step:
         """Take those names by value that the text rebinds, and those arrays as written that the text writes into."""
         for name in (name for name in self.site.carried if name in self.bound):
             x = self.read(name)
+            if is_opened_label(x):  # which most steps bind to itself
+                continue
             if x is not UNBOUND and is_state(x) and (name in self.site.rebound or not is_handle(x)):
                 self.names.append(name)
         for name in self.site.updated:
@@ -97,10 +101,11 @@ class Step:
         """Let something stand for lists that the step appends to, or reads or writes by a counter; let it draw."""
         if body is not None:
             body.own = [self.cells[name] for name in self.bound if type(name) is str]
+            body.shared = {id(cell) for name, cell in self.cells.items() if type(name) is str}
         with self.lists.growing(body, number), self.number_lists.standing(body), self.draws.drawing(body, number):
             yield
 
-    def look_at_lists(self, touched: dict[int, tuple[list, list]]) -> bool:
+    def look_at_lists(self, touched: dict[int, tuple[Any, list]]) -> bool:
         """Note the lists that a look has read or written by a counter; return whether it showed something new."""
         changed = {id(place.holder) for place in self.bound if type(place) is Item}
         return self.number_lists.look(touched, changed)
@@ -156,7 +161,7 @@ class Step:
 
     def read(self, name: Any) -> Any:
         """Return what a name is bound to, with objects as their attributes."""
-        return open_objects(self.content(name))
+        return open_name(self.content(name))
 
     def add_root(self, x: Tracer) -> bool:
         """Carry an array that is written; return whether it was not carried before."""
@@ -181,7 +186,7 @@ class Step:
         try:
             with standing_for(self.roots, arrays):
                 for name, x in zip(self.names, values, strict=True):
-                    bind_result(self.cells[name], close_objects(x))
+                    bind_result(self.cells[name], close_name(x))
                 values.clear()
                 yield before
         finally:
@@ -278,7 +283,9 @@ class Step:
         given = {id(x): x for value in handles.values() for x in tree.leaves(value) if is_handle(x)}
         writes = [x for x in given.values() if is_written(x)]
         seen: set[int] = set()
-        left = [(name, x) for name, value in self._left_by(returned).items() for x in arrays_in(value)]
+        values = self._left_by(returned)
+        check_elements(values.values())
+        left = [(name, x) for name, value in values.items() for x in arrays_in(value)]
         for name, x in left:
             root = root_of(x)
             if id(root) in mine:
@@ -303,7 +310,7 @@ class Step:
         def find_links(x: Tracer) -> list | None:
             name = given.get(id(x))
             if name is None:
-                return None
+                return elements_behind(x)
             self.passed.add(name)
             return [("before", name), *[root_of(y) for y in self._known_before(name) if y.shape]]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import collections
 import operator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from fad import tree
 from fad.capture.context import Body, current, is_staged, refuse
+from fad.capture.element_tables import ElementTable, is_table
+from fad.capture.labels import Label, look_up
 from fad.capture.places import Item, find_item
 from fad.control_flow.padded import PaddedArray
 from fad.control_flow.subgraph import example, to_number_p
@@ -41,6 +43,8 @@ def _is_traced(index: Any) -> bool:
 def getitem(x: Any, index: Any) -> Any:
     """Return ``x[index]``."""
     body = current()
+    if type(index) is Label and type(x) is dict:
+        return look_up(x, index)
     if body is None or type(x) in STANDING or not _is_traced(index):
         if body is not None and type(x) is collections.defaultdict and index not in x and id(x) not in body.made:
             body.note_change(Item(x, index))
@@ -49,25 +53,45 @@ def getitem(x: Any, index: Any) -> Any:
         return _outside(x)[index]
     if type(index) is Tracer and holds_numbers(x):
         return as_number(_outside(np.array(x))[index])
-    if type(index) is Tracer and type(x) is list:
-        return _read_list(x, index, body)
-    return refuse(f"it takes an element of a {type(x).__name__} at a place that differs from step to step")
+    if type(index) is Tracer and type(x) in (list, tuple, dict):
+        return _read_element(x, index, body)
+    return _refuse_place(x)
 
 
-def _read_list(x: list, index: Tracer, body: Body) -> Any:
+def _refuse_place(x: Any) -> NoReturn:
+    refuse(f"it takes or sets an element of a {type(x).__name__} at a place that differs from step to step")
+
+
+def _read_element(x: Any, index: Tracer, body: Body) -> Any:
     """Return an element of a list of which the steps read others: an array stands for it, from the second look on."""
     if id(x) in body.tables:
         return body.tables[id(x)][1][index]
+    if not x:
+        refuse(f"it takes an element of an empty {type(x).__name__}")
+    if type(x) is list and _has_numbers(x):
+        return _read_number(x, index, body)
+    if not is_table(x):
+        _refuse_place(x)
+    if _is_passing(x, body) or any(type(y) is Tracer and y.owner is body.trace for y in tree.leaves(x)):
+        return ElementTable(x)[index]
+    if not body.trial:
+        _refuse_place(x)
+    body.touched.setdefault(id(x), (x, []))
+    return tree.map(lambda y: body.trace.new(example(y)), next(iter(x.values())) if type(x) is dict else x[0])
+
+
+def _read_number(x: list, index: Tracer, body: Body) -> Any:
+    """Return a number in a list, or in lists in it."""
     kinds = {example(y).__class__ for y in x} if all(map(_may_be_element, x)) else set()
     if len(kinds) == 1 and _is_passing(x, body):  # of one step: what is in it now, counts
         found = array(x)[index]
         return as_number(found) if kinds <= {int, float} else found
     note_touched(x, body)
-    found = x[0] if x else refuse("it takes an element of an empty list")
+    found = x[0]
     return found if type(found) is list else body.trace.new(example(found))
 
 
-def _is_passing(x: list, body: Body) -> bool:
+def _is_passing(x: Any, body: Body) -> bool:
     """Return whether a list is one of this step alone."""
     return id(x) in body.made or id(x) in body.made_around or any(x is y for y in body.lent)
 
@@ -75,8 +99,13 @@ def _is_passing(x: list, body: Body) -> bool:
 def note_touched(x: list, body: Body) -> list:
     """Note that a look has come to an element of a list by a traced place; return examples of what was written."""
     if not body.trial or _is_passing(x, body) or not all(map(_may_be_element, tree.leaves(x))):
-        refuse("it takes or sets an element of a list at a place that differs from step to step")
+        _refuse_place(x)
     return body.touched.setdefault(id(x), (x, []))[1]
+
+
+def _has_numbers(x: list) -> bool:
+    """Return whether a list has numbers alone, or lists of them."""
+    return all(_has_numbers(y) if type(y) is list else _may_be_element(y) for y in x)
 
 
 def _may_be_element(x: Any) -> bool:

@@ -20,7 +20,8 @@ from fad.control_flow.interpreter import compute_example
 from fad.control_flow.linear_map import make_pusher
 from fad.control_flow.loop_layout import has_condition, place_marked, select_marked
 from fad.control_flow.record_loop import attempt
-from fad.control_flow.split_pullback import find_needed
+from fad.control_flow.scan import CHOOSE
+from fad.control_flow.split_pullback import find_needed, record_uses
 from fad.control_flow.subgraph import (
     Body,
     BodyTrace,
@@ -31,12 +32,13 @@ from fad.control_flow.subgraph import (
     record_body,
     record_flat,
 )
-from fad.core.cotangent import Masked, densify
+from fad.control_flow.unread_places import refuse_unread_places
+from fad.core.cotangent import Masked, Masking, densify
 from fad.core.graph import Equation, Graph, has_effects, type_of
 from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
 from fad.core.tracer import Tracer, bind, tracer, youngest
-from fad.core.values import traces_of
+from fad.core.values import stop, traces_of
 from fad.ops.creation import zeros_p
 from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_value, kind_of, split_as_kept, was_changed, zeros_like
@@ -85,8 +87,15 @@ def choose(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
         return run
 
     shown = [example(x) for x in leaves]
-    bodies = attempt(lambda: [record_body(flat(branch), shown) for branch in branches])
+    bodies = attempt(lambda: [record_branch(flat(branch), shown) for branch in branches])
     return None if bodies is None else join_branches(index, bodies, leaves)
+
+
+def record_branch(fun: Callable, examples: list) -> Body:
+    """Record one branch of a choice."""
+    body = record_body(fun, examples)
+    refuse_unread_places(body)
+    return body
 
 
 def join_branches(index: Any, bodies: list[Body], leaves: list) -> Any:
@@ -182,6 +191,7 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
     shown = [as_value(example(v)) if a else example(v) for v, a in zip(values, active, strict=True)]
     out_types = [branches[0].types[o] for o in branches[0].outputs]
     shown_cts = [np.zeros_like(t.zeros())[()] for t in select_marked(out_types, marks)]
+    whole, operands = branches, trace.keep(values, parents)
     branches, pullbacks, _ = cut_pullbacks(
         branches, [record_flat(pull(g), [*shown, *shown_cts]) for g in branches], n
     )
@@ -191,13 +201,26 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
     values = select_marked(trace.keep(values, parents), read)
     ys, pieces = ys[: len(marks)], ys[len(marks) :]
 
+    def fill(cts: list) -> list:
+        return [zeros_like(y) if ct is None else ct for ct, y, m in zip(cts, ys, marks, strict=True) if m]
+
     def pullback(cts: list) -> list:
-        full = [zeros_like(y) if ct is None else ct for ct, y, m in zip(cts, ys, marks, strict=True) if m]
-        found = bind(cond_p, index, *values, *pieces, *full, branches=graphs)
+        found = bind(cond_p, index, *values, *pieces, *fill(cts), branches=graphs)
         return place_marked([_mask_unused(c, index, u) for c, u in zip(found, used, strict=True)], active)
 
-    outs = trace.call(parents, ys, pullback)
+    def find_uses(used: list, when: Any) -> list:
+        graphs = tuple([_only_uses(g, active, marks, [*shown, *shown_cts]) for g in whole])
+        return place_marked(bind(cond_p, index, *map(stop, operands), *fill(used), branches=graphs), active)
+
+    outs = trace.call(parents, ys, Masking(pullback, find_uses))
     return [t if m else y for t, y, m in zip(outs, ys, marks, strict=True)]
+
+
+def _only_uses(graph: Graph, active: list[bool], marks: list[bool], shown: list) -> Graph:
+    """Return what says which elements of its operands a branch uses, by marks of its results."""
+    graph = record_uses(graph, active, marks, shown)
+    outputs = graph.outputs[len(marks) :]
+    return graph.replace(outputs=outputs, equations=find_needed(graph.equations, outputs))
 
 
 def _find_used(pullbacks: Sequence[Graph]) -> list[list[bool]]:
@@ -345,3 +368,4 @@ cond_p = Primitive(
     differentiated=_differentiate, example=_run_example, needs_trace=True,
 )  # fmt: skip
 _RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear}
+CHOOSE.append(choose)

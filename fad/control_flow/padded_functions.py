@@ -15,6 +15,7 @@ from fad.control_flow.padded import FUNCTIONS, PaddedArray, bring_parts, common,
 from fad.control_flow.slice_bounds import Axis, refuse
 from fad.control_flow.subgraph import to_number_p
 from fad.core.tracer import Tracer, bind
+from fad.ops.norms import root
 from fad.ops.structural import normalize_axis
 
 
@@ -46,11 +47,15 @@ def _of_some(reduce: Callable) -> Callable:
     """Return a reduction that NumPy refuses for an array without elements."""
 
     def reduce_checked(x: PaddedArray, axis: Any = None, *, keepdims: bool = False) -> Any:
-        if any(type(a) is Axis and a.may_be_empty for k, a in enumerate(x.axes) if k in _axes(x, axis)):
-            x.refuse("it takes the largest or smallest element, and there may be none,")
+        _refuse_empty(x, _axes(x, axis))
         return reduce(x, axis, keepdims=keepdims)
 
     return reduce_checked
+
+
+def _refuse_empty(x: PaddedArray, axes: tuple) -> None:
+    if any(type(a) is Axis and a.may_be_empty for k, a in enumerate(x.axes) if k in axes):
+        x.refuse("it takes an element by its size, and there may be none,")
 
 
 def _lowest(dtype: np.dtype) -> Any:
@@ -100,7 +105,7 @@ def variance(x: PaddedArray, axis: Any = None, *, ddof: Any = 0, keepdims: bool 
 
 
 def deviation(x: PaddedArray, axis: Any = None, *, ddof: Any = 0, keepdims: bool = False) -> Any:
-    return np.sqrt(variance(x, axis, ddof=ddof, keepdims=keepdims))
+    return elementwise(root, [variance(x, axis, ddof=ddof, keepdims=keepdims)])
 
 
 def norm(x: PaddedArray, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
@@ -111,6 +116,47 @@ def norm(x: PaddedArray, ord: Any = None, axis: Any = None, keepdims: bool = Fal
     value = bring_parts(x, x.axes, fills)
     y = np.linalg.norm(value, axis=axes if len(axes) > 1 else axes[0], keepdims=keepdims)
     return fresh(y, _remaining_axes(x, axes, keepdims))
+
+
+def sort(x: PaddedArray, axis: Any = -1) -> Any:
+    """Sort the part, which stands before what is beside it then."""
+    if x.dtype.kind not in "fiu" or axis is None:
+        x.refuse("it sorts numbers that are not real, or without an axis,")
+    (k,) = _axes(x, axis)
+    own = x.axes[k]
+    target = Axis(own.size, 0, own.length) if type(own) is Axis else own
+    targets = (*x.axes[:k], target, *x.axes[k + 1 :])
+    fills = [(np.nan if x.dtype.kind == "f" else _highest(x.dtype)) if j == k else None for j in range(x.ndim)]
+    found = fresh(np.sort(bring_parts(x, targets, fills), axis=k), targets)
+    found.clean = False
+    return found
+
+
+def median(x: PaddedArray, axis: Any = None, *, keepdims: bool = False) -> Any:
+    return _without_missing(np.nanmedian, x, (), axis, keepdims)
+
+
+def _quantile(function: Callable) -> Callable:
+    def find(x: PaddedArray, q: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+        if np.ndim(q):
+            x.refuse("it takes several quantiles")
+        return _without_missing(function, x, (q,), axis, keepdims)
+
+    return find
+
+
+def _without_missing(function: Callable, x: PaddedArray, q: tuple, axis: Any, keepdims: bool) -> Any:
+    """Return a statistic of a part, by a function of elements that are not NaN."""
+    axes = _axes(x, axis)
+    _refuse_empty(x, axes)
+    floats = x if x.dtype.kind == "f" else astype(x, np.float64)
+    value = bring_parts(floats, x.axes, [np.nan if k in axes else None for k in range(x.ndim)])
+    y = fresh(function(value, *q, axis=axes, keepdims=keepdims), _remaining_axes(x, axes, keepdims))
+    return elementwise(_put_nan, [y, some(np.isnan(floats), axis, keepdims=keepdims)])
+
+
+def _put_nan(y: Any, bad: Any) -> Any:
+    return np.where(bad, np.nan, y).astype(y.dtype)
 
 
 def _place_of(function: Callable, neutral: Callable) -> Callable:
@@ -231,7 +277,8 @@ FUNCTIONS.update({
     np.cumprod: _running(np.cumprod, 1), np.matmul: matmul, np.dot: dot, np.inner: inner, np.vdot: vdot,
     np.outer: outer, np.transpose: transpose, np.flip: flip, np.diff: difference, np.shape: _length,
     np.ndim: lambda x: x.ndim, np.argmax: _place_of(np.argmax, _lowest),
-    np.argmin: _place_of(np.argmin, _highest),
+    np.argmin: _place_of(np.argmin, _highest), np.sort: sort, np.median: median,
+    np.quantile: _quantile(np.nanquantile), np.percentile: _quantile(np.nanpercentile),
     (np.add, "reduce"): total, (np.multiply, "reduce"): product, (np.maximum, "reduce"): largest,
     (np.minimum, "reduce"): smallest,
 })  # fmt: skip

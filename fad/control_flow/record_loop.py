@@ -19,7 +19,7 @@ from fad.backends import is_on_device
 from fad.control_flow import traced_slices  # noqa: F401  answers slices with bounds of a body
 from fad.control_flow.compose_views import compose_views, reshape_carries
 from fad.control_flow.independent_steps import run_at_once
-from fad.control_flow.intervals import assume, fits, interval_of, most_steps
+from fad.control_flow.intervals import assume, fits, most_steps
 from fad.control_flow.kinds_of_numbers import same_but_kinds
 from fad.control_flow.loop_layout import Inputs, Operands, Outputs, Results, select_marked
 from fad.control_flow.scan import scan_p, while_p
@@ -34,6 +34,7 @@ from fad.control_flow.subgraph import (
     record_body,
     to_number_p,
 )
+from fad.control_flow.unread_places import refuse_unread_places
 from fad.control_flow.untouched_rows import read_from_the_start
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type, place_constant, type_of
 from fad.core.primitive import Primitive
@@ -42,7 +43,7 @@ from fad.core.tracer import Trace, Tracer, bind
 from fad.core.views import finding_writes
 from fad.errors import LoopFallbackWarning
 from fad.ops.indexing import getitem_p
-from fad.staging.may_raise import find_unread_in_body, find_unread_raising
+from fad.staging.may_raise import find_unread_in_body
 from fad.staging.mixed_types import note_mixed
 from fad.staging.record import is_recording
 from fad.transforms.check import as_value, separate
@@ -296,8 +297,7 @@ def _settle_types(flat: Callable, leaves: list, shown: Inputs, steps: bool) -> t
     in the step but the kinds of values.
     """
     body = record_body(flat, shown.join())
-    if shown.number:
-        _refuse_unread_places(body)
+    refuse_unread_places(body)
     given, found = _carry_types(body, shown)
     if given == found:
         return body, leaves
@@ -322,38 +322,6 @@ def _settle_types(flat: Callable, leaves: list, shown: Inputs, steps: bool) -> t
         note_mixed()
     leaves = [x if type_of(example(x)) == t else _convert(x, t) for x, t in zip(leaves, found, strict=True)]
     return other, leaves
-
-
-def _refuse_unread_places(body: Body) -> None:
-    """Raise Unrecordable where a step reads what may be no place of an array, and nothing needs what it reads.
-
-    Recorded step by step the program keeps such a read, for the error that it may raise. A loop would drop it. Beside
-    a branch stands what was read to find out about it, in the same equations: there nothing can be said.
-    """
-    graph = body.graph
-    if any(eq.prim.archetype == "branch" for eq in graph.equations):
-        return
-    found = find_unread_raising(graph, graph.outputs, lambda eq: not _is_in_range(body, eq))
-    if found:
-        raise Unrecordable(body.trace, "it reads an element that may not be there, and does not use it")
-
-
-def _is_in_range(body: Body, eq: Equation) -> bool:
-    """Return whether the integers that index an array are known to be places of it, or are not looked at here."""
-    template = eq.params.get("template", ())
-    if eq.prim is not getitem_p or any(part is None or part is Ellipsis for part in template):
-        return True
-    indices = iter(eq.ins[1:])
-    for part, size in zip(template, body.graph.types[eq.ins[0]].shape, strict=False):
-        if part != "array":
-            continue
-        i = next(indices)
-        if body.graph.types[i].shape:
-            return True
-        low, high = interval_of(body.trace, i)
-        if low is None or high is None or low < -size or high >= size:
-            return False
-    return True
 
 
 def _carry_types(body: Body, shown: Inputs) -> tuple[list, list]:

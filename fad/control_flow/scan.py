@@ -17,6 +17,7 @@ How operands and results are laid out says `fad.control_flow.loop_layout`. Param
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -40,13 +41,14 @@ from fad.control_flow.loop_layout import (
     select_marked,
 )
 from fad.control_flow.pullback import active_operands, pullback_p
-from fad.control_flow.split_pullback import accumulate_outputs, halves, record_pullback, without
+from fad.control_flow.split_pullback import accumulate_outputs, halves, record_pullback, record_uses, without
 from fad.control_flow.subgraph import Unrecordable, example, record_flat
-from fad.core.cotangent import densify
+from fad.core.cotangent import Masking, densify
 from fad.core.graph import type_of
 from fad.core.limits import Crowded
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
+from fad.core.values import stop
 from fad.core.views import unwrap
 from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_value, kind_of, split_as_kept, zeros_like
@@ -54,6 +56,8 @@ from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace
+
+CHOOSE: list[Callable] = []  # `choose` of `fad.control_flow.cond`, which is made of loops itself
 
 # --- derivatives ---------------------------------------------------------------------------------------------------
 
@@ -141,25 +145,52 @@ def _step_tangents(given: Operands, params: dict) -> list:
 def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
     values, parents = split_as_kept(trace, args, -1)
     inputs, outputs = find_active([p >= 0 for p in parents], params)
-    cut = _cut(values, inputs, outputs, params)
+    cut = _cut(values, inputs, outputs, params, record_pullback)
     if params["stop"] == "length":
         sizes = chunk_sizes(params["length"], params["save"], *_bytes(cut, values, inputs, params))
         if sizes:
             return run_in_chunks(scan_p, args, params, sizes)
     if params["length"] is None:
         return _reverse_unbounded(trace, values, parents, inputs, outputs, cut, params)
-    new = {**params, "body": cut.forward}
-    found = Results.split(bind(_operation(params), *values, **new), params)
-    k = len(found.ys) - cut.kept
-    results, kept = found._replace(ys=found.ys[:k]), found.ys[k:]
-    operands = Operands.split(trace.keep(values, parents), params)
+    results, kept = _run_forward(values, cut, params)
+    operands = trace.keep(values, parents)
     finals = [results.carry[k] for k in cut.finals]
     finals = trace.keep(finals, [0 if outputs[k] else -1 for k in cut.finals])
-    pull = _Pullback(operands, results, [finals, kept], inputs, outputs, cut.backward, params)
+    pull = _Pullback(Operands.split(operands, params), results, [finals, kept], inputs, outputs, cut.backward, params)
     ys = results.join()
-    outs = trace.call(parents, ys, pull)
+    outs = trace.call(parents, ys, Masking(pull, functools.partial(_find_uses, operands, inputs, outputs, params)))
     # a float that depends on nothing traced is no traced value: it may be a Python number
     return [t if a else y for t, y, a in zip(outs, ys, [*outputs, False], strict=False)]
+
+
+def _run_forward(values: list, cut: Any, params: dict) -> tuple[Results, list]:
+    """Run a loop; return what it gives, and what its steps keep."""
+    found = Results.split(bind(_operation(params), *values, **{**params, "body": cut.forward}), params)
+    k = len(found.ys) - cut.kept
+    return found._replace(ys=found.ys[:k]), found.ys[k:]
+
+
+def _find_uses(values: list, inputs: list[bool], outputs: list[bool], params: dict, marks: list, when: Any) -> list:
+    """Return marks of the operands that are zeros where no step uses them, by the marks of what a loop gives."""
+    values = [stop(x) for x in values]
+    active = active_operands({**params, "active": inputs})
+    find = lambda values, marks: _run_for_uses(values, inputs, outputs, params, marks)
+    if type(when) is Tracer:
+        everywhere = lambda values, marks: [np.ones_like(x) if k in active else None for k, x in enumerate(values)]
+        found = CHOOSE[0](when, [everywhere, find], (values, marks))
+        if found is not None:
+            return found[0]
+    return find(values, marks)
+
+
+def _run_for_uses(values: list, inputs: list[bool], outputs: list[bool], params: dict, marks: list) -> list:
+    cut = _cut(values, inputs, outputs, params, record_uses)
+    if params["length"] is None:
+        return _run_pullback(values, inputs, outputs, cut, params, marks)
+    results, kept = _run_forward(values, cut, params)
+    finals = [results.carry[k] for k in cut.finals]
+    pull = _Pullback(Operands.split(values, params), results, [finals, kept], inputs, outputs, cut.backward, params)
+    return pull(marks)
 
 
 def _bytes(cut: Any, values: list, inputs: list[bool], params: dict) -> list[int]:
@@ -178,29 +209,31 @@ def _bytes(cut: Any, values: list, inputs: list[bool], params: dict) -> list[int
 
 def _reverse_unbounded(trace: VJPTrace, values, parents, inputs, outputs, cut, params: dict) -> list:
     """Record a loop whose number of steps has no bound: its pullback is an operation, which runs the loop again."""
-    loop = _operation(params)
-    ys = list(bind(loop, *values, **params))
+    ys = list(bind(_operation(params), *values, **params))
     operands = trace.keep(values, parents)
-    own = {"loop": loop, "active": tuple(inputs), "seeds": tuple(outputs), "cut": cut}
-
-    def pull(cts: list) -> list:
-        seeds = [zeros_like(y) if ct is None else ct for ct, y, a in zip(cts, ys, outputs, strict=False) if a]
-        found = bind(pullback_p, *operands, *seeds, **params, **own)
-        grads = dict(zip(active_operands({**params, **own}), found, strict=True))
-        return [grads.get(k) for k in range(len(operands))]
-
-    outs = trace.call(parents, ys, pull)
+    fill = lambda cts: [zeros_like(y) if ct is None else ct for ct, y in zip(cts, ys, strict=False)]
+    pull = lambda cts: _run_pullback(operands, inputs, outputs, cut, params, fill(cts))
+    uses = lambda marks, when: _find_uses(operands, inputs, outputs, params, fill(marks), when)
+    outs = trace.call(parents, ys, Masking(pull, uses))
     return [t if a else y for t, y, a in zip(outs, ys, [*outputs, False], strict=False)]
 
 
-def _cut(values: list, inputs: list[bool], outputs: list[bool], params: dict) -> Any:
-    """Record the body's pullback, and cut it in two."""
+def _run_pullback(operands: list, inputs: list[bool], outputs: list[bool], cut: Any, params: dict, cts: list) -> list:
+    """Run a loop without a bound again, and then backward; return a cotangent for each operand."""
+    own = {"loop": _operation(params), "active": tuple(inputs), "seeds": tuple(outputs), "cut": cut}
+    found = bind(pullback_p, *operands, *[ct for ct, a in zip(cts, outputs, strict=False) if a], **params, **own)
+    grads = dict(zip(active_operands({**params, **own}), found, strict=True))
+    return [grads.get(k) for k in range(len(operands))]
+
+
+def _cut(values: list, inputs: list[bool], outputs: list[bool], params: dict, record: Callable) -> Any:
+    """Record the body with its pullback, or with what it uses, and cut it in two."""
     body = params["body"]
     shown = first_step(Operands.split(values, params), params).join()
     shown = [as_value(x) if a else x for x, a in zip(shown, inputs, strict=True)]
     types = [body.types[o] for o in body.outputs]
     cts = [t.zeros() for t in select_marked(types, outputs)]
-    joint = record_pullback(body, inputs, outputs, [*shown, *cts])
+    joint = record(body, inputs, outputs, [*shown, *cts])
     own = Inputs.split(joint.inputs[: len(body.inputs)], params)
     steps = params["length"] if memory_limit.get() is None else None
     known = params["index"] and params["length"] is not None and not has_condition(params)

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fad import tree
 from fad.control_flow.final_reads import FinalReads
-from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Results, has_condition
+from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Results, has_condition, select_marked
 from fad.control_flow.subgraph import record_flat, to_number_p
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.rewriter import Rewriting
@@ -20,7 +21,7 @@ from fad.ops.indexing import getitem_p
 from fad.ops.selection import where_p
 from fad.staging.may_raise import find_unread_in_body
 from fad.transforms.check import zeros_like
-from fad.transforms.vjp import vjp
+from fad.transforms.vjp import Tape, vjp
 
 _NEAR = 1 << 21  # bytes that a loop keeps, which stay in the cache until its backward pass
 PIECES = 8  # a piece of the state is kept if it is so many times smaller: then the state need not be
@@ -68,6 +69,31 @@ def record_pullback(body: Graph, active: list[bool], seeds: list[bool], examples
         grads = pullback([next(cts) if s else zeros_like(y) for s, y in zip(seeds, ys, strict=True)])
         # an output that depends on none of the marked inputs is taken as it was: a Python number stays one
         return [*[y if s else r for s, y, r in zip(seeds, ys, raw, strict=True)], *grads]
+
+    return record_flat(fun, examples)
+
+
+def record_uses(body: Graph, active: list[bool], seeds: list[bool], examples: list) -> Graph:
+    """Record a body with what it uses: inputs and marks of the outputs, to outputs and marks of the inputs.
+
+    A mark is a number for each element, which is zero where it is not used.
+    """
+    n = len(body.inputs)
+
+    def fun(*flat: Any) -> list:
+        ins, marks = flat[:n], iter(flat[n:])
+        raw: list = []
+        given, in_tree = tree.flatten(tuple(select_marked(ins, active)))
+
+        def some(*xs: Any) -> list:
+            it = iter(xs)
+            raw[:] = body(*[next(it) if a else x for a, x in zip(active, ins, strict=True)])
+            return list(raw)
+
+        tape = Tape(some, in_tree, given, False, own=True)
+        ys = tape.values()
+        live = tape.find_live([next(marks) if s else None for s in seeds])
+        return [*[y if s else r for s, y, r in zip(seeds, ys, raw, strict=True)], *live]
 
     return record_flat(fun, examples)
 

@@ -55,7 +55,7 @@ class Unrecordable(BaseException):
 class BodyTrace(RecordTrace):
     """The trace of recording a body; values of older traces are its captured inputs."""
 
-    __slots__ = ("captured", "order", "_numbers", "_examples")
+    __slots__ = ("captured", "order", "discarded", "_numbers", "_examples")
     answers = False
     kind = "the body of a loop or branch"
     of_examples = True
@@ -65,6 +65,7 @@ class BodyTrace(RecordTrace):
         Trace.__init__(self)  # the youngest, and not the oldest
         self.order = RUNS.orders  # the transforms that are under way differentiate what is recorded here
         self.captured: list = []  # (value from outside, its number here)
+        self.discarded: set[int] = set()  # what an attempt has computed that was given up
         self._numbers: dict[int, int] = {}
         self._examples: dict[int, Any] = {}
 
@@ -96,6 +97,21 @@ class BodyTrace(RecordTrace):
             self.sources.setdefault(id(copy), [x, copy])
             return self.number_of_outer(copy)
         return self.number_of_outer(x) if is_numpy_array(x) or is_on_device(x) else super().constant(x)
+
+    def discard(self, equations: list[Equation]) -> None:
+        """Note operations of an attempt that was given up: of these the body has what is read elsewhere alone."""
+        self.discarded.update(o for eq in equations for o in eq.outs)
+
+    def equations_for(self, outputs: list[int]) -> list[Equation]:
+        """Return the operations of the body without those of attempts that were given up."""
+        if not self.discarded:
+            return self.equations
+        alive, kept = set(outputs), []
+        for eq in reversed(self.equations):
+            if not eq.outs or not self.discarded.issuperset(eq.outs) or not alive.isdisjoint(eq.outs):
+                alive.update(eq.ins)
+                kept.append(eq)
+        return kept[::-1]
 
     def from_outside(self) -> list:
         """Return the captured values: arrays themselves, not their copies, so that those around can watch them.
@@ -227,7 +243,7 @@ def record_body(fun: Callable, examples: list) -> Body:
         finally:
             trace.finish()
     inputs = [*[n for _, n in trace.captured], *numbers]
-    graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
+    graph = Graph(trace.types, inputs, trace.constants, trace.equations_for(outputs), outputs)
     return Body(graph, captured, out_tree, trace)
 
 

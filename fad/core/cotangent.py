@@ -204,6 +204,36 @@ def share_at_ties(live: Any, ties: Any, half: Any) -> Selection:
     return Selection(live, np.where(ties, half, 1.0))
 
 
+class Masking:
+    """The pullback of an operation that can say which elements of its operands it uses.
+
+    ``find_uses(marks, when)`` returns for each operand an array that is zero where nothing is used, or None, of such
+    arrays for the results. Where `when` is traced and false, nobody needs to know. It is called when a mask of what is
+    pulled back is looked at.
+    """
+
+    __slots__ = ("pull", "find_uses")
+
+    def __init__(self, pull: Callable, find_uses: Callable):
+        self.pull = pull
+        self.find_uses = find_uses
+
+    def __call__(self, cts: list) -> list:
+        return self.pull(cts)
+
+    def pull_masked(self, cts: list, when: Any = True) -> list:
+        """Return the cotangents of the operands with masks, which are needed where `when` is true."""
+        found = self.pull([None if ct is None else densify(ct) for ct in cts])
+        uses: list = []
+
+        def live(k: int) -> Any:
+            if not uses:
+                uses.extend(self.find_uses([None if ct is None else ones_where_live(ct) for ct in cts], when))
+            return np.not_equal(uses[k], 0)
+
+        return [None if c is None else Masked(densify(c), lambda k=k: live(k), clean=True) for k, c in enumerate(found)]
+
+
 class Indexed:
     """A cotangent of shape `shape` that is zero but for ``at index: values``, one pair per indexing operation.
 

@@ -144,10 +144,15 @@ def _refusal(graph: Graph, eq: Equation, made: dict) -> Any:
         numbers = [i for i in ins if graph.types[i].kind == NUMBER and graph.types[i].dtype.kind == "i"]
         numbers = [i for i in numbers if i not in graph.constants]
         return ("range", *numbers, graph.types[eq.outs[0]].dtype) if numbers else None
-    if is_of_numbers(prim) and graph.types[eq.outs[0]].kind == NUMBER:
-        harmless = not is_of_math(prim) and prim.symbol != "**" and ins[1] in graph.constants
-        return None if harmless else (prim.name, ins)
+    if graph.types[eq.outs[0]].kind == NUMBER and raises_for_numbers(eq, graph.constants):
+        return prim.name, ins
     return None
+
+
+def raises_for_numbers(eq: Equation, constants: dict) -> bool:
+    """Return whether an operation raises for some numbers of Python's: a division does, but by a constant."""
+    prim = eq.prim
+    return is_of_numbers(prim) and (is_of_math(prim) or prim.symbol == "**" or eq.ins[1] not in constants)
 
 
 def _is_narrow(dtype: np.dtype) -> bool:

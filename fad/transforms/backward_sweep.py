@@ -21,11 +21,13 @@ from fad.transforms.layered_writes import add_in_place, view_along
 from fad.transforms.operand_cotangents import PULL_BACK, operand_cotangents
 from fad.transforms.overwrites import VIEW, sweep_write
 from fad.transforms.slopes import (
+    ALWAYS,
     EVERYWHERE,
     FACTORS,
     NOWHERE,
     find_care,
     is_careful,
+    is_infinite_before,
     select_by_constants,
     select_by_factor,
     select_by_product,
@@ -73,15 +75,15 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: in
                     errors.__exit__(None, None, None)
                     masked = False
                 if kind == WRITE:
-                    sweep_write(record, i, cts, own, keep, care == EVERYWHERE)
+                    sweep_write(record, i, cts, own, keep, care >= EVERYWHERE)
                 elif kind == VIEW:
-                    _sweep_view(record, i, cts, own, care == EVERYWHERE)
+                    _sweep_view(record, i, cts, own, care >= EVERYWHERE)
                 elif kind == RERUN:
                     _sweep_again(record, i, tape, cts, own, care)
                 elif kind == EFFECT:
                     _sweep_effect(record, i, cts, own)
                 else:
-                    _sweep_many(record, i, cts, own)
+                    _sweep_many(record, i, tape, cts, own, care)
                 continue
             if g is None:
                 continue
@@ -150,7 +152,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: in
             else:
                 x = y = z = c = d = p = None
                 if kind == PRODUCT:
-                    _sweep_product(record, g, cts, own, care == EVERYWHERE)
+                    _sweep_product(record, g, cts, own, care >= EVERYWHERE)
                 else:
                     _sweep_general(record, g, cts, own, care, tape)
                 continue
@@ -279,7 +281,7 @@ def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray, care: int, 
         elif prim.updates and type(g) is not Masked and not any(map(np.ndim, xs[prim.indexed :])):
             if not is_careful(care, tape, parents[0]):
                 c = densify(c)  # loops over x[t] are to cost nothing more
-        elif care == EVERYWHERE and prim.archetype == "bilinear":
+        elif care >= EVERYWHERE and prim.archetype == "bilinear":
             c = select_by_product(c, prim.vjp[k], g, xs, k, parents, params)
         accumulate(cts, own, parent, c)
 
@@ -291,18 +293,23 @@ def _sweep_effect(record: tuple, i: int, cts: list, own: bytearray) -> None:
     _sweep_general(record, ct, cts, own, NOWHERE, [])
 
 
-def _sweep_many(record: tuple, i: int, cts: list, own: bytearray) -> None:
+def _sweep_many(record: tuple, i: int, tape: list, cts: list, own: bytearray, care: int) -> None:
     """Run a record with several results: gather their cotangents, hand them to its rule."""
     n = record[3] if record[0] == CALL else len(record[3])
-    gs = [densify(g) if g is not None else None for g in cts[i : i + n]]
+    gs = cts[i : i + n]
     if all(g is None for g in gs):
         return
     cts[i : i + n] = [None] * n
     parents = record[1]
-    if record[0] == CALL:
-        results = record[2](gs)
+    masked = getattr(record[2], "pull_masked", None) if care else None
+    when = masked is not None and (care == ALWAYS or is_infinite_before(tape, i, record, care))
+    if masked is not None and when is not False:
+        results = masked([g.gather() if type(g) is Indexed else g for g in gs], when)
+    elif record[0] == CALL:
+        results = record[2]([None if g is None else densify(g) for g in gs])
     else:
         _, _, prim, ys, xs, params = record
+        gs = [None if g is None else densify(g) for g in gs]
         if not prim.skips_unread:
             gs = [np.zeros_like(y) if g is None else g for g, y in zip(gs, ys, strict=True)]
         results = operand_cotangents(prim, parents, tuple(gs), ys, xs, params)

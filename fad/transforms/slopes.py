@@ -18,21 +18,22 @@ import numpy as np
 from fad.backends import is_on_device
 from fad.core.archetypes import STEEP
 from fad.core.cotangent import Masked, densify, ones_where_live
-from fad.core.tracer import Tracer
+from fad.core.tracer import Tracer, any_of
 from fad.core.values import traces_of
 from fad.core.views import unwrap
 from fad.ops.elementwise import divide, has_zero, multiply
 from fad.transforms.overwrites import VIEW
-from fad.transforms.tape import BOTH, GENERAL, INDEX, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
+from fad.transforms.tape import BOTH, CALL, GENERAL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
 
 FACTORS: dict[Any, int] = {partial: k for k, partial in zip((1, 0), multiply.partials or (), strict=True)}
 FACTORS.update(dict.fromkeys((divide.partials or ())[1:], 0))
 """Of each partial derivative that is zero where an operand is: which one, the other factor or the numerator."""
 
 
-NOWHERE, WITHIN, EVERYWHERE = 0, 1, 2
+NOWHERE, WITHIN, EVERYWHERE, ALWAYS = 0, 1, 2, 3
 """Where a sweep is careful: in the body of a loop only with arrays that a step computes, and not with those it carries,
-of which a step may touch but few elements: masks are as large as the arrays."""
+of which a step may touch but few elements: masks are as large as the arrays. Loops have masks of their operands only
+where a slope before them is infinite, or always if it is the masks that the sweep is for."""
 
 
 def find_care(tape: Any, begin: int = 0) -> int:
@@ -74,10 +75,13 @@ _PLAIN = frozenset({np.ndarray, np.float64, np.float32, np.complex128, np.comple
 
 def _look(test: Callable, saved: tuple) -> int:
     """Return where a sweep has to be careful for a slope, by a test of what its partial derivative reads."""
-    for x in saved:
-        if type(x) not in _PLAIN:
-            return _look_at_traced(test, saved)
+    if not _is_plain(saved):
+        return _look_at_traced(test, saved)
     return EVERYWHERE if test(*saved) else NOWHERE
+
+
+def _is_plain(saved: tuple) -> bool:
+    return all(type(x) in _PLAIN for x in saved)
 
 
 def _has_infinity(factor: Any) -> bool:
@@ -101,7 +105,7 @@ def _look_at_traced(test: Callable, saved: tuple) -> int:
 
 def is_careful(care: int, tape: Any, i: int) -> bool:
     """Return whether a sweep is careful with what is read from an array, or written into it."""
-    return care == EVERYWHERE or (care == WITHIN and _is_computed(tape, i))
+    return care >= EVERYWHERE or (care == WITHIN and _is_computed(tape, i))
 
 
 def _is_computed(tape: Any, i: int) -> bool:
@@ -138,6 +142,67 @@ def select_by_constants(g: Any, partials: tuple, parents: Any, xs: tuple) -> Any
         if parent >= 0 and partial in FACTORS and parents[1 - k] < 0:
             return select_by_factor(g, xs[1 - k])
     return g
+
+
+def parents_of(record: Any) -> list[int]:
+    """Return the tape positions of a record's operands."""
+    kind = record[0]
+    if kind in (UNARY, ONE_OF_TWO, INDEX, VIEW):
+        return [record[1]]
+    if kind in (BOTH, PRODUCT, WRITE):
+        return [p for p in record[1:3] if p >= 0]
+    return [] if kind == RERUN else [p for p in record[1] if p >= 0]
+
+
+def is_infinite_before(tape: Any, i: int, record: Any, care: int) -> Any:
+    """Return whether a slope is infinite that a record at position i of a tape depends on.
+
+    Values that are traced are asked: the program is for slopes like those at hand. Within the body of a loop they
+    cannot be asked, and the answer is traced: there what a step computes is looked at alone, and not what it carries.
+    """
+    reached = {p for p in parents_of(record) if care >= EVERYWHERE or _is_computed(tape, p)}
+    slopes: list[tuple] = []
+    for k in range(i - 1, -1, -1):
+        record = tape[k]
+        if record is None:
+            continue
+        if record[0] == WRITE:
+            if record[1] in reached and record[2] >= 0:
+                reached.add(record[2])
+            continue
+        n = record[3] if record[0] == CALL else len(record[3]) if record[0] == MULTI else 1
+        if reached.isdisjoint(range(k, k + n)):
+            continue
+        reached.update(parents_of(record))
+        slopes += _slopes_of(record)
+    return any(test(*saved) for _, test, saved in slopes if _is_plain(saved)) or _ask_traced(slopes)
+
+
+def _slopes_of(record: Any) -> list[tuple]:
+    """Return what may be infinite of a record: partial derivatives, each with its test and what it reads."""
+    kind = record[0]
+    if kind < PRODUCT:
+        partials = record[3:5] if kind == BOTH else record[2:3]
+        start, stop = _SAVED[kind]
+        saved = record[start:stop]
+    elif kind == GENERAL and record[2].partials is not None:
+        partials, saved = record[2].partials, (record[3], *record[4])
+    else:
+        return []
+    return [(p, STEEP[p], saved) for p in partials if p in STEEP]
+
+
+def _ask_traced(slopes: list[tuple]) -> Any:
+    found, answers = False, True
+    for partial, _, saved in slopes:
+        if _is_plain(saved):
+            continue
+        if any(is_on_device(unwrap(x)) for x in saved):
+            return False
+        answers = answers and all(trace.answers for x in saved for trace in traces_of(x))
+        with np.errstate(all="ignore"):
+            found = np.logical_or(found, np.any(np.logical_not(np.isfinite(partial(*saved)))))
+    return any_of(found) if answers else found
 
 
 def select_by_factor(c: Any, factor: Any) -> Any:

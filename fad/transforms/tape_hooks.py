@@ -22,7 +22,7 @@ from fad.introspect.frames import show_place, user_place
 from fad.transforms.backward_sweep import sweep
 from fad.transforms.check import root
 from fad.transforms.overwrites import VIEW
-from fad.transforms.slopes import find_care
+from fad.transforms.slopes import find_care, parents_of
 from fad.transforms.tape import BOTH, CALL, EFFECT, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
 from fad.transforms.vjp import WritingVJPTrace, make_trace
 
@@ -181,16 +181,6 @@ def _width(record: tuple) -> int:
 
 def _has_cotangent(record: tuple, cts: list, i: int) -> bool:
     return any(c is not None for c in cts[i : i + _width(record)])
-
-
-def parents_of(record: tuple) -> list[int]:
-    """Return the tape positions of a record's operands."""
-    kind = record[0]
-    if kind in (UNARY, ONE_OF_TWO, INDEX):
-        return [record[1]]
-    if kind in (BOTH, PRODUCT):
-        return [p for p in record[1:3] if p >= 0]
-    return [] if kind == RERUN else [p for p in record[1] if p >= 0]
 
 
 def find_saved_in(record: tuple) -> list:

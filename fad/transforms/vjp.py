@@ -17,6 +17,7 @@ import numpy as np
 from fad import tree
 from fad.backends import ARRAYS
 from fad.backends.counterparts import explain
+from fad.core.cotangent import Indexed, Masked, ones_where_live
 from fad.core.layers import copy_layers, find_layers, fresh_layers
 from fad.core.tracer import Tracer, strong, tracer
 from fad.core.transformed import LinearMap, as_run
@@ -40,6 +41,7 @@ from fad.transforms.layered_writes import note_writes
 from fad.transforms.mutation import check_fingerprints, check_own, copy_result, own, take_fingerprints
 from fad.transforms.operand_cotangents import PULL_BACK
 from fad.transforms.overwrites import detach, may_view, overwrite, record_view, redo, store
+from fad.transforms.slopes import ALWAYS
 from fad.transforms.tape import INDEX, SEEDS, Recorder, forget_source
 from fad.typing import PyTree
 
@@ -215,27 +217,40 @@ class Tape:
             self.check_kept()
         if not keep:
             self.records = None
+        return settle(self._sweep(records, cts, keep), self.leaves, cts)
+
+    def find_live(self, marks: list) -> list:
+        """Return for each input what the outputs use of it: marks, which are zeros where nothing is used.
+
+        `marks` are those of the outputs, None where nothing of one counts.
+        """
+        cts: list = [None if mark is None else Masked(mark, np.not_equal(mark, 0), clean=True) for mark in marks]
+        found = self._sweep(self.records, cts, False, ALWAYS)[: len(self.leaves)]
+        found = [ct.gather() if type(ct) is Indexed else ct for ct in found]
+        return settle([None if ct is None else ones_where_live(ct) for ct in found], self.leaves, [])
+
+    def _sweep(self, records: Any, cts: list, keep: bool, care: int | None = None) -> list:
         slots: list = [None] * len(records)
-        others = trace.writes or RUNS.buffers
+        others = self.trace.writes or RUNS.buffers
         for k, x in enumerate(self.outputs):
             ct = cts[k]
-            others = others or type(ct) is Tracer
-            if type(x) is Tracer and x.owner is trace and ct is not None:
+            others = others or type(ct) in (Tracer, Masked)
+            if type(x) is Tracer and x.owner is self.trace and ct is not None:
                 p = slots[x.info]
                 slots[x.info] = ct if p is None else p + ct
         try:
             if others:
-                self._sweep_beside_others(records, slots, cts, keep)
+                self._sweep_beside_others(records, slots, cts, keep, care)
             else:
-                trace.sweep(records, slots, bytearray(len(records)), len(self.leaves), keep)
+                self.trace.sweep(records, slots, bytearray(len(records)), len(self.leaves), keep, care)
         except (TypeError, ValueError) as error:
             explain(error)
             raise
-        return settle(slots, self.leaves, cts)
+        return slots
 
-    def _sweep_beside_others(self, records: list, slots: list, cts: list, keep: bool) -> None:
+    def _sweep_beside_others(self, records: list, slots: list, cts: list, keep: bool, care: int | None) -> None:
         """Run the backward sweep where arrays were written, or while other transforms run."""
-        trace = self.trace
+        trace, cts = self.trace, [ct.value if type(ct) is Masked else ct for ct in cts]
         if trace.writes and any(_may_be_kept(ct) for ct in cts):
             detach(records)
         if trace.writes:
@@ -244,7 +259,7 @@ class Tape:
         token = SEEDS.set((*SEEDS.get(), *seeds)) if seeds else None
         try:
             with running_rules():
-                trace.sweep(records, slots, bytearray(len(records)), len(self.leaves), keep)
+                trace.sweep(records, slots, bytearray(len(records)), len(self.leaves), keep, care)
         finally:
             if token is not None:
                 SEEDS.reset(token)

@@ -406,10 +406,10 @@ def runs_over_a_generator(x):
     return s
 
 
-def looks_up_a_dictionary(x):
+def looks_up_missing_keys(x):
     s = 0.0
     for i in range(5):
-        s = s + SCALES[i] * x[i]
+        s = s + SCALES.get(i, 2.0) * x[i]
     return s
 
 
@@ -540,7 +540,7 @@ SAME = [
     an_inner_gradient, asserts,
 ]  # fmt: skip
 LEFT = [
-    prints, draws_from_a_generator, runs_over_a_generator, looks_up_a_dictionary, looks_up_a_list_of_strings,
+    prints, draws_from_a_generator, runs_over_a_generator, looks_up_missing_keys, looks_up_a_list_of_strings,
     fills_a_dictionary, changes_shape, counts_in_a_global,
     a_helper_counts_in_a_global, runs_over_itertools, pops_from_a_list,
     factorial_of_python_integers, doubled_integers,

@@ -216,6 +216,10 @@ OPERATIONS = {
     "diff": lambda x, y, k: np.sum(np.diff(x[: k + 1]) ** 2) + np.sum(np.dot(y[:k], 2.0)),
     "any": lambda x, y, k: np.any(x[:k] > 1.4) * x[0] + np.all(y[k:] > 0.6) * y[1],
     "copy": lambda x, y, k: np.sum(np.ones_like(x[:k]) * x[:k].copy().astype(np.float64).T) + np.vdot(x[:k], y[:k]),
+    "sort": lambda x, y, k: np.sort(x[:k])[0] + np.sum(np.sort(x[k:]) ** 2) + np.sum(np.sort(np.outer(x, y)[:, k:], 0)),
+    "median": lambda x, y, k: np.median(x[:k]) * np.median(y[k - 1 : k + 3]) + np.sum(np.median(np.outer(x, y)[:k], 0)),
+    "quantiles": lambda x, y, k: np.quantile(x[:k], 0.3) + np.percentile(y[k - 1 :], 80, axis=0),
+    "deviation of one": lambda x, y, k: np.std(x[:k]) + np.std(y[k - 1 : k]),
 }
 
 
@@ -301,11 +305,32 @@ def test_what_lies_beside_a_slice_reaches_neither_values_nor_derivatives(beside,
         check(f, f, (X[:8],))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_statistics_of_a_slice_have_the_types_of_numpys_and_know_nan(dtype, lowering):
+    y = np.array([3, 1, 2, 2, 5, 4, 0, 7]).astype(dtype)
+
+    def f(x):
+        found = np.zeros((8, 3))
+        for k in range(1, 8):
+            kept = x[:k]
+            found[k] = np.median(kept), np.quantile(kept, 0.25), np.max(np.sort(kept))
+        return found, np.median(x[:3])
+
+    with fad.config.use(loops="capture"), np.errstate(all="ignore"):
+        for given in (y, np.where(np.arange(8) == 4, np.nan, y).astype(dtype) if y.dtype.kind == "f" else y[::-1]):
+            fast, wanted = fad.jit(f), f(given)
+            for _ in range(2):
+                for a, b in zip(fast(given), wanted, strict=True):
+                    np.testing.assert_allclose(a, b, rtol=1e-6)
+                    assert a.dtype == b.dtype
+
+
 # --- what is not supported: the loop runs step by step, and is right ------------------------------------------------
 
 UNSUPPORTED = {
     "lengths that may differ": lambda x, k: np.sum(x[:k][:2] * x[k : 2 * k][:2]),
-    "sort": lambda x, k: np.sort(x[:k])[0],
+    "several quantiles": lambda x, k: np.sum(np.quantile(x[:k], [0.3, 0.5])),
+    "argsort": lambda x, k: np.sum(np.argsort(x[:k])) * x[0],
     "reshape": lambda x, k: np.sum(x[: 2 * k].reshape(2, k)[0]),
     "len": lambda x, k: len(x[:k]) * x[0],
     "concatenate": lambda x, k: np.sum(np.concatenate([x[:k], x[k:]]) * x),

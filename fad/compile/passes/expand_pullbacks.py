@@ -122,4 +122,4 @@ class _Expansion(Rewriting):
 
 def _key(eq: Equation) -> tuple:
     operands = split_cotangents(eq.ins, eq.params)[0]
-    return id(eq.params["body"]), operands, eq.params["active"], eq.params["seeds"]
+    return id(eq.params["body"]), operands, eq.params["active"], eq.params["seeds"], id(eq.params["cut"].forward)
