@@ -366,6 +366,9 @@ def _emit_branch(body: Body, eq: Equation) -> None:
     taken, orders = _orders(body, eq)
     for i in eq.ins[1:]:
         body.in_memory(i)
+    for k, o in enumerate(eq.outs):
+        if k not in taken and o in body.places and body.shape(o):
+            body.keep_readable(body.places[o], eq, o, ())  # an operand may lie there, and a branch read it at any time
     slots: list[Any] = []
     for k, o in enumerate(eq.outs):
         if k in taken:
