@@ -2,20 +2,20 @@
 
 import numpy as np
 import pytest
+from compile.natively import native
 
 import fad
-from compile.natively import native
 
 X = np.array([0.71, -0.42, 1.13, 0.33, 0.89])
 
 
 def elements_that_are_read_and_replaced(x):
     m = np.outer(x, x)
-    for i in range(3):
+    for _ in range(3):
         for j in range(3, 5):
             for k in range(1, 5):
                 m *= 0.9
-                if k % 2 == 0:
+                if k % 2 == 0:  # noqa: SIM102 (the branch within the branch is what is tested)
                     if x[k] <= 10:
                         m[j - 1, j] = np.tanh(0.1 + m[k - 1, 4])
     return np.sum(m)
@@ -23,7 +23,7 @@ def elements_that_are_read_and_replaced(x):
 
 def elements_that_are_read_and_added_to(x):
     m = np.outer(x, x)
-    for i in range(3):
+    for _ in range(3):
         for j in range(5):
             for k in range(1, 5):
                 m *= 0.9
