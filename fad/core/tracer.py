@@ -29,7 +29,7 @@ from fad.core.conversions import of_compiled_code, own_error, same_size, to_arra
 from fad.core.lengths import Iteration, Length, Seen
 from fad.core.like_users import find_written
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
-from fad.core.views import RUNS, is_array, link, refresh, refuse, replace_root, snapshot, unwrap
+from fad.core.views import RUNS, is_array, link, refresh, refuse, replace_root, root_of, snapshot, unwrap
 from fad.core.weak import ENTRIES, WEAK, are_numbers, is_weak, number, on_numbers
 from fad.errors import FadError, LeakedTracerError
 from fad.introspect.frames import is_printing_number
@@ -426,8 +426,9 @@ class Trace:
         """Let arrays of older traces keep what the values of this one that were written into them stand for."""
         for reference in self.adopted:
             x = reference()
-            if x is not None and x.owner is self:
-                self.give_back(x)
+            root = x if x is None else root_of(x)  # of an array that has become a view of what it was (x.shape = ...)
+            if root is not None and root.owner is self:
+                self.give_back(root)
 
     def give_back(self, x: Tracer) -> None:
         """Let an array of an older trace stand for a value of that trace again."""

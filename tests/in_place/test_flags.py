@@ -148,3 +148,55 @@ def test_flags_are_read_as_in_numpy(transform):
         return A.sum()
 
     transform(f)(X)
+
+
+class Owner:
+    """An object that is kept, with an array that it made and that has no other name."""
+
+    def __init__(self, x):
+        self.y = np.zeros(4)
+        self.y[:] = x
+
+
+def protect(owner):
+    owner.y.flags.writeable = False
+
+
+def set_shape(owner):
+    owner.y.shape = (2, 2)
+
+
+def set_shape_and_protect(owner):
+    set_shape(owner)
+    protect(owner)
+
+
+@pytest.mark.parametrize("change", [protect, set_shape, set_shape_and_protect])
+@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+def test_a_kept_array_that_became_a_view_of_itself_holds_plain_numbers_after_the_transform(transform, change):
+    kept = []
+
+    def f(x):
+        owner = Owner(x)
+        change(owner)
+        kept.append(owner)
+        return np.sum(owner.y**2)
+
+    f(X)
+    transform(f)(X)
+    fad.vjp(f, X)[1](1.0)
+    for owner in kept if transform in (fad.grad, fad.hessian, TRANSFORMS["jvp"]) else (kept[0], kept[-1]):
+        np.testing.assert_array_equal(np.asarray(owner.y), kept[0].y)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+def test_a_write_into_a_protected_array_that_the_function_made_is_numpys_error(transform):
+    def f(x):
+        y = np.zeros(4)
+        y[:] = x
+        y.flags.writeable = False
+        y.sort()
+        return np.sum(y)
+
+    with pytest.raises(ValueError, match="read-only"):
+        transform(f)(X)
