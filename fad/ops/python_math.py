@@ -102,6 +102,7 @@ def _log(x: Any, *base: Any) -> Any:
     return y / _log(*base) if base else y
 
 
+_EXPONENTS = 2200  # more than lie between the least number and the greatest
 _MOST_NESTED = 30  # calls in a text of native code
 
 
@@ -161,7 +162,10 @@ def _fma(x: Any, y: Any, z: Any) -> Any:
 
 
 def _ldexp(x: Any, i: int) -> Any:
-    return take_real(x) * 2.0 ** operator.index(i)
+    i = max(-_EXPONENTS, min(operator.index(i), _EXPONENTS))
+    parts = abs(i) // 1000  # powers of two that are numbers themselves; the first product is exact or all is zero
+    least = 1000 if i > 0 else -1000
+    return functools.reduce(operator.mul, [2.0**least] * parts, take_real(x) * 2.0 ** (i - parts * least))
 
 
 def _modf(x: Any) -> tuple:

@@ -302,3 +302,15 @@ def test_other_programs_see_the_true_math_meanwhile():
     fad.grad(lambda x: seen.append(math.sin) or math.sin(x))(1.0)
     assert math.sin is not seen[0]
     assert math.sin.__module__ == "math"
+
+
+@pytest.mark.parametrize(
+    ("x", "i"), [(0.0, 2000), (1e300, -1080), (5e-324, 1030), (3.0, -4), (-1e-300, 1999), (1.7, -3000)]
+)
+def test_ldexp_reaches_what_the_power_alone_does_not(x, i):
+    f = lambda x: math.ldexp(x, i)
+    with np.errstate(all="ignore"):
+        for transform in (fad.value_and_grad, lambda f: fad.jit(fad.value_and_grad(f))):
+            value, slope = transform(f)(x)
+            assert (value, slope) == (f(x), math.ldexp(1.0, i) if i < 1024 else math.inf)
+        assert fad.jvp(f, (x,), (1.0,))[0] == fad.jit(f)(x) == f(x)
