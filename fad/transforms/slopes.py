@@ -128,10 +128,15 @@ def select_by_constant(t: Any, constant: Any) -> Any:
 
 
 def is_infinite(t: Any, unknown: bool = False) -> bool:
-    """Return whether a tangent is infinite or NaN somewhere, or what is to be taken for true in a compiled program."""
-    for trace in traces_of(t):
-        if trace.compiled or not trace.answers:
-            return unknown
+    """Return whether a tangent is infinite or NaN somewhere, or the answer for one of a program or another derivative.
+
+    Of that a slope may be infinite where this one is not: the first derivative of ``x**1.5`` at 0 is 0.
+    """
+    traces = list(traces_of(t))
+    if any(trace.compiled or not trace.answers for trace in traces):
+        return unknown
+    if unknown and not all(trace.batched for trace in traces):
+        return True
     t = unwrap(t)
     return not is_on_device(t) and _has_infinity(t)
 
@@ -236,5 +241,9 @@ def _is_flat(factor: Any) -> bool:
 
 
 def has_zeros(factor: Any) -> bool:
-    """Return whether a factor is a constant that is known to have zeros."""
+    """Return whether a factor is a constant, or the constants of a batch, and known to have zeros."""
+    if type(factor) is Tracer:
+        if not all(trace.batched and trace.answers and not trace.compiled for trace in traces_of(factor)):
+            return False
+        factor = unwrap(factor)
     return type(factor) is not Tracer and not is_on_device(factor) and has_zero(factor)

@@ -133,3 +133,36 @@ def test_an_infinite_tangent_reaches_what_a_constant_other_than_zero_multiplies(
     np.testing.assert_array_equal(t, [np.inf, 0.25])
     _, t = fad.jvp(lambda x: np.sqrt(x) * a, (x,), (np.ones(2),))
     np.testing.assert_array_equal(t, [[np.inf, 0.25], [0.0, 0.25]])
+
+
+MASKS = {
+    "a comparison": lambda x: (x > 0).astype(float),
+    "signs": np.sign,
+    "steps": lambda x: np.heaviside(x, 0.0),
+    "counts": lambda x: np.floor(np.minimum(x, 1.0)),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_masks_of_numbers_that_the_function_makes_count_in_a_batch_too(name):
+    mask = MASKS[name]
+    x = np.array([0.0, 1.0, 4.0])
+    wanted, curve = np.array([0.0, 1.0, 0.5]), np.diag([0.0, -0.5, -0.0625])
+    for f in (lambda x: 2.0 * np.sum(np.sqrt(x) * mask(x)), lambda x: 2.0 * np.dot(mask(x), np.sqrt(x))):
+        np.testing.assert_allclose(fad.vmap(fad.grad(f))(np.stack([x, x]))[1], wanted)
+        np.testing.assert_allclose(fad.vmap(fad.jacfwd(f))(np.stack([x, x]))[1], wanted)
+        np.testing.assert_allclose(fad.vmap(fad.hessian(f))(np.stack([x, x]))[0], curve)
+
+
+FINITE_AT_FIRST = {
+    "a numerator": lambda x: np.zeros(3) / (x**1.5 + 1),
+    "a number": lambda x: 0.0 / (1 + x**1.5),
+    "a factor": lambda x: x**1.5 * np.zeros(3),
+}
+
+
+@pytest.mark.parametrize("order", SECOND)
+@pytest.mark.parametrize("name", FINITE_AT_FIRST)
+def test_second_derivatives_that_alone_are_infinite_are_dropped_too(name, order):
+    f = lambda x: np.sum(FINITE_AT_FIRST[name](x))
+    np.testing.assert_array_equal(SECOND[order](f)(np.array([0.0, 1.0, 4.0])), np.zeros((3, 3)))
