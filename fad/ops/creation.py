@@ -16,7 +16,7 @@ from fad.core.tracer import Tracer, add_methods, bind, outcome, strong
 from fad.core.views import as_one_array, is_array, layout, snapshot
 from fad.ops.asking import result_type
 from fad.ops.functional_updates import At
-from fad.ops.memory_order import duplicate, lay_out, lay_out_as, lay_out_like, requests_copy
+from fad.ops.memory_order import duplicate, lay_out, lay_out_as, lay_out_like, refuse_copy, requests_copy
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
 # --- like another array ------------------------------------------------------------------------------------------
@@ -158,6 +158,8 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, ndm
     np.float64(3.0)
     """
     x = _as(object, dtype)
+    if x is not object:
+        refuse_copy(copy, "copy while creating an array as requested")
     if type(x) is Tracer:
         copied = x is object and requests_copy(copy)
         x = _copy_ordered(x, order) if copied else lay_out(x, order) if order in ("C", "F") else x
@@ -171,7 +173,7 @@ def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     >>> fad.grad(lambda x: fad.numpy.asarray([x, 2 * x]).sum())(1.0)
     np.float64(3.0)
     """
-    return _arrange(_as(a, dtype), order, copy)
+    return _arrange(_as(a, dtype), order, copy, a)
 
 
 @public(np.asanyarray, samples=_array_samples)
@@ -181,11 +183,13 @@ def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     >>> fad.grad(lambda x: fad.numpy.asanyarray([x, 2 * x]).sum())(1.0)
     np.float64(3.0)
     """
-    return _arrange(_as(a, dtype), order, copy)
+    return _arrange(_as(a, dtype), order, copy, a)
 
 
-def _arrange(x: Any, order: Any, copy: bool | None) -> Any:
+def _arrange(x: Any, order: Any, copy: bool | None, given: Any) -> Any:
     """Return an array, or a copy of it where one is requested or it lies in memory in another order."""
+    if x is not given:
+        refuse_copy(copy, "copy while creating an array as requested")
     if requests_copy(copy):
         return np.copy(x, order=order or "K")
     return lay_out(x, order) if order in ("C", "F") else x
@@ -222,7 +226,7 @@ def require(a, dtype=None, requirements=None, *, like=None):
     required = {r.upper()[:1] for r in requirements or ()}
     x = _as(a, dtype)
     order = "C" if "C" in required else "F" if "F" in required else None
-    y = _arrange(x, order, None)
+    y = _arrange(x, order, None, x)
     return np.copy(y, order="K") if "O" in required and y.base is not None else y
 
 

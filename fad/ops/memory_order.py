@@ -20,6 +20,12 @@ def requests_copy(copy: Any) -> bool:
     return copy is not np._CopyMode.IF_NEEDED and bool(copy)
 
 
+def refuse_copy(copy: Any, what: str) -> None:
+    """Raise as NumPy does where an argument ``copy=`` forbids the copy that has to be made."""
+    if copy is np._CopyMode.NEVER or (copy is not None and copy is not np._CopyMode.IF_NEEDED and not copy):
+        raise ValueError(f"Unable to avoid {what}")
+
+
 def _copy_in_order(x, *, order):
     if type(order) is tuple:
         return np.copy(x.transpose(order), order="C").transpose(_invert(order))

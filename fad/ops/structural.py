@@ -23,7 +23,7 @@ from fad.errors import MissingRuleError
 from fad.ops.asking import example
 from fad.ops.elements import join_elements
 from fad.ops.index_layout import can_broadcast
-from fad.ops.memory_order import lay_out, requests_copy
+from fad.ops.memory_order import lay_out, refuse_copy, requests_copy
 from fad.ops.packing import is_of_numpy, pack, pack_numbers
 
 
@@ -106,7 +106,7 @@ def beside(near: Any, x: Any) -> Any:
 def as_shape(shape: Any) -> tuple:
     if type(shape) is tuple and {int}.issuperset(map(type, shape)):
         return shape
-    return tuple(int(d) for d in shape) if isinstance(shape, (tuple, list, np.ndarray)) else (int(shape),)
+    return tuple(map(operator.index, shape if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)))
 
 
 @public(
@@ -121,11 +121,14 @@ def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
     """
     a = as_array(a)
     shape = newshape if shape is None else shape
-    shape = a.shape if shape is None else _shape(a, as_shape(shape))
-    if order == "K":
+    whole = shape is None
+    shape = a.shape if whole else _shape(a, as_shape(shape))
+    if order == "K" and not whole:
         raise ValueError("order 'K' is not permitted for reshaping")
     order = _memory_order(order, a)
     y = bind(reshape_p, a.T, shape=shape[::-1]).T if order == "F" else bind(reshape_p, a, shape=shape)
+    if type(y) is Tracer and type(y.memory) is not tuple and is_array(a):
+        refuse_copy(copy, "creating a copy while reshaping.")
     return snapshot(y) if requests_copy(copy) and type(y) is Tracer else y
 
 
@@ -157,6 +160,8 @@ def _axes_as_they_lie(x: Any) -> list:
 
 
 def _reshape_method(self, *shape, order="C", copy=None):
+    if not shape:
+        raise TypeError("reshape() takes exactly 1 argument (0 given)")
     shape = shape[0] if len(shape) == 1 and type(shape[0]) is not int else shape
     if order == "C" and copy is None:
         try:
@@ -465,9 +470,9 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
         arrays, axis = _flatten(arrays, given), 0
     if not arrays:
         raise ValueError("need at least one array to concatenate")
+    axis = normalize_axis(axis, arrays[0].ndim) if arrays[0].ndim else axis
     if any(x.ndim == 0 for x in arrays):
         raise ValueError("zero-dimensional arrays cannot be concatenated: use np.stack")
-    axis = normalize_axis(axis, arrays[0].ndim)
     y = bind(concatenate_p, *arrays, axis=axis)
     return y if dtype is None else y.astype(dtype)
 
