@@ -94,7 +94,7 @@ class Categorical(Distribution):
         """Draw class numbers."""
         n = math.prod(sample_shape)
         drawn = multinomial(self.probs, n, replacement=True)
-        return drawn.movedim(-1, 0).reshape(*sample_shape, *self.probs.shape[:-1])
+        return drawn.movedim(-1, 0).reshape((*sample_shape, *self.probs.shape[:-1]))
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the probability of class numbers."""

@@ -378,7 +378,7 @@ class Unflatten(Module):
 
     def forward(self, x: Array) -> Array:
         axis = self.axis % x.ndim
-        return x.reshape(*x.shape[:axis], *self.sizes, *x.shape[axis + 1 :])
+        return x.reshape((*x.shape[:axis], *self.sizes, *x.shape[axis + 1 :]))
 
     def extra_repr(self) -> str:
         return f"{self.axis}, {self.sizes}"

@@ -70,7 +70,7 @@ def _by_places(a, v, sizes, rank, out):
         else:  # the general product takes longer to begin than this one to be done
             found.append(np.dot(part, v) if rank == 1 else np.tensordot(part, v, rank))
     y = np.stack(found, axis=-1)
-    return y.reshape(*y.shape[:-1], *out)
+    return y.reshape((*y.shape[:-1], *out))
 
 
 def _forward(a, v, *, rank, mode, method):

@@ -41,7 +41,7 @@ def max_pool2d_with_indices(
     step_inside = per_axis(dilation, 2, "dilation")
     places = places_of_maxima(np.asarray(input.detach()), kernel, step, _pairs(padding), step_inside)
     flat = Tensor(places.reshape(*places.shape[:2], -1))
-    return input.flatten(2).gather(2, flat).reshape(*places.shape), Tensor(places)
+    return input.flatten(2).gather(2, flat).reshape(places.shape), Tensor(places)
 
 
 def max_unpool2d(
@@ -58,4 +58,4 @@ def max_unpool2d(
         size = tuple(int(n) for n in output_size)[-2:]
     lead = tuple(input.shape[:-2])
     blank = Tensor(np.zeros((*lead, size[0] * size[1]), input.dtype))
-    return blank.scatter(len(lead), indices.flatten(-2), input.flatten(-2)).reshape(*lead, *size)
+    return blank.scatter(len(lead), indices.flatten(-2), input.flatten(-2)).reshape((*lead, *size))

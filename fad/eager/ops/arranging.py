@@ -48,7 +48,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     dim = dim % input.ndim
     known = -math.prod(sizes)
     sizes = [input.shape[dim] // known if d == -1 else d for d in sizes]
-    return input.reshape(*input.shape[:dim], *sizes, *input.shape[dim + 1 :])
+    return input.reshape((*input.shape[:dim], *sizes, *input.shape[dim + 1 :]))
 
 
 vstack, hstack, dstack = join_node("vstack", np.vstack), join_node("hstack", np.hstack), join_node("dstack", np.dstack)

@@ -110,7 +110,7 @@ def over_stacks(function: Callable, results: int = 1) -> Callable:
 
 def _restack(parts: list, lead: tuple) -> Any:
     y = np.stack(parts)
-    return y.reshape(*lead, *y.shape[1:])
+    return y.reshape((*lead, *y.shape[1:]))
 
 
 def make_known(name: str, forward: Any, batch: Any, **facts: Any) -> Primitive:

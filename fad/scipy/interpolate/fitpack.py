@@ -45,7 +45,7 @@ def _evaluate(spline: BSpline, x: Any, nu: int, ext: int) -> Any:
     if ext == 0 or (ext == 3 and nu):  # FITPACK's derivatives go on beyond the ends where its values are constant
         return spline(x, nu, True)
     y = spline(np.clip(x, start, end), nu, True)
-    return np.where(outside.reshape(*outside.shape, *[1] * (y.ndim - x.ndim)), 0.0, y) if ext == 1 else y
+    return np.where(outside.reshape((*outside.shape, *[1] * (y.ndim - x.ndim))), 0.0, y) if ext == 1 else y
 
 
 def integrate_within(spline: BSpline, a: Any, b: Any) -> Any:

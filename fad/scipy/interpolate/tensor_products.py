@@ -34,7 +34,7 @@ def evaluate_splines(knots: Any, c: Any, degrees: Any, points: Any, orders: Any)
         weights.append(np.stack(basis, axis=1))
     block = pick(c, tuple(places))
     for w in weights:  # the axis of this one's neighbours stands first
-        block = np.sum(block * w.reshape(*w.shape, *[1] * (block.ndim - 2)), axis=1)
+        block = np.sum(block * w.reshape((*w.shape, *[1] * (block.ndim - 2))), axis=1)
     return block
 
 

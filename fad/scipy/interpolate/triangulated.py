@@ -150,9 +150,9 @@ class LinearNDInterpolator(_Scattered):
         shares = np.linalg.solve(edges, np.where(there[:, None], x - at[:, 0], 0.0)[:, :, None])[:, :, 0]
         shares = np.concatenate([1.0 - np.sum(shares, axis=1, keepdims=True), shares], axis=1)
         trail = (1,) * (values.ndim - 1)
-        y = np.sum(pick(values, (own,)) * shares.reshape(*shares.shape, *trail), axis=1)
+        y = np.sum(pick(values, (own,)) * shares.reshape((*shares.shape, *trail)), axis=1)
         y = np.where(there.reshape(-1, *trail), y, self.fill_value)
-        return y.reshape(*shape, *values.shape[1:])
+        return y.reshape((*shape, *values.shape[1:]))
 
 
 class NearestNDInterpolator(_Scattered):
@@ -205,7 +205,7 @@ class NearestNDInterpolator(_Scattered):
         values = self.values if self.values.dtype.kind == "c" else double(self.values)
         y = pick(values, (np.where(there, found, 0),))
         y = np.where(there.reshape(-1, *[1] * (y.ndim - 1)), y, np.nan)
-        return y.reshape(*shape, *values.shape[1:])
+        return y.reshape((*shape, *values.shape[1:]))
 
 
 def griddata(

@@ -276,7 +276,7 @@ def _solve_banded(ab: Any, b: Any, solve: Callable) -> Any:
     ab = np.broadcast_to(ab, (*lead, *ab.shape[-2:]))
     b = np.broadcast_to(b, (*lead, *b.shape[-2:]))
     found = np.stack([solve(ab[i], b[i]) for i in np.ndindex(*lead)])
-    return found.reshape(*lead, *found.shape[1:])
+    return found.reshape((*lead, *found.shape[1:]))
 
 
 @scipy_function("solve_banded", samples=lambda s: [

@@ -429,7 +429,7 @@ def rotate(input, angle, axes=(1, 0), reshape=True, output=None, order=3, mode="
     planes = [
         affine_transform(filtered[i], matrix, np.stack(offset), **settings) for i in np.ndindex(*filtered.shape[:-2])
     ]
-    y = np.stack(planes).reshape(*filtered.shape[:-2], *wanted)
+    y = np.stack(planes).reshape((*filtered.shape[:-2], *wanted))
     return in_dtype(np.moveaxis(y, (-2, -1), (first, second)), x, output)
 
 
