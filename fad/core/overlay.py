@@ -207,7 +207,7 @@ def _count_known() -> int:
 class _Found(NamedTuple):
     """Which names of a module are exchanged while they stand for what they stood for, by the ids of that."""
 
-    known: tuple  # the table, and how many names of other libraries there were
+    known: tuple  # the id of the table, and how much of other libraries was known
     keys: tuple
     ids: tuple
     classes: tuple  # and the ids of their classes
@@ -217,6 +217,7 @@ class _Found(NamedTuple):
 _found: dict[int, _Found] = {}  # by the id of the module's dictionary
 _FEW_NAMES = 60  # which are looked at as quickly
 _MOST_FOUND = 1000  # modules
+_NO_NUMPY: dict[int, Any] = {}  # the table where NumPy's names are exchanged already; tables are told by their ids
 
 
 def _find_names(space: dict, table: dict[int, Any]) -> list[tuple]:
@@ -229,7 +230,7 @@ def _find_names(space: dict, table: dict[int, Any]) -> list[tuple]:
         return _look_for_names(space, table)
     values, before = space.values(), _found.get(id(space))
     now = _Found(
-        (id(table), len(LIBRARIES)), tuple(space), tuple(map(id, values)), tuple(map(id, map(type, values))), []
+        (id(table), _count_known()), tuple(space), tuple(map(id, values)), tuple(map(id, map(type, values))), []
     )
     if before is None or now[:2] != before[:2]:
         now.names[:] = _look_for_names(space, table)
@@ -300,7 +301,7 @@ def _swap_in_builtins(entry: list) -> None:
 def _swap_in_libraries(entry: list) -> None:
     """Let names of other libraries stand for what was found since the names of NumPy's were exchanged."""
     space, names = entry[:2]
-    for found in _find_names(space, {}):
+    for found in _find_names(space, _NO_NUMPY):
         names.append(found)
         space[found[0]] = found[2]
     entry[4] = _count_known()

@@ -45,7 +45,7 @@ def is_container(x: Any) -> bool:
 def entries_of(x: Any) -> tuple[Any, list]:
     """Return where the entries of a container stand, and each with its key: a dataclass's in its ``__dict__``."""
     if type(x) in CHILDREN_OF:
-        return x.__dict__, [(name, x.__dict__[name]) for name in CHILDREN_OF[type(x)]]
+        return x.__dict__, [(name, getattr(x, name)) for name in CHILDREN_OF[type(x)]]  # a default may be the class's
     return x, list(x.items() if isinstance(x, dict) else enumerate(x))
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fad
+from fad.core import overlay
 
 BODY = """
 import numpy as np
@@ -58,3 +59,16 @@ def test_a_generator_that_is_made_anew_draws_its_own_numbers(count):
     for seed in range(6):
         space["rng"] = np.random.default_rng(seed)  # where the one before lay
         assert gradient(1.0) == np.random.default_rng(seed).normal(size=2)[0]
+
+
+class Rescaled:
+    """What a library made, for which another thing is to stand in."""
+
+
+def test_objects_of_a_class_that_is_exchanged_from_now_on_are_found_in_a_module_that_was_looked_at(monkeypatch):
+    space = build(200)
+    space["made"] = Rescaled()
+    table = overlay._find_table(overlay._Needs())
+    assert "made" not in [name for name, _, _ in overlay._find_names(space, table)]
+    monkeypatch.setitem(overlay._stand_ins, Rescaled, lambda x: 3.0)
+    assert ("made", space["made"], 3.0) in overlay._find_names(space, table)

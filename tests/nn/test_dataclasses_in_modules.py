@@ -118,3 +118,26 @@ def test_models_whose_settings_differ_differ_in_structure():
     assert fad.tree.structure(model) == fad.tree.structure(other)
     other.first.power = 3
     assert fad.tree.structure(model) != fad.tree.structure(other)
+
+
+@fad.tree.register_dataclass
+@dataclasses.dataclass
+class Shifted:
+    w: np.ndarray
+    shift: float = dataclasses.field(default=0.5, init=False)
+
+
+class OfShifted(nn.Module):
+    def __init__(self):
+        self.part = Shifted(np.array([1.0, 2.0]))
+
+    def forward(self, x):
+        return np.sum(self.part.w * x) + self.part.shift
+
+
+def test_a_default_that_the_class_alone_holds_stays_in_copies():
+    model = OfShifted()
+    value, gradient = fad.value_and_grad(lambda model: model(X))(model)
+    assert value == model(X) == fad.jit(lambda model: model(X))(model)
+    np.testing.assert_array_equal(gradient.part.w, X)
+    assert gradient.part.shift == 0.5
