@@ -27,6 +27,7 @@ _ON_VECTORS = frozenset({
     "fma", "fabs", "sqrt", "copysign", "floor", "ceil", "trunc", "rint", "roundeven", "minnum", "maxnum", "minimum",
     "maximum",
 })  # fmt: skip
+_LONG = 6  # coefficients from which on a polynomial is two
 _ON_NUMBERS_ALONE = frozenset({"udiv", "urem", "srem"})
 
 
@@ -163,8 +164,19 @@ class Emitter:
             return self.convert("fptosi", a, f, t)
         return self.convert("fpext" if t == F64 else "fptrunc", a, f, t)
 
-    def horner(self, x: str, coefficients: list[float]) -> str:
-        """Evaluate a polynomial, highest coefficient first."""
+    def polynomial(self, x: str, coefficients: list[float]) -> str:
+        """Evaluate a polynomial, highest coefficient first.
+
+        A step waits for the one before it: those of a long polynomial are two chains side by side, of the even and of
+        the odd powers.
+        """
+        if len(coefficients) < _LONG:
+            return self._horner(x, coefficients)
+        square = self.mul(x, x)
+        even, odd = (self._horner(square, coefficients[last::-2][::-1]) for last in (-1, -2))
+        return self.fma(odd, x, even)
+
+    def _horner(self, x: str, coefficients: list[float]) -> str:
         y = c(coefficients[0])
         for a in coefficients[1:]:
             y = self.fma(y, x, c(a))
@@ -172,7 +184,7 @@ class Emitter:
 
     def series(self, x: str, coefficients: list[float], single: int) -> str:
         """Evaluate a Taylor series, highest coefficient first; the last `single` are enough in single precision."""
-        return self.horner(x, coefficients[-single:] if self.single else coefficients)
+        return self.polynomial(x, coefficients[-single:] if self.single else coefficients)
 
     def bound(self, x: str, limit: float) -> None:
         self.limit.append((x, limit))

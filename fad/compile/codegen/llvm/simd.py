@@ -42,9 +42,9 @@ def width(kernel: Any) -> int:
     bools = bools or (size < 64 and BOOL in every)
     if bools:  # bytes are not gathered, and masked only by the newer instructions
         return 1
-    # one polynomial after the other would wait for its own steps: two vectors side by side do not
-    heavy = sum(is_heavy(node.template) for node in kernel.nodes)
-    return size // 8 * (1 if heavy == 1 or (kernel.apart and masks_stores()) else 2)
+    if masks_stores():  # of the long vectors, one is enough for a single polynomial and for elements that lie apart
+        return size // 8 * (1 if kernel.apart or sum(is_heavy(node.template) for node in kernel.nodes) == 1 else 2)
+    return size // 8 * 2  # a polynomial waits for its own steps: two vectors side by side do not
 
 
 class Lanes:
@@ -55,6 +55,8 @@ class Lanes:
         self.tag = tag
         self.n = n
         self.inner = w.k.rank - 1
+        self.gathers = "s" in w.k.modes or bool(w.k.spread)  # places of lanes are wanted, then, too
+        self.present = f"%m{tag}"  # the mask of those elements of a vector that there are
         self.apart = w.k.apart or not masks_stores()  # whether elements that lie apart are loaded one by one
 
     def need(self, name: str, out: str, args: str) -> str:
@@ -78,44 +80,76 @@ class Lanes:
             f"  {name} = shufflevector {v} {name}_e, {v} poison, {vector('i32', self.n)} zeroinitializer",
         ]
 
-    def mask(self, bound: str) -> list[str]:
+    def begin_step(self, bound: str) -> list[str]:
+        """Load the operands of a vector of elements from %j on, as many as there are before a bound."""
+        if masks_stores() and self.gathers:
+            return [*self.mask(self.present, bound), *(self.count_left(bound) if self.apart else ()), *self.loads("cs")]
+        return [*self.count_left(bound), *self._load_rows(bound), *self.loads("s")]
+
+    def mask(self, name: str, bound: str) -> list[str]:
         """Number the elements of a vector from %j on, and compare them with a bound."""
         tag, v = self.tag, vector(I64, self.n)
         return [
             *self.spread_out(f"%jj{tag}", I64, f"%j{tag}"), *self.spread_out(f"%nn{tag}", I64, bound),
             f"  %lane{tag} = add {v} %jj{tag}, <{', '.join(f'i64 {k}' for k in range(self.n))}>",
-            f"  %m{tag} = icmp ult {v} %lane{tag}, %nn{tag}",
-            *(self.count_left(bound) if self.apart else ()),
+            f"  {name} = icmp ult {v} %lane{tag}, %nn{tag}",
         ]  # fmt: skip
 
     def count_left(self, bound: str) -> list[str]:
         self.w.e.needs.add(COUNTS_LEFT)
         return count_left(self.tag, bound, f"%j{self.tag}", self.n)
 
-    def loads(self) -> list[str]:
+    def _load_rows(self, bound: str) -> list[str]:
+        """Load elements that lie side by side, and find the mask: without one where a vector is full."""
+        tag, places = self.tag, vector(I64, self.n)
+        whole, left, joined, truths = [], self.mask(f"%some{tag}", bound), [], []
+        for k, t in self._operands("c"):
+            name = f"%v{tag}_{k}"
+            read, kind, ask = self._read(name, t)
+            v = vector(kind, self.n)
+            place, find = self._place(f"{name}_w", kind, f"%row{tag}_{k}", "")
+            whole += [*find, f"  {name}_w = load {v}, ptr {place}, align {BYTES[t]}, !alias.scope !2"]
+            left += self._load_masked(f"{name}_l", kind, f"%row{tag}_{k}", "", f"%some{tag}")
+            joined.append(f"  {read} = phi {v} [{name}_w, %whole{tag}], [{name}_l, %left{tag}]")
+            truths += ask
+        return [
+            f"  br i1 %full{tag}, label %whole{tag}, label %left{tag}",
+            f"whole{tag}:", *whole, f"  br label %loaded{tag}",
+            f"left{tag}:", *left, f"  %wide{tag} = sext {vector(BOOL, self.n)} %some{tag} to {places}",
+            f"  br label %loaded{tag}", f"loaded{tag}:", *joined,
+            f"  %there{tag} = phi {places} [{splat(I64, '-1', self.n)}, %whole{tag}], [%wide{tag}, %left{tag}]",
+            f"  {self.present} = icmp slt {places} %there{tag}, zeroinitializer", *truths,
+        ]  # fmt: skip
+
+    def _operands(self, modes: str) -> list[tuple[int, str]]:
+        """Return the numbers and types of the operands that lie in one of some ways."""
+        return [(k, t) for k, t in enumerate(self.w.k.types) if self.w.k.modes[k] in modes]
+
+    def _read(self, name: str, t: str) -> tuple[str, str, list[str]]:
+        """Return the name and type that a value is read as, and the line that makes truths of bytes."""
+        if t != BOOL:
+            return name, t, []
+        return f"{name}_b", "i8", [f"  {name} = icmp ne {vector('i8', self.n)} {name}_b, zeroinitializer"]
+
+    def loads(self, modes: str) -> list[str]:
         lines, tag = [], self.tag
-        for k, (t, mode) in enumerate(zip(self.w.k.types, self.w.k.modes, strict=True)):
-            if mode in "cs":
-                lines += self.load(f"%v{tag}_{k}", t, f"%row{tag}_{k}", f"%t_{k}_{self.inner}" if mode == "s" else "")
+        for k, t in self._operands(modes):
+            stride = f"%t_{k}_{self.inner}" if self.w.k.modes[k] == "s" else ""
+            lines += self.load(f"%v{tag}_{k}", t, f"%row{tag}_{k}", stride)
         return lines
 
     def load(self, name: str, t: str, row: str, stride: str) -> list[str]:
-        kind = "i8" if t == BOOL else t
-        loaded = f"{name}_b" if t == BOOL else name
+        loaded, kind, ask = self._read(name, t)
         if stride and self.apart:
-            lines = self._load_all_or_some(loaded, kind, row, stride)
-        else:
-            lines = self._load_masked(loaded, kind, row, stride)
-        if t == BOOL:
-            lines.append(f"  {name} = icmp ne {vector(kind, self.n)} {loaded}, zeroinitializer")
-        return lines
+            return [*self._load_all_or_some(loaded, kind, row, stride), *ask]
+        return [*self._load_masked(loaded, kind, row, stride), *ask]
 
-    def _load_masked(self, name: str, t: str, row: str, stride: str) -> list[str]:
+    def _load_masked(self, name: str, t: str, row: str, stride: str, where: str = "") -> list[str]:
         v, mask = vector(t, self.n), vector("i1", self.n)
         place, lines = self._place(name, t, row, stride)
         how, pointer, p = ("gather", vector("ptr", self.n), f"v{self.n}p0") if stride else ("load", "ptr", "p0")
         called = self.need(f"llvm.masked.{how}.v{self.n}{SUFFIX[t]}.{p}", v, f"{pointer}, i32, {mask}, {v}")
-        given = f"{pointer} {place}, i32 {BYTES[t]}, {mask} %m{self.tag}, {v} zeroinitializer"
+        given = f"{pointer} {place}, i32 {BYTES[t]}, {mask} {where or self.present}, {v} zeroinitializer"
         return [*lines, f"  {name} = call {v} {called}({given}), !alias.scope !2"]
 
     def _load_all_or_some(self, name: str, t: str, row: str, stride: str) -> list[str]:
@@ -250,7 +284,7 @@ def plain_loop(w: Any, tag: str, n: int) -> list[str]:
     lines += [f"  br label %J{tag}", f"J{tag}:", f"  %j{tag} = phi i64 [0, %pre{tag}], [%jn{tag}, %K{tag}]"]
     if passed:
         lines.append(f"  %bad_phi{tag} = phi i1 [false, %pre{tag}], [{passed}, %K{tag}]")
-    lines += [*lanes.mask(f"%n_{lanes.inner}"), *lanes.loads(), *body]
+    lines += [*lanes.begin_step(f"%n_{lanes.inner}"), *body]
     for m, (value, t) in enumerate(values):
         if k.summed >= 0 and m >= k.stored:
             old, v = f"%old{tag}_{m}", vector(t, n)
@@ -300,7 +334,7 @@ def sum_loop(w: Any, tag: str, n: int, chunk: int, finish: Any) -> list[str]:
             lines += extremes[t].begin(s, f"%C{tag}", f"%K{tag}")
     if passed:
         lines.append(f"  %bad_phi{tag} = phi i1 [%bad_row{tag}, %C{tag}], [{passed}, %K{tag}]")
-    lines += [*lanes.mask(f"%to{tag}"), *lanes.loads(), *body]
+    lines += [*lanes.begin_step(f"%to{tag}"), *body]
     for m, (value, t) in enumerate(values[: k.stored]):
         lines += lanes.store(value, t, m)
     for s, value, t in sums:

@@ -43,7 +43,7 @@ def _polynomial(e: Emitter, a: str) -> tuple[str, str, float]:
     middle = c(2.0 if e.single else 4.0)
     t = e.div(e.sub(a, middle), e.add(a, middle))
     *rising, first = _ERFCX_SINGLE if e.single else _ERFCX
-    return t, e.horner(t, rising), first
+    return t, e.polynomial(t, rising), first
 
 
 def _one_less_far(e: Emitter, a: str) -> str:
@@ -84,7 +84,7 @@ def _far(e: Emitter, a: str, more: str = "") -> str:
 def _near(e: Emitter, x: str) -> str:
     """Return erf(x) for abs(x) <= 0.85."""
     z = e.mul(x, x)
-    return e.fma(x, e.horner(z, _ERF_SINGLE if e.single else _ERF), x)
+    return e.fma(x, e.polynomial(z, _ERF_SINGLE if e.single else _ERF), x)
 
 
 def erf(e: Emitter, x: str) -> str:

@@ -48,7 +48,7 @@ def _arctan_of_ratio(e: Emitter, small: str, large: str) -> tuple[str, str]:
     under = e.select(middle, e.add(small, large), large)
     u = e.div(over, under)
     z = e.mul(u, u)
-    r = e.fma(e.mul(z, u), e.horner(z, _ATAN_SINGLE if e.single else _ATAN), u)
+    r = e.fma(e.mul(z, u), e.polynomial(z, _ATAN_SINGLE if e.single else _ATAN), u)
     return e.select(middle, c(1.0), c(0.0)), r
 
 
@@ -88,7 +88,7 @@ def _finite_ratio(e: Emitter, small: str, large: str) -> tuple[str, str]:
 
 def _arcsin_tail(e: Emitter, s: str, z: str) -> str:
     """Return arcsin(s) - s for s**2 = z up to 1/4."""
-    return e.mul(e.mul(z, s), e.horner(z, _ASIN_SINGLE if e.single else _ASIN))
+    return e.mul(e.mul(z, s), e.polynomial(z, _ASIN_SINGLE if e.single else _ASIN))
 
 
 def _arcsin_parts(e: Emitter, x: str) -> tuple[str, str, str, str]:

@@ -42,7 +42,7 @@ def _log_in_two(e: Emitter, x: str) -> tuple[str, str]:
     two = (s, e.mul(rest, inverse))
     z = _product(e, two, two)
     # log((1 + s) / (1 - s)) = s (2 + z (2/3 + z (2/5 + ...)))
-    tail = e.mul(z[0], e.horner(z[0], [2 / (2 * i + 1) for i in range(13, 1, -1)]))
+    tail = e.mul(z[0], e.polynomial(z[0], [2 / (2 * i + 1) for i in range(13, 1, -1)]))
     t = e.add(tail, c(_TWO_THIRDS[0]))
     t_low = e.add(e.add(e.sub(c(_TWO_THIRDS[0]), t), tail), c(_TWO_THIRDS[1]))
     u = _product(e, z, (t, t_low))
