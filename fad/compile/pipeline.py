@@ -34,6 +34,7 @@ from fad.compile.passes.reduce_before_matmul import reduce_before_matmul
 from fad.compile.passes.share_adjoint_products import share_adjoint_products
 from fad.compile.passes.simplify_masks import simplify_masks
 from fad.compile.passes.sum_before_scatter import sum_before_scatter
+from fad.compile.passes.sum_shares import sum_shares
 from fad.control_flow.subgraph import inline_calls
 from fad.core.graph import Graph
 
@@ -53,6 +54,7 @@ OPTIMISE: tuple[Callable[[Graph], Graph], ...] = (
     cancel_arrangements,  # arrangements that undo each other, with elementwise operations between them, are left out
     share,  # equal expressions are computed once
     simplify_masks,  # masks that exclude each other, or are known, and choices by them
+    sum_shares,  # what is divided by its own sum adds up to what it was divided into
     sum_before_scatter,  # what is added into one place is added before
     batch_unrolled_matmuls,  # isomorphic iterations of an unrolled loop: their products become one
     reduce_before_matmul,  # where a product's rows are added up, a factor's are instead

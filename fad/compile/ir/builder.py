@@ -70,6 +70,11 @@ class Builder(Rewriting):
             return types[0].dtype
         return np.result_type(*[t.dtype for t in types if t.kind != NUMBER] or [t.dtype for t in types])
 
+    def is_even(self, i: int, axes: tuple, ndim: int) -> bool:
+        """Return whether a factor is the same all along some axes of a result of so many."""
+        shape = self.types[i].shape
+        return all(a < ndim - len(shape) or shape[a - ndim + len(shape)] == 1 for a in axes)
+
     def clone(self, eq: Equation, ins: Sequence[int], shape: tuple) -> int:
         """Apply an elementwise operation once more, to operands of another shape."""
         return self.new(eq.prim, tuple(ins), eq.params, shape, self.types[eq.outs[0]].dtype)

@@ -75,11 +75,6 @@ class _Rewriter(Builder):
             return None
         return (prim, inner) if inner and all(self.types[i].shape == t.shape for i in inner) else None
 
-    def is_even(self, i: int, axes: tuple, ndim: int) -> bool:
-        """Return whether a factor is the same all along some axes of a result of so many."""
-        shape = self.types[i].shape
-        return all(a < ndim - len(shape) or shape[a - ndim + len(shape)] == 1 for a in axes)
-
     def factor(self, eq: Equation, axes: tuple) -> int | None:
         """Return which factor of a product can be added up in its stead, 0 or 1."""
         (a, b), ndim = (self.types[i].shape for i in eq.ins), len(self.types[eq.outs[0]].shape)
