@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from fad.compile.ir.builder import Builder
 from fad.core.graph import Equation, Graph
-from fad.ops.elementwise import divide, multiply, negative
 from fad.ops.reduction import sum_p
-from fad.ops.structural import broadcast_p, reshape_p
+from fad.ops.structural import broadcast_p
 
 _DEEPEST = 8  # operations between a sum and what was summed up before
+_MULTIPLYING = ("*", "/", "neg")  # the symbols of what is a multiple of its first operand
 
 
 def sum_shares(graph: Graph) -> Graph:
     """Rewrite sums of shares by the sum that they were divided by."""
-    if sum(eq.prim is sum_p for eq in graph.equations) < 2 or all(eq.prim is not divide for eq in graph.equations):
+    if sum(eq.prim is sum_p for eq in graph.equations) < 2 or all(eq.prim.symbol != "/" for eq in graph.equations):
         return graph
     work = _Rewriter(graph)
     for eq in graph.equations:
@@ -60,7 +60,7 @@ class _Rewriter(Builder):
         steps: list[tuple[Equation, int]] = []
         while (x, axes) not in self.sums and len(steps) < _DEEPEST:
             eq, t = self.made.get(x), self.types[x]
-            if eq is None or eq.prim not in (multiply, divide, negative):
+            if eq is None or eq.prim.symbol not in _MULTIPLYING:
                 break
             inner = self.find_multiplied(eq, axes)
             if inner is None or self.types[inner] != t:
@@ -72,9 +72,9 @@ class _Rewriter(Builder):
     def find_multiplied(self, eq: Equation, axes: tuple) -> int | None:
         """Return the operand that an operation multiplies by what is the same all along the axes."""
         ndim = len(self.types[eq.outs[0]].shape)
-        if eq.prim is negative or self.find_even(eq.ins[1], axes, ndim) is not None:
+        if eq.prim.symbol == "neg" or self.find_even(eq.ins[1], axes, ndim) is not None:
             return eq.ins[0]
-        return eq.ins[1] if eq.prim is multiply and self.find_even(eq.ins[0], axes, ndim) is not None else None
+        return eq.ins[1] if eq.prim.symbol == "*" and self.find_even(eq.ins[0], axes, ndim) is not None else None
 
     def find_even(self, i: int, axes: tuple, ndim: int) -> int | None:
         """Return what a factor was broadcast from, if it is the same all along the axes."""
@@ -87,16 +87,16 @@ class _Rewriter(Builder):
 
     def divides_by(self, total: int, eq: Equation | None, inner: int = -1) -> bool:
         """Return whether an operation, or what made its operands but for the inner one, divides by a sum."""
-        if eq is None or eq.prim not in (multiply, divide, negative, broadcast_p, reshape_p):
+        if eq is None or (eq.prim.symbol not in _MULTIPLYING and eq.prim.view is None):
             return False
-        if eq.prim is divide and self.find_origin(eq.ins[1]) == self.find_origin(total):
+        if eq.prim.symbol == "/" and self.find_origin(eq.ins[1]) == self.find_origin(total):
             return True
         return any(self.divides_by(total, self.made.get(i)) for i in eq.ins if i != inner)
 
     def find_origin(self, i: int) -> int:
-        """Return what a value is an arrangement of."""
-        while (eq := self.made.get(i)) is not None and eq.prim in (broadcast_p, reshape_p):
-            (i,) = eq.ins
+        """Return what a value is a view of."""
+        while (eq := self.made.get(i)) is not None and eq.prim.view is not None:
+            i = eq.ins[0]
         return i
 
     def multiply_again(self, total: int, whole: int, axes: tuple, steps: list[tuple[Equation, int]]) -> int:
