@@ -6,6 +6,7 @@ With ``--write`` the tables of docs/benchmarks.md are rewritten, with ``--only``
 from __future__ import annotations
 
 import argparse
+import gc
 import math
 import pathlib
 import time
@@ -313,13 +314,15 @@ GROUPS: dict[str, tuple] = {
 
 
 def measure(runs: list[Callable]) -> list[float]:
-    """Return the least times of functions that take turns, in milliseconds."""
+    """Return the least times of functions that take turns, in milliseconds; none collects another's garbage."""
     found = []
     for run in runs:
         run(), run()
+    gc.freeze()
     for _ in range(15):
         times = []
         for run in runs:
+            gc.collect()
             start = time.perf_counter()
             run()
             times.append((time.perf_counter() - start) * 1e3)
