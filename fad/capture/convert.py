@@ -16,7 +16,7 @@ import linecache
 import math
 import types
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,7 @@ CAPTURED: set[str] = set()  # modules of fad that are written as users write the
 # (id of code, everywhere, generates) -> (code, converted code or None, sites, why)
 _converted: dict[tuple[int, bool, bool], tuple] = {}
 _inner: dict[int, types.CodeType] = {}  # by id, code of functions within converted ones: its source is known
-_looping: dict[int, tuple] = {}  # id of code -> (code, whether it may come to a loop)
+_looping: dict[int, tuple[types.CodeType, _Calls]] = {}  # by id of code
 
 
 class Sites:
@@ -222,19 +222,44 @@ def is_users(fun: types.FunctionType) -> bool:
     return not (is_machinery(file) or is_of_library(fun) or any(folder in file for folder in _INSTALLED))
 
 
-def may_loop(fun: Any, depth: int = 12) -> bool:
-    """Return whether a function has a loop or asks which flag it has, or calls what may, as far as names tell."""
+class _Calls(NamedTuple):
+    """What some code says of the loops of its function: that it may come to one, or by which names it calls others."""
+
+    loops: bool = False
+    named: tuple[str, ...] = ()  # globals
+    held: tuple[int, ...] = ()  # variables of functions around it, by their number
+
+
+def may_loop(fun: Any, depth: int = 12, seen: dict[int, Any] | None = None) -> bool:
+    """Return whether a function has a loop or asks which flag it has, or calls what may, as far as names tell.
+
+    What names stand for is looked up each time: functions that are made alike hold others, and globals change.
+    """
     if type(fun) is types.MethodType:
         fun = fun.__func__
-    if type(fun) is not types.FunctionType or not is_users(fun):
+    if type(fun) is not types.FunctionType:
         return not _is_known(fun)
-    known = _looping.get(id(fun.__code__))
+    calls = _calls_of(fun.__code__, fun)
+    if calls.loops or not (calls.named or calls.held):
+        return calls.loops
+    seen = {} if seen is None else seen
+    if depth == 0 or id(fun) in seen:  # it calls itself
+        return depth == 0
+    seen[id(fun)] = fun
+    try:
+        found = [_find_global(fun, name) for name in calls.named]
+        found += [(fun.__closure__ or ())[k].cell_contents for k in calls.held]
+    except ValueError:  # a cell that is still empty
+        return True
+    return any(may_loop(x, depth - 1, seen) for x in found if callable(x))
+
+
+def _calls_of(code: types.CodeType, fun: types.FunctionType) -> _Calls:
+    known = _looping.get(id(code))
     if known is None:
         if len(_looping) > _MOST:
             _looping.clear()
-        _looping[id(fun.__code__)] = (fun.__code__, False)  # for functions that call themselves
-        known = (fun.__code__, depth == 0 or _look(fun, depth))
-        _looping[id(fun.__code__)] = known
+        known = _looping[id(code)] = (code, _read_calls(code) if is_users(fun) else _Calls())
     return known[1]
 
 
@@ -250,43 +275,34 @@ def _is_known(f: Any) -> bool:
     return is_library(getattr(f if isinstance(f, type) else kind, "__module__", None)) and not hasattr(f, "__wrapped__")
 
 
-def _look(fun: types.FunctionType, depth: int) -> bool:
-    codes = [fun.__code__]
+def _read_calls(outer: types.CodeType) -> _Calls:
+    codes = [outer]
     for code in codes:
         codes += [c for c in code.co_consts if isinstance(c, types.CodeType)]
-    held = dict(zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True))
+    named, held = {}, {}
+    places = {name: k for k, name in enumerate(outer.co_freevars)}
     for code in codes:
         steps = list(dis.get_instructions(code))
         comprehends = code.co_name in ("<setcomp>", "<dictcomp>")
         if not comprehends and any("BACKWARD" in at.opname for at in steps):
-            return True
+            return _Calls(loops=True)
         for before, at in itertools.pairwise(steps):
             if {before.opname[:9], at.opname[:9]} == {"PUSH_NULL", "LOAD_FAST"}:
-                return True  # a function that it is given
+                return _Calls(loops=True)  # a function that it is given
             if at.opname == "IS_OP" and before.argval in (True, False, *FLAGS):
-                return True  # what it asks of a flag that is traced, converted code can answer
+                return _Calls(loops=True)  # what it asks of a flag that is traced, converted code can answer
         for at in steps:
             if at.opname in ("LOAD_METHOD", "LOAD_ATTR") and not _is_usual(at.argval):
-                return True
-            if at.opname in ("LOAD_GLOBAL", "LOAD_NAME") and _calls(_find_global(fun, at.argval), depth):
-                return True
-            if at.opname == "LOAD_DEREF" and at.argval in held:
-                try:
-                    found = held[at.argval].cell_contents
-                except ValueError:  # a cell that is still empty
-                    return True
-                if _calls(found, depth):
-                    return True
-    return False
+                return _Calls(loops=True)
+            if at.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                named[at.argval] = None
+            elif at.opname == "LOAD_DEREF" and at.argval in places:
+                held[places[at.argval]] = None
+    return _Calls(named=tuple(named), held=tuple(held))
 
 
 def _find_global(fun: types.FunctionType, name: str) -> Any:
     return fun.__globals__[name] if name in fun.__globals__ else getattr(builtins, name, None)
-
-
-def _calls(x: Any, depth: int) -> bool:
-    """Return whether something that code names may come to a loop if it is called."""
-    return callable(x) and may_loop(x, depth - 1)
 
 
 @functools.cache
