@@ -116,9 +116,14 @@ def _is_known(text: str) -> bool:
 
 
 @functools.cache
+def called_polynomials(text: str) -> frozenset[str]:
+    """Return the functions in a template that are computed by polynomials."""
+    return POLYNOMIALS.intersection(_called_functions(text))
+
+
 def is_heavy(text: str) -> bool:
     """Return whether a template holds a function that is computed by a polynomial."""
-    return not POLYNOMIALS.isdisjoint(_called_functions(text))
+    return bool(called_polynomials(text))
 
 
 def weight(template: str) -> int:

@@ -164,22 +164,23 @@ class Emitter:
             return self.convert("fptosi", a, f, t)
         return self.convert("fpext" if t == F64 else "fptrunc", a, f, t)
 
-    def polynomial(self, x: str, coefficients: list[float]) -> str:
+    def polynomial(self, x: str, coefficients: list[float], t: str = F64) -> str:
         """Evaluate a polynomial, highest coefficient first.
 
         A step waits for the one before it: those of a long polynomial are two chains side by side, of the even and of
         the odd powers.
         """
         if len(coefficients) < _LONG:
-            return self._horner(x, coefficients)
-        square = self.mul(x, x)
-        even, odd = (self._horner(square, coefficients[last::-2][::-1]) for last in (-1, -2))
-        return self.fma(odd, x, even)
+            return self.horner(x, coefficients, t)
+        square = self.mul(x, x, t)
+        even, odd = (self.horner(square, coefficients[last::-2][::-1], t) for last in (-1, -2))
+        return self.call("fma", odd, x, even, t=t)
 
-    def _horner(self, x: str, coefficients: list[float]) -> str:
-        y = c(coefficients[0])
+    def horner(self, x: str, coefficients: list[float], t: str = F64) -> str:
+        """Evaluate a polynomial step by step, whose roundings are the least."""
+        y = constant(coefficients[0], t)
         for a in coefficients[1:]:
-            y = self.fma(y, x, c(a))
+            y = self.call("fma", y, x, constant(a, t), t=t)
         return y
 
     def series(self, x: str, coefficients: list[float], single: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from fad.compile.codegen.llvm.builder import Emitter, constant
 from fad.compile.codegen.llvm.math.catalogue import OF_EXPONENTS, REAL, TYPED
+from fad.compile.codegen.llvm.math.single import OF_SINGLE
 from fad.compile.ir.types import BOOL, F32, F64
 from fad.compile.machine.c_library import OF_NUMBERS
 
@@ -74,9 +75,11 @@ class _Walk:
             return e.select(condition, first, second, t)
         if name in TYPED:
             return TYPED[name](e, *args, t)
+        by_library = e.slow and e.width == 1 and name in OF_NUMBERS
+        if t == F32 and name in OF_SINGLE and not by_library:
+            return OF_SINGLE[name](e, *args)
         e.single = t == F32
         wide = [e.cast(a, t, F64) for a in args]
-        by_library = e.slow and e.width == 1 and name in OF_NUMBERS
         y = e.outside(OF_NUMBERS[name], *wide) if by_library else REAL[name](e, *wide)
         return e.cast(y, F64, t)
 

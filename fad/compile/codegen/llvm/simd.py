@@ -13,6 +13,7 @@ from typing import Any
 
 from fad.compile.codegen.llvm.builder import constant, splat, vector
 from fad.compile.codegen.llvm.extremes import Extremes
+from fad.compile.codegen.llvm.math.single import OF_SINGLE
 from fad.compile.codegen.llvm.partial_vectors import (
     COUNTS_LEFT,
     SUFFIX,
@@ -26,8 +27,8 @@ from fad.compile.codegen.llvm.partial_vectors import (
     store_masked,
     store_some,
 )
-from fad.compile.ir.expressions import is_heavy
-from fad.compile.ir.types import BOOL, BYTES, F64, I64
+from fad.compile.ir.expressions import called_polynomials, is_heavy
+from fad.compile.ir.types import BOOL, BYTES, F64, I32, I64
 from fad.compile.machine.cpu import register_bytes
 
 
@@ -42,9 +43,18 @@ def width(kernel: Any) -> int:
     bools = bools or (size < 64 and BOOL in every)
     if bools:  # bytes are not gathered, and masked only by the newer instructions
         return 1
+    n = size // element_bytes(kernel)
     if masks_stores():  # of the long vectors, one is enough for a single polynomial and for elements that lie apart
-        return size // 8 * (1 if kernel.apart or sum(is_heavy(node.template) for node in kernel.nodes) == 1 else 2)
-    return size // 8 * 2  # a polynomial waits for its own steps: two vectors side by side do not
+        return n if kernel.apart or sum(is_heavy(node.template) for node in kernel.nodes) == 1 else 2 * n
+    return 2 * n  # a polynomial waits for its own steps: two vectors side by side do not
+
+
+def element_bytes(kernel: Any) -> int:
+    """Return the bytes of the longest numbers that a kernel computes with; those of one number a row do not count."""
+    rows = [t for t, mode in zip(kernel.types, kernel.modes, strict=True) if mode in "cs"]
+    double = any(t in (F64, I64) for t in (*rows, *kernel.node_types))
+    double = double or any(not called_polynomials(node.template) <= OF_SINGLE.keys() for node in kernel.nodes)
+    return 8 if double else 4
 
 
 class Lanes:
@@ -101,7 +111,8 @@ class Lanes:
 
     def _load_rows(self, bound: str) -> list[str]:
         """Load elements that lie side by side, and find the mask: without one where a vector is full."""
-        tag, places = self.tag, vector(I64, self.n)
+        tag, sign = self.tag, I64 if element_bytes(self.w.k) == 8 else I32
+        signs = vector(sign, self.n)
         whole, left, joined, truths = [], self.mask(f"%some{tag}", bound), [], []
         for k, t in self._operands("c"):
             name = f"%v{tag}_{k}"
@@ -115,10 +126,10 @@ class Lanes:
         return [
             f"  br i1 %full{tag}, label %whole{tag}, label %left{tag}",
             f"whole{tag}:", *whole, f"  br label %loaded{tag}",
-            f"left{tag}:", *left, f"  %wide{tag} = sext {vector(BOOL, self.n)} %some{tag} to {places}",
+            f"left{tag}:", *left, f"  %wide{tag} = sext {vector(BOOL, self.n)} %some{tag} to {signs}",
             f"  br label %loaded{tag}", f"loaded{tag}:", *joined,
-            f"  %there{tag} = phi {places} [{splat(I64, '-1', self.n)}, %whole{tag}], [%wide{tag}, %left{tag}]",
-            f"  {self.present} = icmp slt {places} %there{tag}, zeroinitializer", *truths,
+            f"  %there{tag} = phi {signs} [{splat(sign, '-1', self.n)}, %whole{tag}], [%wide{tag}, %left{tag}]",
+            f"  {self.present} = icmp slt {signs} %there{tag}, zeroinitializer", *truths,
         ]  # fmt: skip
 
     def _operands(self, modes: str) -> list[tuple[int, str]]:

@@ -1,7 +1,8 @@
 """The mathematical functions as straight-line polynomials: exponentials, logarithms, and those of the circle.
 
 Every function is written without branches, so that the loop around it runs in vectors. Double precision throughout;
-single precision is computed in double and rounded once at the end, which makes it correctly rounded but for ties.
+single precision is computed in double and rounded once at the end, which makes it correctly rounded but for ties. The
+functions that training calls most have a form in single precision throughout, in `single`.
 """
 
 from __future__ import annotations
