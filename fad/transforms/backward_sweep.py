@@ -25,6 +25,8 @@ from fad.transforms.slopes import (
     EVERYWHERE,
     FACTORS,
     NOWHERE,
+    Steep,
+    drop_mask,
     find_care,
     is_careful,
     is_infinite_before,
@@ -58,6 +60,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: in
     """
     if care is None:
         care = find_care(tape) if stop < len(tape) - 1 else NOWHERE
+    steep: Any = Steep(tape) if care else None
     masked = False  # whether the cotangent at hand is masked, and so NumPy's warnings are off
     errors: Any = None
     try:
@@ -91,6 +94,8 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: in
             if masked or type(g) is not ndarray:
                 if type(g) is Indexed:
                     g = g.gather()
+                elif type(g) is Masked and g.brief and not (care and steep.is_at(record)):
+                    g = drop_mask(g)
                 now = type(g) is Masked and (kind < PRODUCT or (kind == GENERAL and record[2].moves))
                 if now is not masked:
                     masked = now
@@ -134,7 +139,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: in
                 else:
                     c = g if partial is one else g * partial(z, x, y)
                 if care and partial in FACTORS:
-                    c = select_by_factor(c, y if FACTORS[partial] else x)
+                    c = select_by_factor(c, y if FACTORS[partial] else x, steep, j)
                 if to is not None:
                     c = fit(c, *to)
             elif kind == INDEX:
@@ -147,14 +152,14 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: in
                     else:
                         p[index] = part + g
                 else:
-                    _sweep_index(record, g, cts, own, is_careful(care, tape, j))
+                    _sweep_index(record, g, cts, own, is_careful(care, steep, j))
                 continue
             else:
                 x = y = z = c = d = p = None
                 if kind == PRODUCT:
                     _sweep_product(record, g, cts, own, care >= EVERYWHERE)
                 else:
-                    _sweep_general(record, g, cts, own, care, tape)
+                    _sweep_general(record, g, cts, own, care, steep)
                 continue
             p = cts[j]
             if p is None:
@@ -267,19 +272,19 @@ def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray, careful: bo
         accumulate_new(cts, own, j, c if c.dtype is x.dtype else cast(c, x.dtype))
 
 
-def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray, care: int, tape: list) -> None:
+def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray, care: int, steep: Any) -> None:
     _, parents, prim, y, xs, params = record
     if care and prim.partials is not None:
-        g = select_by_constants(g, prim.partials, parents, xs)
+        g = select_by_constants(g, prim.partials, parents, xs, steep)
     found = operand_cotangents(prim, parents, g, y, xs, params)
     for k, parent in enumerate(parents):
         c = found[k]
         if c is None:
             continue
         if type(c) is Indexed and not c.is_masked():
-            c.lives = [True if is_careful(care, tape, parents[0]) else None]
+            c.lives = [True if is_careful(care, steep, parents[0]) else None]
         elif prim.updates and type(g) is not Masked and not any(map(np.ndim, xs[prim.indexed :])):
-            if not is_careful(care, tape, parents[0]):
+            if not is_careful(care, steep, parents[0]):
                 c = densify(c)  # loops over x[t] are to cost nothing more
         elif care >= EVERYWHERE and prim.archetype == "bilinear":
             c = select_by_product(c, prim.vjp[k], g, xs, k, parents, params)
@@ -290,7 +295,7 @@ def _sweep_effect(record: tuple, i: int, cts: list, own: bytearray) -> None:
     """Run the record of an operation that others wait for, with a cotangent of zeros where there is none."""
     g, cts[i] = cts[i], None
     ct = record[2].swept(None if g is None else densify(g), record[3], SEEDS.get())
-    _sweep_general(record, ct, cts, own, NOWHERE, [])
+    _sweep_general(record, ct, cts, own, NOWHERE, None)
 
 
 def _sweep_many(record: tuple, i: int, tape: list, cts: list, own: bytearray, care: int) -> None:

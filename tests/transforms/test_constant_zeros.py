@@ -166,3 +166,97 @@ FINITE_AT_FIRST = {
 def test_second_derivatives_that_alone_are_infinite_are_dropped_too(name, order):
     f = lambda x: np.sum(FINITE_AT_FIRST[name](x))
     np.testing.assert_array_equal(SECOND[order](f)(np.array([0.0, 1.0, 4.0])), np.zeros((3, 3)))
+
+
+JITTED = {
+    "jit of grad": lambda f: fad.jit(fad.grad(f)),
+    "grad of jit": lambda f: fad.grad(fad.jit(f)),
+    "jit of jacfwd": lambda f: fad.jit(fad.jacfwd(f)),
+    "jit of vmap of grad": lambda f: lambda x: fad.jit(fad.vmap(fad.grad(f)))(np.stack([x, x]))[1],
+}
+
+
+@pytest.mark.parametrize("how", JITTED)
+@pytest.mark.parametrize("name", MASKS)
+def test_masks_of_numbers_that_a_compiled_function_makes_count_too(name, how):
+    mask = MASKS[name]
+    x = np.array([0.0, 1.0, 4.0])
+    for f, wanted in (
+        (lambda x: 2.0 * np.sum(np.sqrt(x) * mask(x)), [0.0, 1.0, 0.5]),
+        (lambda x: np.sum(mask(x) / (1.0 + np.sqrt(x))), [0.0, -0.125, -1 / 36]),
+    ):
+        slope = JITTED[how](f)
+        for _ in range(3):
+            np.testing.assert_allclose(slope(x), wanted)
+        curve = fad.jit(fad.hessian(f))
+        for _ in range(3):
+            np.testing.assert_allclose(curve(x), fad.hessian(f)(x), rtol=1e-12, atol=1e-15)
+
+
+def roots_times(x, m):
+    return np.sum(np.sqrt(x) * m * 2.0)
+
+
+def over_roots(x, m):
+    return np.sum(m / (1.0 + np.sqrt(x)))
+
+
+def roots_in_a_loop(x, m):
+    s = 0.0
+    for i in range(len(x)):
+        s = s + m[i] * np.sqrt(x[i])
+    return s
+
+
+def roots_of_arrays_in_a_loop(x, m):
+    s = 0.0
+    for _ in range(30):
+        s = s + np.sum(np.sqrt(x) * m)
+    return s
+
+
+WITH_MASKS = [roots_times, over_roots, roots_in_a_loop, roots_of_arrays_in_a_loop]
+
+
+@pytest.mark.parametrize("f", WITH_MASKS, ids=lambda f: f.__name__)
+def test_masks_that_a_compiled_function_is_given_count_too(f):
+    x = np.concatenate([np.zeros(2), np.linspace(0.5, 2.0, 28)])
+    m = np.concatenate([[0.0, 0.0, 0.0], np.linspace(-1.0, 1.0, 27)])
+    with fad.config.use(loops="capture"):
+        for transform in (fad.grad, fad.jacfwd, fad.hessian):
+            fast, wanted = fad.jit(transform(f)), transform(f)(x, m)
+            assert np.isfinite(wanted).all()
+            for _ in range(3):
+                np.testing.assert_allclose(fast(x, m), wanted, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(fad.grad(lambda x: fad.jit(f)(x, m))(x), fad.grad(f)(x, m), rtol=1e-12)
+
+
+BY_FACTORS = {"forward": fad.jacfwd, "reverse": fad.jacrev}
+
+
+@pytest.mark.parametrize("by", BY_FACTORS)
+@pytest.mark.parametrize("f", WITH_MASKS, ids=lambda f: f.__name__)
+def test_a_compiled_derivative_has_its_derivative_by_a_factor_that_is_zero(f, by):
+    x, m = np.array([1.0, 4.0, 0.25]), np.array([0.0, 1.0, 0.0])
+    with fad.config.use(loops="capture"):
+        for slope in (fad.grad(f), fad.jacfwd(f)):
+            wanted = BY_FACTORS[by](lambda m, slope=slope: slope(x, m))(m)
+            assert np.all(np.diag(wanted) != 0)
+            fast = fad.jit(slope)
+            for jitted in (fast, lambda x, m, fast=fast: 1.0 * fast(x, m)):
+                found = BY_FACTORS[by](lambda m, jitted=jitted: jitted(x, m))
+                np.testing.assert_allclose(found(m), wanted, rtol=1e-12)
+                np.testing.assert_allclose(fad.jit(found)(m), wanted, rtol=1e-12)
+                np.testing.assert_allclose(fad.vmap(found)(np.stack([m, m]))[1], wanted, rtol=1e-12)
+
+
+def test_an_infinite_slope_reaches_a_factor_of_a_compiled_derivative():
+    x, m = np.array([0.0, 4.0]), np.array([0.0, 0.0])
+    slope = fad.jit(fad.grad(roots_times))
+    np.testing.assert_array_equal(np.diag(fad.jacrev(lambda m: slope(x, m))(m)), [np.inf, 0.5])
+
+
+def test_a_watched_sweep_drops_what_a_given_mask_does_too():
+    x, m = np.array([0.0, 4.0]), np.array([0.0, 1.0])
+    with fad.debug.nans():
+        np.testing.assert_array_equal(fad.jit(fad.grad(roots_times))(x, m), [0.0, 0.5])
