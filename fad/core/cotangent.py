@@ -54,7 +54,7 @@ class Masked:
     def dense(self) -> Any:
         """Return the plain array or tracer."""
         if not self.clean:
-            if not (self.zero_or_nan and _is_finite(self.value)):
+            if not (self.zero_or_nan and is_finite(self.value)):
                 self.value = _select(self.live, self.value)
             self.clean = self.zero_or_nan = True
         return self.value
@@ -107,9 +107,10 @@ class Masked:
         return other + self.dense()
 
 
-def _is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
     """Return whether values, and their squares, are known to be finite: to read all of them once is cheap."""
-    return type(value) is np.ndarray and value.dtype.kind in "fc" and bool(np.isfinite(np.vdot(value, value)))
+    plain = type(value) is np.ndarray or issubclass(type(value), np.inexact)
+    return plain and value.dtype.kind in "fc" and bool(np.isfinite(np.vdot(value, value)))
 
 
 def _is_all(live: Any) -> bool:
@@ -227,9 +228,12 @@ class Masking:
     def __call__(self, cts: list) -> list:
         return self.pull(cts)
 
-    def pull_masked(self, cts: list, when: Any = True) -> list:
-        """Return the cotangents of the operands with masks, which are needed where `when` is true."""
+    def pull_masked(self, cts: list, ask: Callable) -> list:
+        """Return the cotangents of the operands with masks, which are needed where the answer of ``ask()`` is true."""
         found = self.pull([None if ct is None else densify(ct) for ct in cts])
+        when = ask()
+        if when is False:
+            return found
         uses: list = []
 
         def live(k: int) -> Any:

@@ -50,17 +50,20 @@ from fad.transforms.tape import (
 )
 
 
-def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: int | None = None) -> None:
+def sweep(
+    tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: int | None = None, steep: Any = None
+) -> None:
     """Propagate cotangents from the end of the tape down to position `stop`.
 
     `cts` holds one entry per position and is updated in place; on return, the entries below `stop` are the result.
     `own` holds 1 where ``cts[i]`` is an array made here, that may be added to in place.
     With `keep` false each record is dropped as soon as it has been used. A part of a sweep is told where the
-    whole takes `care`, for it may pass on to the parts after it what is zero by selection.
+    whole takes `care`, for it may pass on to the parts after it what is zero by selection, and what is `steep` on it.
     """
     if care is None:
         care = find_care(tape) if stop < len(tape) - 1 else NOWHERE
-    steep: Any = Steep(tape) if care else None
+    if care and steep is None:
+        steep = Steep(tape)
     masked = False  # whether the cotangent at hand is masked, and so NumPy's warnings are off
     errors: Any = None
     try:
@@ -86,7 +89,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: in
                 elif kind == EFFECT:
                     _sweep_effect(record, i, cts, own)
                 else:
-                    _sweep_many(record, i, tape, cts, own, care)
+                    _sweep_many(record, i, steep, cts, own, care)
                 continue
             if g is None:
                 continue
@@ -298,7 +301,7 @@ def _sweep_effect(record: tuple, i: int, cts: list, own: bytearray) -> None:
     _sweep_general(record, ct, cts, own, NOWHERE, None)
 
 
-def _sweep_many(record: tuple, i: int, tape: list, cts: list, own: bytearray, care: int) -> None:
+def _sweep_many(record: tuple, i: int, steep: Any, cts: list, own: bytearray, care: int) -> None:
     """Run a record with several results: gather their cotangents, hand them to its rule."""
     n = record[3] if record[0] == CALL else len(record[3])
     gs = cts[i : i + n]
@@ -307,9 +310,9 @@ def _sweep_many(record: tuple, i: int, tape: list, cts: list, own: bytearray, ca
     cts[i : i + n] = [None] * n
     parents = record[1]
     masked = getattr(record[2], "pull_masked", None) if care else None
-    when = masked is not None and (care == ALWAYS or is_infinite_before(tape, i, record, care))
-    if masked is not None and when is not False:
-        results = masked([g.gather() if type(g) is Indexed else g for g in gs], when)
+    if masked is not None:
+        ask = lambda: care == ALWAYS or (steep.is_at(record) and is_infinite_before(steep.tape, i, record, care))
+        results = masked([g.gather() if type(g) is Indexed else g for g in gs], ask)
     elif record[0] == CALL:
         results = record[2]([None if g is None else densify(g) for g in gs])
     else:

@@ -60,6 +60,8 @@ def find_care(tape: Any, begin: int = 0) -> int:
                 found = max(found, _look(STEEP[partial], (record[3], *record[4])))
         elif kind == RERUN:
             found = max(found, record[4])
+        elif kind == CALL:
+            found = max(found, getattr(record[2], "care", NOWHERE))
         elif kind in _SELECTING or (kind == GENERAL and record[2].indexed):
             selects = True
         if found == EVERYWHERE:
@@ -106,7 +108,9 @@ def _look_at_traced(test: Callable, saved: tuple) -> int:
 
 def is_careful(care: int, steep: Steep, i: int) -> bool:
     """Return whether a sweep is careful with what is read from an array, or written into it."""
-    return care >= EVERYWHERE or (care == WITHIN and _is_computed(steep.tape, i))
+    if care == EVERYWHERE:
+        return steep.is_under(i)
+    return care == ALWAYS or (care == WITHIN and _is_computed(steep.tape, i))
 
 
 def _is_computed(tape: Any, i: int) -> bool:
@@ -186,17 +190,28 @@ def _mark_steep(tape: Any) -> bytearray:
         record = tape[i]
         if record is None:
             continue
-        if record[0] == WRITE:
-            marks[record[1]] |= record[2] >= 0 and marks[record[2]]
-        elif record[0] == RERUN or any(marks[p] for p in parents_of(record)) or _may_be_steep(record):
+        if any(marks[p] for p in parents_of(record)) or _may_be_steep(record):
             marks[i : i + _count_results(record)] = b"\1" * _count_results(record)
     return marks
 
 
 def _may_be_steep(record: Any) -> bool:
-    if record[0] == ONE_OF_TWO and record[2] in FACTORS:
-        return _has_infinity(record[4 + FACTORS[record[2]]])
+    if record[0] == RERUN or (record[0] == CALL and getattr(record[2], "care", NOWHERE)):
+        return True
+    if record[0] == ONE_OF_TWO and record[2] in FACTORS and _has_infinity(record[4 + FACTORS[record[2]]]):
+        return True
     return any(not _is_plain(saved) or test(*saved) for _, test, saved in _slopes_of(record))
+
+
+def has_steep(graph: Any) -> bool:
+    """Return whether an operation of a program may have an infinite slope."""
+    for eq in graph.equations:
+        divisor = graph.constants.get(eq.ins[1]) if eq.prim is divide else None
+        if divisor is not None and not has_zero(divisor):
+            continue
+        if any(partial in STEEP for partial in eq.prim.partials or ()) or any(map(has_steep, eq.bodies)):
+            return True
+    return False
 
 
 def _count_results(record: Any) -> int:
@@ -213,13 +228,7 @@ def is_infinite_before(tape: Any, i: int, record: Any, care: int) -> Any:
     slopes: list[tuple] = []
     for k in range(i - 1, -1, -1):
         record = tape[k]
-        if record is None:
-            continue
-        if record[0] == WRITE:
-            if record[1] in reached and record[2] >= 0:
-                reached.add(record[2])
-            continue
-        if reached.isdisjoint(range(k, k + _count_results(record))):
+        if record is None or reached.isdisjoint(range(k, k + _count_results(record))):
             continue
         reached.update(parents_of(record))
         slopes += _slopes_of(record)

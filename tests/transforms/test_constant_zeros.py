@@ -260,3 +260,24 @@ def test_a_watched_sweep_drops_what_a_given_mask_does_too():
     x, m = np.array([0.0, 4.0]), np.array([0.0, 1.0])
     with fad.debug.nans():
         np.testing.assert_array_equal(fad.jit(fad.grad(roots_times))(x, m), [0.0, 0.5])
+
+
+def curve(f):
+    """Return second derivatives along curves, each through all coefficients at once."""
+    return lambda x, t: fad.jet(f, (x,), ([t, np.zeros_like(t)],))[1]
+
+
+@pytest.mark.parametrize("name", [*ELEMENTWISE, *PRODUCTS])
+def test_linearize_and_taylor_mode_drop_it_too(name):
+    f, of_pairs = {**ELEMENTWISE, **PRODUCTS}[name]
+    t = np.cos(np.arange(6.0)).reshape(3, 2)
+    wanted = curve(lambda x: of_pairs(pairs(x)))(POINTS, t)
+    np.testing.assert_allclose(fad.linearize(f, POINTS)[1](t), wanted[0], rtol=1e-12)
+    np.testing.assert_allclose(curve(f)(POINTS, t), wanted, rtol=1e-9)
+    if name in ELEMENTWISE:
+        np.testing.assert_allclose(fad.jit(curve(f))(POINTS, t), wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_a_computed_zero_drops_nothing_in_taylor_mode(name):
+    assert np.isnan(curve(COMPUTED[name])(np.array([0.0, 1.0]), np.ones(2))[0][0])
