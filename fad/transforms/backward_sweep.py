@@ -63,7 +63,7 @@ def sweep(
     if care is None:
         care = find_care(tape) if stop < len(tape) - 1 else NOWHERE
     if care and steep is None:
-        steep = Steep(tape)
+        steep = Steep(tape, care)
     masked = False  # whether the cotangent at hand is masked, and so NumPy's warnings are off
     errors: Any = None
     try:

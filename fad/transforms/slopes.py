@@ -165,13 +165,16 @@ def parents_of(record: Any) -> list[int]:
 
 
 class Steep:
-    """Which values on a tape depend on a slope that may be infinite; it is found when one is first asked for."""
+    """Which values on a tape depend on a slope that may be infinite; it is found when one is first asked for.
+
+    Of a sweep that is for the masks all may do so.
+    """
 
     __slots__ = ("tape", "marks")
 
-    def __init__(self, tape: Any):
+    def __init__(self, tape: Any, care: int):
         self.tape = tape
-        self.marks: Any = None
+        self.marks: Any = b"\1" * len(tape) if care == ALWAYS else None
 
     def is_under(self, i: int) -> bool:
         """Return whether the value at a position of the tape depends on a slope that may be infinite."""

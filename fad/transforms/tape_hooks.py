@@ -134,7 +134,7 @@ class WatchedTrace(WritingVJPTrace):
         watcher = current.get() or Watcher()
         if care is None:
             care = find_care(tape)
-        steep = steep or Steep(tape)
+        steep = steep or Steep(tape, care)
         for i in range(len(tape) - 1, stop - 1, -1):
             record = tape[i]
             if record is None:

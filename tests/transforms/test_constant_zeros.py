@@ -281,3 +281,50 @@ def test_linearize_and_taylor_mode_drop_it_too(name):
 @pytest.mark.parametrize("name", COMPUTED)
 def test_a_computed_zero_drops_nothing_in_taylor_mode(name):
     assert np.isnan(curve(COMPUTED[name])(np.array([0.0, 1.0]), np.ones(2))[0][0])
+
+
+def roots_of_roots(x):
+    for _ in range(12):
+        x = np.sqrt(x)
+    return x
+
+
+def roots_while(x):
+    i = 0
+    while i < 3:
+        x = np.sqrt(x)
+        i += 1
+    return x
+
+
+def a_root_or_not(x):
+    return fad.cond(x[1] > 0, np.sqrt, lambda x: 2.0 * x, x)
+
+
+@pytest.mark.parametrize("f", [roots_of_roots, roots_while, a_root_or_not], ids=lambda f: f.__name__)
+def test_forward_mode_drops_what_comes_of_a_captured_loop_or_branch(f):
+    x, m = np.array([0.0, 1.0, 4.0]), np.array([0.0, 1.0, 0.5])
+    g = lambda x, m: np.sum(f(x) * m)
+    wanted = fad.jacfwd(g)(x, m)
+    assert np.isfinite(wanted).all()
+    with fad.config.use(loops="capture"):
+        for fast in (fad.jit(fad.jacfwd(g)), fad.jit(lambda x, m: fad.linearize(lambda x: g(x, m), x)[1](x))):
+            for _ in range(3):
+                found = fast(x, m)
+                np.testing.assert_allclose(found, wanted if np.ndim(found) else wanted @ x, rtol=1e-12)
+
+
+def in_a_scan(x, m):
+    return fad.scan(lambda c, u: (c + u[0] * u[1], None), 0.0, (np.sqrt(x), m))[0]
+
+
+@pytest.mark.parametrize("how", ["grad", "jit of grad", "jacrev of grad"])
+def test_rows_of_a_scan_that_a_zero_multiplies_have_no_part(how):
+    x, m = np.array([0.0, 1.0, 4.0]), np.array([0.0, 1.0, 0.5])
+    if how == "jacrev of grad":
+        curve = fad.jacrev(fad.grad(in_a_scan))(x, m)
+        np.testing.assert_allclose(curve, np.diag([0.0, -0.25, -1 / 64]), atol=1e-15)
+        return
+    slope = fad.grad(in_a_scan) if how == "grad" else fad.jit(fad.grad(in_a_scan))
+    for _ in range(3):
+        np.testing.assert_allclose(slope(x, m), [0.0, 0.5, 0.125])
