@@ -160,7 +160,7 @@ def sweep(
             else:
                 x = y = z = c = d = p = None
                 if kind == PRODUCT:
-                    _sweep_product(record, g, cts, own, care >= EVERYWHERE)
+                    _sweep_product(record, g, cts, own, steep if care >= EVERYWHERE else None)
                 else:
                     _sweep_general(record, g, cts, own, care, steep)
                 continue
@@ -256,14 +256,14 @@ def _add_masked_view(record: tuple, g: Any, cts: list, own: bytearray) -> bool:
     return True
 
 
-def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray, careful: bool) -> None:
+def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray, steep: Any) -> None:
     """Run the record of a product, which has a rule for each factor that is traced."""
     _, j, k, (left, right), x, y = record
-    if careful:
+    if steep is not None:
         for i, (rule, parent) in enumerate(((left, j), (right, k))):
             if parent >= 0:
                 c = cast(rule(densify(g), None, x, y), (x, y)[i].dtype)
-                accumulate(cts, own, parent, select_by_product(c, rule, g, (x, y), i, (j, k), {}))
+                accumulate(cts, own, parent, select_by_product(c, rule, g, (x, y), i, (j, k), {}, steep))
         return
     if type(g) is Masked:
         g = g.dense()
@@ -290,7 +290,7 @@ def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray, care: int, 
             if not is_careful(care, steep, parents[0]):
                 c = densify(c)  # loops over x[t] are to cost nothing more
         elif care >= EVERYWHERE and prim.archetype == "bilinear":
-            c = select_by_product(c, prim.vjp[k], g, xs, k, parents, params)
+            c = select_by_product(c, prim.vjp[k], g, xs, k, parents, params, steep)
         accumulate(cts, own, parent, c)
 
 

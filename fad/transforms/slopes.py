@@ -289,10 +289,12 @@ def _select(c: Any, factor: Any) -> Masked:
     return Masked(c, live)
 
 
-def select_by_product(c: Any, rule: Callable, g: Any, xs: tuple, k: int, parents: Any, params: dict) -> Any:
+def select_by_product(
+    c: Any, rule: Callable, g: Any, xs: tuple, k: int, parents: Any, params: dict, steep: Steep
+) -> Any:
     """Return the cotangent of operand `k` of a product, by its VJP: what met only zeros of a constant was not used."""
     other = xs[1 - k]
-    constant = parents[1 - k] < 0 and has_zeros(other)
+    constant = parents[1 - k] < 0 and (has_zeros(other) or (is_mask(other) and steep.is_under(parents[k])))
     if not constant and type(g) is not Masked:
         return c
 
@@ -319,6 +321,34 @@ has_part_p: Any = Primitive(
     differentiated=lambda factor, nonzero: np.ones_like(factor, dtype=bool),
     batch=lambda size, batched, xs, params: bind(has_part_p, *xs),
 )  # fmt: skip
+
+
+def is_mask(factor: Any) -> bool:
+    """Return whether a program computes a factor of comparisons, signs and the like alone: it has no derivative.
+
+    Of other factors of a product, as the weights of a layer, nobody asks where they are zero: it takes a product more.
+    """
+    if type(factor) is not Tracer:
+        return False
+    *around, innermost = traces_of(factor)
+    while type(factor.wrapped) is Tracer:
+        factor = factor.wrapped
+    return innermost.compiled and all(trace.batched for trace in around) and _is_flat(innermost, factor.info)
+
+
+def _is_flat(recording: Any, number: int) -> bool:
+    made = {o: eq for eq in recording.equations for o in eq.outs}
+    waiting = [number]
+    while waiting:
+        i = waiting.pop()
+        if i in recording.constants or recording.types[i].dtype.kind in "biu" or (i in made and made[i].prim.flat):
+            continue
+        if i not in made:
+            return False
+        eq = made[i]
+        partials = eq.prim.partials or (eq,) * len(eq.ins)  # of an operation without them all operands count
+        waiting += [n for n, partial in zip(eq.ins, partials, strict=True) if partial is not None]
+    return True
 
 
 def has_zeros(factor: Any) -> bool:

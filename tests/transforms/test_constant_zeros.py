@@ -328,3 +328,23 @@ def test_rows_of_a_scan_that_a_zero_multiplies_have_no_part(how):
     slope = fad.grad(in_a_scan) if how == "grad" else fad.jit(fad.grad(in_a_scan))
     for _ in range(3):
         np.testing.assert_allclose(slope(x, m), [0.0, 0.5, 0.125])
+
+
+MASKED_PRODUCTS = {
+    "dot": lambda x, m: np.dot(np.sqrt(x), m),
+    "matmul": lambda x, m: np.sum((np.outer(m, m) @ np.sqrt(x)[:, None]) ** 2),
+    "einsum": lambda x, m: np.einsum("i,i->", m, np.sqrt(x)),
+    "vdot": lambda x, m: np.exp(np.vdot(m, np.sqrt(x))),
+}
+
+
+@pytest.mark.parametrize("how", ["jit of grad", "grad of jit", "jit of vmap of grad"])
+@pytest.mark.parametrize("product", MASKED_PRODUCTS)
+@pytest.mark.parametrize("name", MASKS)
+def test_products_with_masks_that_a_compiled_function_makes_drop_it_in_reverse_mode(name, product, how):
+    x = np.array([0.0, 1.0, 4.0])
+    f = lambda x: MASKED_PRODUCTS[product](x, MASKS[name](x))
+    slope, wanted = JITTED[how](f), fad.grad(f)(x)
+    assert np.isfinite(wanted).all()
+    for _ in range(3):
+        np.testing.assert_allclose(slope(x), wanted, rtol=1e-12)
