@@ -44,6 +44,7 @@ from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_value, kind_of, split_as_kept, was_changed, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
+from fad.transforms.slopes import has_steep
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, vjp
 
@@ -298,6 +299,7 @@ def _forward(trace: JVPTrace, index: Any, args: Any, branches: tuple) -> list:
     values = [trace.lower(x) for x in args]
     tangents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
     ys, ts = _push(index, values, tangents, branches)
+    trace.steep = trace.steep or any(map(has_steep, branches))
     return [y if t is None or not is_inexact(y) else tracer(y, trace, t) for y, t in zip(ys, ts, strict=True)]
 
 
@@ -305,6 +307,7 @@ def _linear(trace: LinearTrace, index: Any, args: Any, branches: tuple) -> Any:
     values, parents = split_as_kept(trace, args, None)
     ys = bind(cond_p, index, *values, branches=branches)
     values = trace.keep_constants(values, parents)
+    trace.steep = trace.steep or any(map(has_steep, branches))
     push, run = lambda ts: _push(index, values, ts, branches)[1], lambda xs: _run(index, *xs, branches=branches)
     return trace.attach(True, ys, parents, make_pusher(push, run, values))
 

@@ -17,6 +17,7 @@ from fad import tree
 from fad.control_flow.checkpoints import KEPT, SHORT
 from fad.control_flow.subgraph import is_weak
 from fad.core.buffers import borrow
+from fad.core.cotangent import Masking
 from fad.core.effects import parting
 from fad.core.overlay_needs import needs_of
 from fad.core.tracer import Tracer
@@ -229,7 +230,7 @@ def _unstack(x: Tracer) -> list:
         return [whole]
 
     trace: Any = x.owner
-    return trace.call([x.info], list(x.wrapped), stack)
+    return trace.call([x.info], list(x.wrapped), _masking(stack))
 
 
 def _stack(column: tuple) -> Any:
@@ -238,7 +239,12 @@ def _stack(column: tuple) -> Any:
     if not _is_on_tape(first) or not all(_is_on_tape(x) and is_alike(x, first) for x in column):
         return np.stack(column)
     stacked = _stack_plain([x.wrapped for x in column])
-    return first.owner.call([x.info for x in column], [stacked], lambda cts: list(cts[0]))[0]
+    return first.owner.call([x.info for x in column], [stacked], _masking(lambda cts: list(cts[0])))[0]
+
+
+def _masking(pull: Callable) -> Masking:
+    """Return a pullback that only moves numbers, and so takes marks of what is used as well."""
+    return Masking(pull, lambda marks, when: pull(marks))
 
 
 def _stack_plain(values: list) -> ndarray:

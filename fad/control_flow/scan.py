@@ -54,6 +54,7 @@ from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_value, kind_of, split_as_kept, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
+from fad.transforms.slopes import has_steep
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace
 
@@ -82,6 +83,7 @@ def _forward(trace: JVPTrace, args: Any, params: dict) -> list:
     values = [trace.lower(x) for x in args]
     tangents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
     outs, pushed = _push(values, tangents, params)
+    trace.steep = trace.steep or has_steep(params["body"])
     return [y if t is None else tracer(y, trace, t) for y, t in zip(outs, pushed, strict=True)]
 
 
@@ -89,6 +91,7 @@ def _linear(trace: LinearTrace, args: Any, params: dict) -> Any:
     values, parents = split_as_kept(trace, args, None)
     ys = bind(_operation(params), *values, **params)
     values = trace.keep_constants(values, parents)
+    trace.steep = trace.steep or has_steep(params["body"])
     push, run = lambda ts: _push(values, ts, params)[1], lambda xs: step_by_step(xs, params)
     return trace.attach(True, ys, parents, make_pusher(push, run, values))
 

@@ -27,15 +27,17 @@ class Masked:
     What `value` holds where `live` is false is arbitrary unless `clean`; `dense` replaces it. With `zero_or_nan` it is
     zero, or NaN where that met an infinite slope, and there is nothing to replace in finite values. `live` broadcasts
     to the shape of `value`, and may be given as a function that computes it: most masks are never looked at again.
+    With `brief` the mask is for slopes that are infinite, and of no use where none is left.
     """
 
-    __slots__ = ("value", "clean", "zero_or_nan", "_live", "places")
+    __slots__ = ("value", "clean", "zero_or_nan", "brief", "_live", "places")
     __array_ufunc__ = None  # operators between an array and a Masked are those below
 
     def __init__(self, value: Any, live: Any, clean: bool = False):
         self.value = value
         self.clean = clean
         self.zero_or_nan = clean
+        self.brief = False
         self._live = live
         self.places: _Later | None = None  # of a sum at places: its mask, to which more of them can be added
 
@@ -52,7 +54,7 @@ class Masked:
     def dense(self) -> Any:
         """Return the plain array or tracer."""
         if not self.clean:
-            if not (self.zero_or_nan and _is_finite(self.value)):
+            if not (self.zero_or_nan and is_finite(self.value)):
                 self.value = _select(self.live, self.value)
             self.clean = self.zero_or_nan = True
         return self.value
@@ -75,11 +77,14 @@ class Masked:
         clean = self.clean and (kind is float or kind is np.float64) and slope - slope == 0.0
         product = Masked(self.value * slope, self._live, clean)
         product.zero_or_nan = self.zero_or_nan
+        product.brief = self.brief
         return product
 
     def move(self, function: Any) -> Masked:
         """Apply a function that moves, drops and adds up elements: what it makes of live ones is live."""
-        return Masked(function(self.dense()), self.later(function), True)
+        moved = Masked(function(self.dense()), self.later(function), True)
+        moved.brief = self.brief
+        return moved
 
     def later(self, function: Any) -> _Later:
         """Return the mask of what a function makes of the live elements, to be computed when it is looked at."""
@@ -92,6 +97,7 @@ class Masked:
             with np.errstate(all="ignore"):
                 total = Masked(self.value + other.value, self._live, self.clean and other.clean)
             total.zero_or_nan = self.zero_or_nan and other.zero_or_nan
+            total.brief = self.brief
             return total
         live = np.logical_or(self.live, other.live)  # now: a sum of many is no deep nest of functions
         total = self.dense() + other.dense()
@@ -101,9 +107,10 @@ class Masked:
         return other + self.dense()
 
 
-def _is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
     """Return whether values, and their squares, are known to be finite: to read all of them once is cheap."""
-    return type(value) is np.ndarray and value.dtype.kind in "fc" and bool(np.isfinite(np.vdot(value, value)))
+    plain = type(value) is np.ndarray or issubclass(type(value), np.inexact)
+    return plain and value.dtype.kind in "fc" and bool(np.isfinite(np.vdot(value, value)))
 
 
 def _is_all(live: Any) -> bool:
@@ -221,9 +228,12 @@ class Masking:
     def __call__(self, cts: list) -> list:
         return self.pull(cts)
 
-    def pull_masked(self, cts: list, when: Any = True) -> list:
-        """Return the cotangents of the operands with masks, which are needed where `when` is true."""
+    def pull_masked(self, cts: list, ask: Callable) -> list:
+        """Return the cotangents of the operands with masks, which are needed where the answer of ``ask()`` is true."""
         found = self.pull([None if ct is None else densify(ct) for ct in cts])
+        when = ask()
+        if when is False:
+            return found
         uses: list = []
 
         def live(k: int) -> Any:

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.cotangent import densify
+from fad.backends import is_on_device
+from fad.core.cotangent import Masked, densify, is_finite, ones_where_live
 from fad.core.tracer import Trace, Tracer, tracer, youngest
+from fad.core.views import unwrap
 from fad.jitting.call import own
 from fad.jitting.reverse import ReverseCall, choose, fill
 from fad.transforms.batch_trace import BatchTrace, replaced
@@ -22,8 +24,9 @@ from fad.transforms.check import as_primal, finish_output, kind_of, zeros_like
 from fad.transforms.jet import JetTrace, expand
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.mutation import Earlier
+from fad.transforms.slopes import EVERYWHERE, NOWHERE
 from fad.transforms.tape import is_inexact
-from fad.transforms.vjp import VJPTrace, vjp
+from fad.transforms.vjp import Tape, VJPTrace, vjp
 from fad.transforms.vmap import vmap
 
 
@@ -51,14 +54,55 @@ def _under_vjp(
         ys, structure = tree.flatten(out)
         return pullback(tree.unflatten(structure, [ct if is_inexact(y) else y for ct, y in zip(cts, ys, strict=True)]))
 
-    def pullback(cts):
+    def pull(cts):
         full = [_cotangent_of(y, ct) for y, ct in zip(ys, cts, strict=True)]
         earlier.check()
         with earlier.restore():
             return path.pull(values, full) if path.pull else list(cached("vjp", lambda: pull_again)(values, full))
 
+    def retrace():
+        some = choose(values, mine)
+        return Tape(fill(path.graph, values, mine), tree.structure(some), list(some), False, own=True)
+
     parents = [x.info for x, m in zip(leaves, mine, strict=True) if m]
+    pullback = pull if path.effects else _Pullback(pull, retrace, path.is_steep())  # effects are to be had once
     return tree.unflatten(out_tree, trace.call(parents, ys, pullback))
+
+
+class _Pullback:
+    """The pullback of a jitted call, which a program computes, and the recording where that has met 0 * inf.
+
+    A program takes plain cotangents, which do not know where they are zero by selection: what was not used of a result.
+    """
+
+    __slots__ = ("pull", "retrace", "care")
+
+    def __init__(self, pull: Callable, retrace: Callable, steep: bool):
+        self.pull = pull
+        self.retrace = retrace
+        self.care = EVERYWHERE if steep else NOWHERE
+
+    def __call__(self, cts: list) -> list:
+        return self.pull(cts)
+
+    def pull_masked(self, cts: list, ask: Callable) -> list:
+        """Return the cotangents of the operands, with masks if those given have some."""
+        found = self.pull([None if ct is None else densify(ct) for ct in cts])
+        if Masked not in map(type, cts) or any(is_on_device(unwrap(c)) for c in found):
+            return found
+        if not all(map(is_finite, found)):
+            return self.retrace().pull_masked(cts)
+        if not ask():
+            return found
+        live: list = []
+
+        def find_live(k: int) -> Any:
+            if not live:
+                marks = [None if ct is None else ones_where_live(ct) for ct in cts]
+                live.extend(self.retrace().find_live(marks))
+            return np.not_equal(live[k], 0)
+
+        return [Masked(c, lambda k=k: find_live(k), clean=True) for k, c in enumerate(found)]
 
 
 def _cotangent_of(y: Any, ct: Any) -> Any:
@@ -85,6 +129,7 @@ def _under_jvp(
     if _depends_on(trace, (out, pushed)):
         earlier.undo()
         return flat(*map(own, leaves))
+    trace.steep = True  # for all that is known of the program's slopes
     return tree.map(lambda y, t: tracer(y, trace, t) if is_inexact(y) else y, out, pushed)
 
 
@@ -130,6 +175,7 @@ def _under_jet(
     if _depends_on(trace, (out, known)):
         earlier.undo()
         return flat(*map(own, leaves))
+    trace.steep = True
     return tree.map(trace.attach_derivatives, out, known)
 
 

@@ -26,6 +26,7 @@ from fad.introspect.frames import show_place, user_line
 from fad.introspect.loops import steps_of
 from fad.staging.record import is_recording, pause_collection
 from fad.transforms.batch_trace import batching
+from fad.transforms.slopes import has_steep
 
 MAX_PATHS = 32
 MAX_SIGNATURES = 256
@@ -67,6 +68,7 @@ class Path:
         "donated",
         "effects",
         "pull",
+        "steep",
     )
 
     def __init__(self, recording: Any, xs: list, donated: tuple = (), loops: Iterable = ()):
@@ -93,6 +95,13 @@ class Path:
         self.single = self.out_tree is tree.structure(0.0)
         self.simple = False  # whether the entry's one output is the result
         self.pull = recording.pull
+        self.steep: bool | None = None
+
+    def is_steep(self) -> bool:
+        """Return whether an operation of the program may have an infinite slope."""
+        if self.steep is None:
+            self.steep = has_steep(self.graph)
+        return self.steep
 
     def compile(self) -> None:
         with pause_collection():

@@ -25,6 +25,8 @@ from fad.transforms.slopes import (
     EVERYWHERE,
     FACTORS,
     NOWHERE,
+    Steep,
+    drop_mask,
     find_care,
     is_careful,
     is_infinite_before,
@@ -48,16 +50,20 @@ from fad.transforms.tape import (
 )
 
 
-def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: int | None = None) -> None:
+def sweep(
+    tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: int | None = None, steep: Any = None
+) -> None:
     """Propagate cotangents from the end of the tape down to position `stop`.
 
     `cts` holds one entry per position and is updated in place; on return, the entries below `stop` are the result.
     `own` holds 1 where ``cts[i]`` is an array made here, that may be added to in place.
     With `keep` false each record is dropped as soon as it has been used. A part of a sweep is told where the
-    whole takes `care`, for it may pass on to the parts after it what is zero by selection.
+    whole takes `care`, for it may pass on to the parts after it what is zero by selection, and what is `steep` on it.
     """
     if care is None:
         care = find_care(tape) if stop < len(tape) - 1 else NOWHERE
+    if care and steep is None:
+        steep = Steep(tape, care)
     masked = False  # whether the cotangent at hand is masked, and so NumPy's warnings are off
     errors: Any = None
     try:
@@ -83,7 +89,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: in
                 elif kind == EFFECT:
                     _sweep_effect(record, i, cts, own)
                 else:
-                    _sweep_many(record, i, tape, cts, own, care)
+                    _sweep_many(record, i, steep, cts, own, care)
                 continue
             if g is None:
                 continue
@@ -91,6 +97,8 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: in
             if masked or type(g) is not ndarray:
                 if type(g) is Indexed:
                     g = g.gather()
+                elif type(g) is Masked and g.brief and not (care and steep.is_at(record)):
+                    g = drop_mask(g)
                 now = type(g) is Masked and (kind < PRODUCT or (kind == GENERAL and record[2].moves))
                 if now is not masked:
                     masked = now
@@ -134,7 +142,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: in
                 else:
                     c = g if partial is one else g * partial(z, x, y)
                 if care and partial in FACTORS:
-                    c = select_by_factor(c, y if FACTORS[partial] else x)
+                    c = select_by_factor(c, y if FACTORS[partial] else x, steep, j)
                 if to is not None:
                     c = fit(c, *to)
             elif kind == INDEX:
@@ -147,14 +155,14 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool, care: in
                     else:
                         p[index] = part + g
                 else:
-                    _sweep_index(record, g, cts, own, is_careful(care, tape, j))
+                    _sweep_index(record, g, cts, own, is_careful(care, steep, j))
                 continue
             else:
                 x = y = z = c = d = p = None
                 if kind == PRODUCT:
-                    _sweep_product(record, g, cts, own, care >= EVERYWHERE)
+                    _sweep_product(record, g, cts, own, steep if care >= EVERYWHERE else None)
                 else:
-                    _sweep_general(record, g, cts, own, care, tape)
+                    _sweep_general(record, g, cts, own, care, steep)
                 continue
             p = cts[j]
             if p is None:
@@ -248,14 +256,14 @@ def _add_masked_view(record: tuple, g: Any, cts: list, own: bytearray) -> bool:
     return True
 
 
-def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray, careful: bool) -> None:
+def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray, steep: Any) -> None:
     """Run the record of a product, which has a rule for each factor that is traced."""
     _, j, k, (left, right), x, y = record
-    if careful:
+    if steep is not None:
         for i, (rule, parent) in enumerate(((left, j), (right, k))):
             if parent >= 0:
                 c = cast(rule(densify(g), None, x, y), (x, y)[i].dtype)
-                accumulate(cts, own, parent, select_by_product(c, rule, g, (x, y), i, (j, k), {}))
+                accumulate(cts, own, parent, select_by_product(c, rule, g, (x, y), i, (j, k), {}, steep))
         return
     if type(g) is Masked:
         g = g.dense()
@@ -267,22 +275,22 @@ def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray, careful: bo
         accumulate_new(cts, own, j, c if c.dtype is x.dtype else cast(c, x.dtype))
 
 
-def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray, care: int, tape: list) -> None:
+def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray, care: int, steep: Any) -> None:
     _, parents, prim, y, xs, params = record
     if care and prim.partials is not None:
-        g = select_by_constants(g, prim.partials, parents, xs)
+        g = select_by_constants(g, prim.partials, parents, xs, steep)
     found = operand_cotangents(prim, parents, g, y, xs, params)
     for k, parent in enumerate(parents):
         c = found[k]
         if c is None:
             continue
         if type(c) is Indexed and not c.is_masked():
-            c.lives = [True if is_careful(care, tape, parents[0]) else None]
+            c.lives = [True if is_careful(care, steep, parents[0]) else None]
         elif prim.updates and type(g) is not Masked and not any(map(np.ndim, xs[prim.indexed :])):
-            if not is_careful(care, tape, parents[0]):
+            if not is_careful(care, steep, parents[0]):
                 c = densify(c)  # loops over x[t] are to cost nothing more
         elif care >= EVERYWHERE and prim.archetype == "bilinear":
-            c = select_by_product(c, prim.vjp[k], g, xs, k, parents, params)
+            c = select_by_product(c, prim.vjp[k], g, xs, k, parents, params, steep)
         accumulate(cts, own, parent, c)
 
 
@@ -290,10 +298,10 @@ def _sweep_effect(record: tuple, i: int, cts: list, own: bytearray) -> None:
     """Run the record of an operation that others wait for, with a cotangent of zeros where there is none."""
     g, cts[i] = cts[i], None
     ct = record[2].swept(None if g is None else densify(g), record[3], SEEDS.get())
-    _sweep_general(record, ct, cts, own, NOWHERE, [])
+    _sweep_general(record, ct, cts, own, NOWHERE, None)
 
 
-def _sweep_many(record: tuple, i: int, tape: list, cts: list, own: bytearray, care: int) -> None:
+def _sweep_many(record: tuple, i: int, steep: Any, cts: list, own: bytearray, care: int) -> None:
     """Run a record with several results: gather their cotangents, hand them to its rule."""
     n = record[3] if record[0] == CALL else len(record[3])
     gs = cts[i : i + n]
@@ -302,9 +310,9 @@ def _sweep_many(record: tuple, i: int, tape: list, cts: list, own: bytearray, ca
     cts[i : i + n] = [None] * n
     parents = record[1]
     masked = getattr(record[2], "pull_masked", None) if care else None
-    when = masked is not None and (care == ALWAYS or is_infinite_before(tape, i, record, care))
-    if masked is not None and when is not False:
-        results = masked([g.gather() if type(g) is Indexed else g for g in gs], when)
+    if masked is not None:
+        ask = lambda: care == ALWAYS or (steep.is_at(record) and is_infinite_before(steep.tape, i, record, care))
+        results = masked([g.gather() if type(g) is Indexed else g for g in gs], ask)
     elif record[0] == CALL:
         results = record[2]([None if g is None else densify(g) for g in gs])
     else:

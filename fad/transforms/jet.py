@@ -23,6 +23,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_numpy_scalar
+from fad.core.archetypes import STEEP
 from fad.core.cotangent import densify
 from fad.core.limits import take_derivative, take_limit
 from fad.core.tracer import Trace, Tracer, bind, tracer
@@ -41,7 +42,8 @@ from fad.transforms.check import (
     zeros_like,
 )
 from fad.transforms.custom_rules import RULES, Call, check_closed, push_call
-from fad.transforms.jvp import _like, transposed_vjp
+from fad.transforms.jvp import _like, push_with_care, transposed_vjp
+from fad.transforms.slopes import select_by_constant
 from fad.transforms.tape import is_inexact
 from fad.typing import PyTree
 
@@ -69,7 +71,7 @@ class Series:
 class JetTrace(Trace):
     """The trace of Taylor mode."""
 
-    __slots__ = ("order", "limit", "tape", "memo")
+    __slots__ = ("order", "limit", "tape", "memo", "steep")
     kind = "a Taylor-mode transform (jet)"
 
     def __init__(self, order: int):
@@ -78,6 +80,7 @@ class JetTrace(Trace):
         self.limit = order  # up to which order an operation is computed; in a rule, one less than its result is
         self.tape: list | None = None  # the steps of the rule that is being run, if one is
         self.memo: dict = {}  # what the rules of one operation of the program have requested
+        self.steep = False  # whether a slope may have been infinite, as in `fad.transforms.jvp.JVPTrace`
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
@@ -99,6 +102,7 @@ class JetTrace(Trace):
         y = bind(prim, *values, **params)
         if prim.flat:
             return y
+        self.steep = self.steep or (prim.partials is not None and prim.partials[0] in STEEP)
         step = make(self, series)
         outs = self.attach(step, y if prim.multi else (y,))
         out = tuple(outs) if prim.multi else outs[0]
@@ -217,10 +221,11 @@ class Product(Step):
 
     def next(self, k: int) -> list:
         (a, b), (x, y) = self.series, self.values
-        if b is None:
-            return [self.times(a.get(k), y)]
-        if a is None:
-            return [self.times(x, b.get(k))]
+        if a is None or b is None:
+            ts = [None if s is None else s.get(k) for s in (a, b)]
+            if self.trace.steep and any(t is not None for t in ts):
+                return [push_with_care(self.prim, ts, self.results[0].known[0], [x, y], self.params)]
+            return [self.times(ts[0], y) if b is None else self.times(x, ts[1])]
         total = None
         for i in range(k + 1):
             total = _plus(total, _scale(self.times(a.get(i), b.get(k - i)), math.comb(k, i)))
@@ -245,7 +250,10 @@ class Quotient(Step):
             rest = _plus(rest, None if d is None or e is None else _scale(d * e, math.comb(k, i)))
         if rest is not None:
             top = -rest if top is None else top - rest
-        return [None if top is None else np.divide(top, below)]
+        if top is None:
+            return [None]
+        found = np.divide(top, below)
+        return [select_by_constant(found, self.values[0]) if a is None and self.trace.steep else found]
 
 
 class Rate(Step):

@@ -9,6 +9,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import like
+from fad.core.archetypes import STEEP
 from fad.core.buffers import flat_result
 from fad.core.cotangent import densify
 from fad.core.journal import effect_place
@@ -28,7 +29,7 @@ from fad.transforms.check import (
     split_operands,
     zeros_like,
 )
-from fad.transforms.jvp import jvp, push_tangents
+from fad.transforms.jvp import jvp, push_tangents, push_with_care
 from fad.transforms.mutation import check_own, copy_result, own, snapshots
 from fad.transforms.vjp import vjp
 from fad.typing import PyTree
@@ -37,12 +38,13 @@ from fad.typing import PyTree
 class LinearTrace(Trace):
     """Records every operation with its operands, so that tangents can be pushed through again and again."""
 
-    __slots__ = ("effects", "records", "snapshots")
+    __slots__ = ("effects", "records", "snapshots", "steep")
     kind = "linearize"
 
     def __init__(self) -> None:
         super().__init__()
         self.snapshots: Any = None
+        self.steep = False  # whether a slope may have been infinite, as in `fad.transforms.jvp.JVPTrace`
         self.effects: list = []  # the positions of what others wait for: it is pushed whether or not an output needs it
         self.records: list = []  # (push, parents, multi): push(tangents) -> tangent of the result, or of all of them
 
@@ -65,7 +67,8 @@ class LinearTrace(Trace):
                 return tracer(y, self, earlier) if y.dtype.kind in "fc" else y
             self.effects.append(first)
         values = self.keep_constants(values, parents)
-        return self.attach(prim.multi, y, parents, _pusher(prim, y, values, params))
+        self.steep = self.steep or (prim.partials is not None and prim.partials[0] in STEEP)
+        return self.attach(prim.multi, y, parents, _pusher(prim, y, values, params, self.steep))
 
     def keep(self, x: Any) -> Any:
         """Return a constant as the tangents are to see it, whatever is written into it until they are pushed."""
@@ -92,7 +95,9 @@ class LinearTrace(Trace):
         return tuple([tracer(v, self, first + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys)])
 
 
-def _pusher(prim: Any, y: Any, xs: list, params: dict) -> Callable:
+def _pusher(prim: Any, y: Any, xs: list, params: dict, steep: bool) -> Callable:
+    if steep:
+        return lambda ts: push_with_care(prim, ts, y, xs, params)
     if prim.partials is not None:
         jvp = prim.jvp
         return lambda ts: jvp(ts, y, xs, params)

@@ -60,6 +60,7 @@ def _mask_cotangents(prim: Any, parents: list, ct: Masked, y: Any, xs: tuple, pa
             c.lives = [ct.mask()]
         elif c is not None:
             found[k] = Masked(densify(c), live(k), True)
+            found[k].brief = ct.brief
     return found
 
 
@@ -70,7 +71,9 @@ def _mask_reduced(prim: Any, parents: list, ct: Masked, y: Any, xs: tuple, param
     live = ct.later(lambda ones: stretch_back(ones, shape, axis, keepdims))
     if type(c) is Masked:  # a choice of elements has a mask of its own
         return [Masked(c.value, join_masks(c.mask(), live, shape), c.clean)]
-    return [Masked(c, live)]
+    masked = Masked(c, live)
+    masked.brief = ct.brief
+    return [masked]
 
 
 def transpose_jvp(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params: dict) -> list:

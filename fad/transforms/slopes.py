@@ -18,7 +18,8 @@ import numpy as np
 from fad.backends import is_on_device
 from fad.core.archetypes import STEEP
 from fad.core.cotangent import Masked, densify, ones_where_live
-from fad.core.tracer import Tracer, any_of
+from fad.core.primitive import Primitive
+from fad.core.tracer import Tracer, any_of, bind, tracer
 from fad.core.values import traces_of
 from fad.core.views import unwrap
 from fad.ops.elementwise import divide, has_zero, multiply
@@ -59,6 +60,8 @@ def find_care(tape: Any, begin: int = 0) -> int:
                 found = max(found, _look(STEEP[partial], (record[3], *record[4])))
         elif kind == RERUN:
             found = max(found, record[4])
+        elif kind == CALL:
+            found = max(found, getattr(record[2], "care", NOWHERE))
         elif kind in _SELECTING or (kind == GENERAL and record[2].indexed):
             selects = True
         if found == EVERYWHERE:
@@ -103,9 +106,11 @@ def _look_at_traced(test: Callable, saved: tuple) -> int:
     return NOWHERE if known and not test(*map(unwrap, saved)) else EVERYWHERE
 
 
-def is_careful(care: int, tape: Any, i: int) -> bool:
+def is_careful(care: int, steep: Steep, i: int) -> bool:
     """Return whether a sweep is careful with what is read from an array, or written into it."""
-    return care >= EVERYWHERE or (care == WITHIN and _is_computed(tape, i))
+    if care == EVERYWHERE:
+        return steep.is_under(i)
+    return care == ALWAYS or (care == WITHIN and _is_computed(steep.tape, i))
 
 
 def _is_computed(tape: Any, i: int) -> bool:
@@ -122,9 +127,9 @@ def _is_computed(tape: Any, i: int) -> bool:
 
 def select_by_constant(t: Any, constant: Any) -> Any:
     """Return a tangent times a partial derivative that is zero where a constant is, dropped there."""
-    if not (_is_flat(constant) or has_zeros(constant)):
+    if not (_is_chosen_later(constant) or has_zeros(constant)):
         return t
-    return densify(select_by_factor(t, constant)) if type(t) is Masked or is_infinite(t, unknown=True) else t
+    return densify(_select(t, constant)) if type(t) is Masked or is_infinite(t, unknown=True) else t
 
 
 def is_infinite(t: Any, unknown: bool = False) -> bool:
@@ -141,11 +146,11 @@ def is_infinite(t: Any, unknown: bool = False) -> bool:
     return not is_on_device(t) and _has_infinity(t)
 
 
-def select_by_constants(g: Any, partials: tuple, parents: Any, xs: tuple) -> Any:
+def select_by_constants(g: Any, partials: tuple, parents: Any, xs: tuple, steep: Steep) -> Any:
     """Return the cotangent of a result as the one operand gets it that a constant factor multiplies."""
     for k, (partial, parent) in enumerate(zip(partials, parents, strict=True)):
         if parent >= 0 and partial in FACTORS and parents[1 - k] < 0:
-            return select_by_factor(g, xs[1 - k])
+            return select_by_factor(g, xs[1 - k], steep, parent)
     return g
 
 
@@ -159,6 +164,63 @@ def parents_of(record: Any) -> list[int]:
     return [] if kind == RERUN else [p for p in record[1] if p >= 0]
 
 
+class Steep:
+    """Which values on a tape depend on a slope that may be infinite; it is found when one is first asked for.
+
+    Of a sweep that is for the masks all may do so.
+    """
+
+    __slots__ = ("tape", "marks")
+
+    def __init__(self, tape: Any, care: int):
+        self.tape = tape
+        self.marks: Any = b"\1" * len(tape) if care == ALWAYS else None
+
+    def is_under(self, i: int) -> bool:
+        """Return whether the value at a position of the tape depends on a slope that may be infinite."""
+        if self.marks is None:
+            self.marks = _mark_steep(self.tape)
+        return bool(self.marks[i])
+
+    def is_at(self, record: Any) -> bool:
+        """Return whether a record has such a slope itself, or an operand that depends on one."""
+        return _may_be_steep(record) or any(map(self.is_under, parents_of(record)))
+
+
+def _mark_steep(tape: Any) -> bytearray:
+    marks = bytearray(len(tape))
+    for i in range(len(tape)):
+        record = tape[i]
+        if record is None:
+            continue
+        if any(marks[p] for p in parents_of(record)) or _may_be_steep(record):
+            marks[i : i + _count_results(record)] = b"\1" * _count_results(record)
+    return marks
+
+
+def _may_be_steep(record: Any) -> bool:
+    if record[0] == RERUN or (record[0] == CALL and getattr(record[2], "care", NOWHERE)):
+        return True
+    if record[0] == ONE_OF_TWO and record[2] in FACTORS and _has_infinity(record[4 + FACTORS[record[2]]]):
+        return True
+    return any(not _is_plain(saved) or test(*saved) for _, test, saved in _slopes_of(record))
+
+
+def has_steep(graph: Any) -> bool:
+    """Return whether an operation of a program may have an infinite slope."""
+    for eq in graph.equations:
+        divisor = graph.constants.get(eq.ins[1]) if eq.prim is divide else None
+        if divisor is not None and not has_zero(divisor):
+            continue
+        if any(partial in STEEP for partial in eq.prim.partials or ()) or any(map(has_steep, eq.bodies)):
+            return True
+    return False
+
+
+def _count_results(record: Any) -> int:
+    return record[3] if record[0] in (CALL, RERUN) else len(record[3]) if record[0] == MULTI else 1
+
+
 def is_infinite_before(tape: Any, i: int, record: Any, care: int) -> Any:
     """Return whether a slope is infinite that a record at position i of a tape depends on.
 
@@ -169,14 +231,7 @@ def is_infinite_before(tape: Any, i: int, record: Any, care: int) -> Any:
     slopes: list[tuple] = []
     for k in range(i - 1, -1, -1):
         record = tape[k]
-        if record is None:
-            continue
-        if record[0] == WRITE:
-            if record[1] in reached and record[2] >= 0:
-                reached.add(record[2])
-            continue
-        n = record[3] if record[0] == CALL else len(record[3]) if record[0] == MULTI else 1
-        if reached.isdisjoint(range(k, k + n)):
+        if record is None or reached.isdisjoint(range(k, k + _count_results(record))):
             continue
         reached.update(parents_of(record))
         slopes += _slopes_of(record)
@@ -210,20 +265,36 @@ def _ask_traced(slopes: list[tuple]) -> Any:
     return any_of(found) if answers else found
 
 
-def select_by_factor(c: Any, factor: Any) -> Any:
-    """Return a cotangent that passed a constant factor: what was multiplied by zero was not used."""
-    if not (_is_flat(factor) or has_zeros(factor)):
+def select_by_factor(c: Any, factor: Any, steep: Steep, j: int) -> Any:
+    """Return the cotangent of a value, at position j, that passed a constant factor: times zero it was not used."""
+    if has_zeros(factor):
+        return _select(c, factor)
+    if not (_is_chosen_later(factor) and steep.is_under(j)):
         return c
-    live = np.not_equal(factor, 0)
+    was_masked, c = type(c) is Masked, _select(c, factor)
+    c.brief = not was_masked
+    return c
+
+
+def drop_mask(c: Masked) -> Any:
+    """Return a cotangent without its mask, nor one of its tangent, for what has no infinite slope below."""
+    g = c.dense()
+    return tracer(g.wrapped, g.owner, g.info.dense()) if type(g) is Tracer and type(g.info) is Masked else g
+
+
+def _select(c: Any, factor: Any) -> Masked:
+    live = bind(has_part_p, factor, np.not_equal(factor, 0))
     if type(c) is Masked:
         return Masked(c.value, np.logical_and(c.live, live))
     return Masked(c, live)
 
 
-def select_by_product(c: Any, rule: Callable, g: Any, xs: tuple, k: int, parents: Any, params: dict) -> Any:
+def select_by_product(
+    c: Any, rule: Callable, g: Any, xs: tuple, k: int, parents: Any, params: dict, steep: Steep
+) -> Any:
     """Return the cotangent of operand `k` of a product, by its VJP: what met only zeros of a constant was not used."""
     other = xs[1 - k]
-    constant = parents[1 - k] < 0 and has_zeros(other)
+    constant = parents[1 - k] < 0 and (has_zeros(other) or (is_mask(other) and steep.is_under(parents[k])))
     if not constant and type(g) is not Masked:
         return c
 
@@ -235,9 +306,49 @@ def select_by_product(c: Any, rule: Callable, g: Any, xs: tuple, k: int, parents
     return Masked(densify(c), live, clean=True)
 
 
-def _is_flat(factor: Any) -> bool:
-    """Return whether a traced factor has no derivative by any trace: a choice that a program makes as it runs."""
-    return type(factor) is Tracer and factor.dtype.kind in "biu"
+def _is_chosen_later(factor: Any) -> bool:
+    """Return whether a factor is a constant of which a program knows where it is zero as it runs."""
+    if type(factor) is not Tracer:
+        return False
+    traces = list(traces_of(factor))
+    return factor.dtype.kind in "biu" or (traces[-1].compiled and all(t.compiled or t.batched for t in traces))
+
+
+# Of a constant factor, where it is not zero: what it multiplies has a part in a derivative there. A program that is
+# differentiated in its turn, by the factor as well, must not lose that derivative: there all has a part.
+has_part_p: Any = Primitive(
+    "has_part", lambda factor, nonzero: nonzero, flat=True, archetype="rule",
+    differentiated=lambda factor, nonzero: np.ones_like(factor, dtype=bool),
+    batch=lambda size, batched, xs, params: bind(has_part_p, *xs),
+)  # fmt: skip
+
+
+def is_mask(factor: Any) -> bool:
+    """Return whether a program computes a factor of comparisons, signs and the like alone: it has no derivative.
+
+    Of other factors of a product, as the weights of a layer, nobody asks where they are zero: it takes a product more.
+    """
+    if type(factor) is not Tracer:
+        return False
+    *around, innermost = traces_of(factor)
+    while type(factor.wrapped) is Tracer:
+        factor = factor.wrapped
+    return innermost.compiled and all(trace.batched for trace in around) and _is_flat(innermost, factor.info)
+
+
+def _is_flat(recording: Any, number: int) -> bool:
+    made = {o: eq for eq in recording.equations for o in eq.outs}
+    waiting = [number]
+    while waiting:
+        i = waiting.pop()
+        if i in recording.constants or recording.types[i].dtype.kind in "biu" or (i in made and made[i].prim.flat):
+            continue
+        if i not in made:
+            return False
+        eq = made[i]
+        partials = eq.prim.partials or (eq,) * len(eq.ins)  # of an operation without them all operands count
+        waiting += [n for n, partial in zip(eq.ins, partials, strict=True) if partial is not None]
+    return True
 
 
 def has_zeros(factor: Any) -> bool:

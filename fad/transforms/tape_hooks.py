@@ -22,7 +22,7 @@ from fad.introspect.frames import show_place, user_place
 from fad.transforms.backward_sweep import sweep
 from fad.transforms.check import root
 from fad.transforms.overwrites import VIEW
-from fad.transforms.slopes import find_care, parents_of
+from fad.transforms.slopes import Steep, find_care, parents_of
 from fad.transforms.tape import BOTH, CALL, EFFECT, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
 from fad.transforms.vjp import WritingVJPTrace, make_trace
 
@@ -130,16 +130,17 @@ class WatchedTrace(WritingVJPTrace):
         name, place, shape = self.notes.get(i, ("?", None, ()))
         return Note(name, show_place(place), shape, find_saved_in(record))
 
-    def sweep(self, tape, cts, own, stop, keep, care=None):
+    def sweep(self, tape, cts, own, stop, keep, care=None, steep=None):
         watcher = current.get() or Watcher()
         if care is None:
             care = find_care(tape)
+        steep = steep or Steep(tape, care)
         for i in range(len(tape) - 1, stop - 1, -1):
             record = tape[i]
             if record is None:
                 continue
             if record[0] in (WRITE, VIEW):
-                sweep(cast(list, Beginning(tape, i + 1)), cts, own, i, keep, care)
+                sweep(cast(list, Beginning(tape, i + 1)), cts, own, i, keep, care, steep)
                 continue
             if record[0] != EFFECT and not _has_cotangent(record, cts, i):
                 continue
@@ -149,7 +150,7 @@ class WatchedTrace(WritingVJPTrace):
             window = tape if record[0] == RERUN else Beginning(tape, i + 1)
 
             def run(window=window, i=i, positions=positions):
-                sweep(window, cts, own, i, keep, care)
+                sweep(window, cts, own, i, keep, care, steep)
                 return [cts[p] for p in positions]
 
             watcher.backward(note, [c for c in cts[i : i + _width(record)] if c is not None], run)

@@ -229,6 +229,11 @@ class Tape:
         found = [ct.gather() if type(ct) is Indexed else ct for ct in found]
         return settle([None if ct is None else ones_where_live(ct) for ct in found], self.leaves, [])
 
+    def pull_masked(self, cts: list) -> list:
+        """Return the cotangents of the inputs, which know where they are zero by selection as those given do."""
+        found = self._sweep(self.records, cts, False)[: len(self.leaves)]
+        return [ct.gather() if type(ct) is Indexed else ct for ct in found]
+
     def _sweep(self, records: Any, cts: list, keep: bool, care: int | None = None) -> list:
         slots: list = [None] * len(records)
         others = self.trace.writes or RUNS.buffers

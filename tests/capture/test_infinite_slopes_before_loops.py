@@ -101,6 +101,14 @@ def the_first_one_is_not_read(x):
     return np.sum(r[1:])
 
 
+def the_first_one_is_not_read_after_a_write(x):
+    r, s = np.sqrt(x), 0.0
+    r[3] = x[4]
+    for i in range(1, len(x)):
+        s = s + r[i] ** 2
+    return s
+
+
 def the_first_one_is_not_read_while(x):
     r, i = np.sqrt(x), 1
     while i < len(x):
@@ -150,7 +158,7 @@ OF_POINTS = [
 ]  # fmt: skip
 OF_X = [
     the_first_guess_is_replaced, zeros_are_replaced, the_first_one_is_not_read, the_first_one_is_not_read_while,
-    the_greatest, what_is_chosen,
+    the_first_one_is_not_read_after_a_write, the_greatest, what_is_chosen,
 ]  # fmt: skip
 # The gradient of a while loop is an operation that uses all it is given; a step that computes a row keeps it for the
 # pass that runs backward, another loop.

@@ -166,3 +166,185 @@ FINITE_AT_FIRST = {
 def test_second_derivatives_that_alone_are_infinite_are_dropped_too(name, order):
     f = lambda x: np.sum(FINITE_AT_FIRST[name](x))
     np.testing.assert_array_equal(SECOND[order](f)(np.array([0.0, 1.0, 4.0])), np.zeros((3, 3)))
+
+
+JITTED = {
+    "jit of grad": lambda f: fad.jit(fad.grad(f)),
+    "grad of jit": lambda f: fad.grad(fad.jit(f)),
+    "jit of jacfwd": lambda f: fad.jit(fad.jacfwd(f)),
+    "jit of vmap of grad": lambda f: lambda x: fad.jit(fad.vmap(fad.grad(f)))(np.stack([x, x]))[1],
+}
+
+
+@pytest.mark.parametrize("how", JITTED)
+@pytest.mark.parametrize("name", MASKS)
+def test_masks_of_numbers_that_a_compiled_function_makes_count_too(name, how):
+    mask = MASKS[name]
+    x = np.array([0.0, 1.0, 4.0])
+    for f, wanted in (
+        (lambda x: 2.0 * np.sum(np.sqrt(x) * mask(x)), [0.0, 1.0, 0.5]),
+        (lambda x: np.sum(mask(x) / (1.0 + np.sqrt(x))), [0.0, -0.125, -1 / 36]),
+    ):
+        slope = JITTED[how](f)
+        for _ in range(3):
+            np.testing.assert_allclose(slope(x), wanted)
+        curve = fad.jit(fad.hessian(f))
+        for _ in range(3):
+            np.testing.assert_allclose(curve(x), fad.hessian(f)(x), rtol=1e-12, atol=1e-15)
+
+
+def roots_times(x, m):
+    return np.sum(np.sqrt(x) * m * 2.0)
+
+
+def over_roots(x, m):
+    return np.sum(m / (1.0 + np.sqrt(x)))
+
+
+def roots_in_a_loop(x, m):
+    s = 0.0
+    for i in range(len(x)):
+        s = s + m[i] * np.sqrt(x[i])
+    return s
+
+
+def roots_of_arrays_in_a_loop(x, m):
+    s = 0.0
+    for _ in range(30):
+        s = s + np.sum(np.sqrt(x) * m)
+    return s
+
+
+WITH_MASKS = [roots_times, over_roots, roots_in_a_loop, roots_of_arrays_in_a_loop]
+
+
+@pytest.mark.parametrize("f", WITH_MASKS, ids=lambda f: f.__name__)
+def test_masks_that_a_compiled_function_is_given_count_too(f):
+    x = np.concatenate([np.zeros(2), np.linspace(0.5, 2.0, 28)])
+    m = np.concatenate([[0.0, 0.0, 0.0], np.linspace(-1.0, 1.0, 27)])
+    with fad.config.use(loops="capture"):
+        for transform in (fad.grad, fad.jacfwd, fad.hessian):
+            fast, wanted = fad.jit(transform(f)), transform(f)(x, m)
+            assert np.isfinite(wanted).all()
+            for _ in range(3):
+                np.testing.assert_allclose(fast(x, m), wanted, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(fad.grad(lambda x: fad.jit(f)(x, m))(x), fad.grad(f)(x, m), rtol=1e-12)
+
+
+BY_FACTORS = {"forward": fad.jacfwd, "reverse": fad.jacrev}
+
+
+@pytest.mark.parametrize("by", BY_FACTORS)
+@pytest.mark.parametrize("f", WITH_MASKS, ids=lambda f: f.__name__)
+def test_a_compiled_derivative_has_its_derivative_by_a_factor_that_is_zero(f, by):
+    x, m = np.array([1.0, 4.0, 0.25]), np.array([0.0, 1.0, 0.0])
+    with fad.config.use(loops="capture"):
+        for slope in (fad.grad(f), fad.jacfwd(f)):
+            wanted = BY_FACTORS[by](lambda m, slope=slope: slope(x, m))(m)
+            assert np.all(np.diag(wanted) != 0)
+            fast = fad.jit(slope)
+            for jitted in (fast, lambda x, m, fast=fast: 1.0 * fast(x, m)):
+                found = BY_FACTORS[by](lambda m, jitted=jitted: jitted(x, m))
+                np.testing.assert_allclose(found(m), wanted, rtol=1e-12)
+                np.testing.assert_allclose(fad.jit(found)(m), wanted, rtol=1e-12)
+                np.testing.assert_allclose(fad.vmap(found)(np.stack([m, m]))[1], wanted, rtol=1e-12)
+
+
+def test_an_infinite_slope_reaches_a_factor_of_a_compiled_derivative():
+    x, m = np.array([0.0, 4.0]), np.array([0.0, 0.0])
+    slope = fad.jit(fad.grad(roots_times))
+    np.testing.assert_array_equal(np.diag(fad.jacrev(lambda m: slope(x, m))(m)), [np.inf, 0.5])
+
+
+def test_a_watched_sweep_drops_what_a_given_mask_does_too():
+    x, m = np.array([0.0, 4.0]), np.array([0.0, 1.0])
+    with fad.debug.nans():
+        np.testing.assert_array_equal(fad.jit(fad.grad(roots_times))(x, m), [0.0, 0.5])
+
+
+def curve(f):
+    """Return second derivatives along curves, each through all coefficients at once."""
+    return lambda x, t: fad.jet(f, (x,), ([t, np.zeros_like(t)],))[1]
+
+
+@pytest.mark.parametrize("name", [*ELEMENTWISE, *PRODUCTS])
+def test_linearize_and_taylor_mode_drop_it_too(name):
+    f, of_pairs = {**ELEMENTWISE, **PRODUCTS}[name]
+    t = np.cos(np.arange(6.0)).reshape(3, 2)
+    wanted = curve(lambda x: of_pairs(pairs(x)))(POINTS, t)
+    np.testing.assert_allclose(fad.linearize(f, POINTS)[1](t), wanted[0], rtol=1e-12)
+    np.testing.assert_allclose(curve(f)(POINTS, t), wanted, rtol=1e-9)
+    if name in ELEMENTWISE:
+        np.testing.assert_allclose(fad.jit(curve(f))(POINTS, t), wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_a_computed_zero_drops_nothing_in_taylor_mode(name):
+    assert np.isnan(curve(COMPUTED[name])(np.array([0.0, 1.0]), np.ones(2))[0][0])
+
+
+def roots_of_roots(x):
+    for _ in range(12):
+        x = np.sqrt(x)
+    return x
+
+
+def roots_while(x):
+    i = 0
+    while i < 3:
+        x = np.sqrt(x)
+        i += 1
+    return x
+
+
+def a_root_or_not(x):
+    return fad.cond(x[1] > 0, np.sqrt, lambda x: 2.0 * x, x)
+
+
+@pytest.mark.parametrize("f", [roots_of_roots, roots_while, a_root_or_not], ids=lambda f: f.__name__)
+def test_forward_mode_drops_what_comes_of_a_captured_loop_or_branch(f):
+    x, m = np.array([0.0, 1.0, 4.0]), np.array([0.0, 1.0, 0.5])
+    g = lambda x, m: np.sum(f(x) * m)
+    wanted = fad.jacfwd(g)(x, m)
+    assert np.isfinite(wanted).all()
+    with fad.config.use(loops="capture"):
+        for fast in (fad.jit(fad.jacfwd(g)), fad.jit(lambda x, m: fad.linearize(lambda x: g(x, m), x)[1](x))):
+            for _ in range(3):
+                found = fast(x, m)
+                np.testing.assert_allclose(found, wanted if np.ndim(found) else wanted @ x, rtol=1e-12)
+
+
+def in_a_scan(x, m):
+    return fad.scan(lambda c, u: (c + u[0] * u[1], None), 0.0, (np.sqrt(x), m))[0]
+
+
+@pytest.mark.parametrize("how", ["grad", "jit of grad", "jacrev of grad"])
+def test_rows_of_a_scan_that_a_zero_multiplies_have_no_part(how):
+    x, m = np.array([0.0, 1.0, 4.0]), np.array([0.0, 1.0, 0.5])
+    if how == "jacrev of grad":
+        curve = fad.jacrev(fad.grad(in_a_scan))(x, m)
+        np.testing.assert_allclose(curve, np.diag([0.0, -0.25, -1 / 64]), atol=1e-15)
+        return
+    slope = fad.grad(in_a_scan) if how == "grad" else fad.jit(fad.grad(in_a_scan))
+    for _ in range(3):
+        np.testing.assert_allclose(slope(x, m), [0.0, 0.5, 0.125])
+
+
+MASKED_PRODUCTS = {
+    "dot": lambda x, m: np.dot(np.sqrt(x), m),
+    "matmul": lambda x, m: np.sum((np.outer(m, m) @ np.sqrt(x)[:, None]) ** 2),
+    "einsum": lambda x, m: np.einsum("i,i->", m, np.sqrt(x)),
+    "vdot": lambda x, m: np.exp(np.vdot(m, np.sqrt(x))),
+}
+
+
+@pytest.mark.parametrize("how", ["jit of grad", "grad of jit", "jit of vmap of grad"])
+@pytest.mark.parametrize("product", MASKED_PRODUCTS)
+@pytest.mark.parametrize("name", MASKS)
+def test_products_with_masks_that_a_compiled_function_makes_drop_it_in_reverse_mode(name, product, how):
+    x = np.array([0.0, 1.0, 4.0])
+    f = lambda x: MASKED_PRODUCTS[product](x, MASKS[name](x))
+    slope, wanted = JITTED[how](f), fad.grad(f)(x)
+    assert np.isfinite(wanted).all()
+    for _ in range(3):
+        np.testing.assert_allclose(slope(x), wanted, rtol=1e-12)
