@@ -22,6 +22,7 @@ import numpy as np
 from fad.capture.context import current, is_staged, refuse
 from fad.capture.convert import convert_function, is_users, wants_conversion
 from fad.capture.draws import draw_in_step, is_generator
+from fad.capture.growing_arrays import GrowingArray, growing_operand
 from fad.capture.growing_lists import GrowingList
 from fad.capture.places import Elements, Variable, content, find_item, find_part, is_exclusive
 from fad.capture.unseen import find_variables
@@ -359,7 +360,7 @@ def _round_by(original: Callable, whole: np.ufunc) -> Callable:
 
 
 def _len(x: Any) -> Any:
-    if type(x) is GrowingList:
+    if type(x) in (GrowingList, GrowingArray):
         return x.length()
     if type(x) is not PaddedArray:
         return len(x)
@@ -377,6 +378,21 @@ def append_to(holder: Any, key: Any, attribute: bool) -> Any:
             body.grown[place] = None
             return _ignore
     return prepare_call(x.append)
+
+
+def join(f: Any) -> Any:
+    """Return a function that may join arrays as converted code is to call it."""
+    found = prepare_call(f)
+    return found if current() is None else functools.partial(_join, f, found)
+
+
+def _join(f: Any, prepared: Callable, *args: Any, **options: Any) -> Any:
+    growing = growing_operand(args[0]) if args else None
+    if growing is None:
+        return prepared(*args, **options)
+    if (getattr(f, "__module__", None) or "").partition(".")[0] != "numpy" or "out" in options:
+        refuse(f"it hands {growing.rows.name}, which it makes longer, to a function")
+    return growing.join(f, *args, **options)
 
 
 def note_grown(body: Any, places: list[Variable]) -> None:

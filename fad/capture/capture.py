@@ -426,13 +426,15 @@ class Capture:
     def _compare(self, given: dict[str, Any]) -> bool:
         """Adjust what is carried to what the step did; return whether it was something else."""
         step, changed, late = self.step, False, {}
-        for name in step.bound:
+        for name in [*step.bound]:
             now, before = step.content(name), self.entry[name]
             if name in given:
                 if type(now) is Tracer and example(now).__class__ in (float, np.float64):
                     self.becomes.add(name)
                 if now is self.entered[name]:  # it is bound to what it was bound to before
                     step.names.remove(name)
+                    changed = True
+                elif step.join(name):
                     changed = True
                 elif not _is_like(open_name(now), given[name]) or name not in step.alone:
                     raise NeedsFirstStep(_steps_to_fill(name, given[name]))

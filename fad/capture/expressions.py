@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from fad.capture.names import name_called
+from fad.capture.names import JOINING, name_called
 
 FLAGS = ("True_", "False_")  # NumPy's booleans
 HELPERS = "__fad__"  # the name under which converted code finds the helpers
@@ -65,7 +65,8 @@ class Expressions(ast.NodeTransformer):
         if append is not None:
             node.func = append
         elif not (isinstance(node.func, ast.Name) and node.func.id in _SCOPED):
-            node.func = helper("call", node.func, at=node.func)
+            joins = self.staged and name_called(node) in JOINING
+            node.func = helper("join" if joins else "call", node.func, at=node.func)
         if lifted is None:
             return node
         lifted.orelse = node  # type: ignore[attr-defined]

@@ -78,6 +78,11 @@ def make_element(rows: Any, numbers: Any, place: tuple[int, ...]) -> Any:
     return close_objects(tree.map(take, rows, numbers))
 
 
+def view_element(value: Any, numbers: Any, place: tuple[int, ...]) -> Any:
+    """Return what a step has appended, of what is given in stacks, to which a write into it goes."""
+    return close_objects(tree.map(lambda y, number: as_number(y[place]) if number else y[place], value, numbers))
+
+
 def are_alike(rows: list[Row], entries: list[Entry]) -> bool:
     """Return whether what steps append at several places is of one type, so that one array can hold it."""
     if not all(map(entries[0].is_like, entries)):
@@ -130,6 +135,13 @@ def take_elements(rows: list[Row], entries: list[Entry], n: int) -> list:
         value, entry, c = of[place]
         found.append(make_element(value, entry.numbers, (k,) if entry.count is None else (k, c)))
     return found
+
+
+def take_rows(rows: list[Row], entries: list[Entry], n: int) -> Any:
+    """Return what n steps have appended to an array, in Python's order, as one array."""
+    whole = join_rows(rows, entries, n, n).value
+    taken = np.concatenate([ask_taken(row, entry, n) for row, entry in zip(rows, entries, strict=True)], axis=1)
+    return whole if taken.all() else whole[np.flatnonzero(taken)]
 
 
 def elements_of(entry: Entry) -> list:

@@ -12,7 +12,7 @@ from fad import config
 from fad.capture.capture import Capture, NeedsOtherStart, NotCaptured
 from fad.capture.context import count_refusals, current, looking_at_one_step, refuse, report
 from fad.capture.generators import Generated, run_generated
-from fad.capture.growing_lists import GrowingLists
+from fad.capture.growth import Growth
 from fad.capture.iterables import Reiterable, items
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
 from fad.capture.places import bind_name, cells_of, content
@@ -158,7 +158,7 @@ def _try_for(site: Loop, sequence: Sequence, body: Callable, inside: Any) -> Out
     fixed = type(sequence.length) is int
     if fixed and sequence.length == 0:
         return None
-    lists = GrowingLists(site, cells_of(body))
+    lists = Growth(site, cells_of(body))
     most = sequence.length if fixed else most_steps(sequence.length)
     if not fixed:
         lists.allow_masked(most)

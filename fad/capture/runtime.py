@@ -52,6 +52,7 @@ class Helpers:
     iterate_over = staticmethod(iterables.iterate_over)
     context = staticmethod(calls.check_context)
     append_to = staticmethod(calls.append_to)
+    join = staticmethod(calls.join)
     made = staticmethod(values.note_made)
     getitem = staticmethod(values.getitem)
     setitem = staticmethod(calls.set_item)

@@ -11,7 +11,8 @@ from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
 from fad.capture.context import bind_result, current, noting_changes, recording_body, refuse
 from fad.capture.draws import StepDraws
 from fad.capture.element_tables import check_elements, elements_behind
-from fad.capture.growing_lists import GrowingLists, Last
+from fad.capture.growing_lists import Last
+from fad.capture.growth import Growth
 from fad.capture.labels import close_name, is_opened_label, open_name
 from fad.capture.number_lists import NumberLists
 from fad.capture.objects import holders_in, is_known_alone, knows_arrays_alone, open_objects
@@ -66,8 +67,9 @@ class Step:
         self.exclusive = {name for name, cell in cells if knows_arrays_alone(cell)}
         self.alone = {name for name, cell in cells if is_known_alone(cell)}  # those whose objects nobody else knows
         self.judged: set[Any] = set()  # parts of objects of which it has been looked who else knows their contents
-        self.lists = GrowingLists(site, self.cells)
-        grown = self.lists.known.keys() - site.rebound  # `ys += [x]` binds the name to the list that it was
+        self.lists = Growth(site, self.cells)
+        # `ys += [x]` and `ys = np.append(ys, x)` bind the name to what it was.
+        grown = self.lists.known.keys() - (site.rebound - {*site.joined})
         self.bound = [name for name in self.bound if name not in grown]
         self.number_lists = NumberLists(self.cells)
         self.draws = StepDraws()
@@ -125,6 +127,14 @@ class Step:
         self.bound += wanted
         self.names += wanted
         return changed or bool(grown)
+
+    def join(self, name: Any) -> bool:
+        """Let the array that a name is bound to grow, if the step has made it longer; return whether it has."""
+        joins = self.lists.join(name, self.before[name], self.content(name))
+        if joins:
+            self.names.remove(name)
+            self.bound.remove(name)
+        return joins
 
     def forget_made(self) -> None:
         """Forget the parts of objects that the step that was looked at has made, which the next step does not know."""
