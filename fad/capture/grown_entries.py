@@ -53,7 +53,8 @@ def find_row(entry: Entry, sure: bool) -> Row:
     x = open_objects(content(place))
     if not is_state(x):
         refuse("it appends something to a list that is no array or number")
-    if any(type(leaf) is np.ndarray or (is_handle(leaf) and not leaf.shape) for leaf in tree.leaves(x)):
+    outside = () if entry.count is not None else tree.leaves(x)  # what inner loops append has been stacked
+    if any(type(leaf) is np.ndarray or (is_handle(leaf) and not leaf.shape) for leaf in outside):
         refuse("it appends an array from outside, or one without axes, to a list")
     if not is_known_alone(place):
         refuse("it appends an object to a list that may have another name")

@@ -15,6 +15,7 @@ import numpy as np
 from fad import tree
 from fad.capture.context import bind_result, current, refuse
 from fad.capture.growing_arrays import GrowingArray, find_axis, let_grow, let_grow_inside
+from fad.capture.growing_dicts import GrowingDict
 from fad.capture.growing_lists import GrowingList, Last, Length
 from fad.capture.grown_entries import (
     Entry,
@@ -44,7 +45,7 @@ class _Grown(NamedTuple):
     @property
     def outer(self) -> GrowingList | None:
         """What takes the elements in the steps of an outer loop, if it grows in these."""
-        if type(self.plain) is GrowingArray:
+        if type(self.plain) in (GrowingArray, GrowingDict):
             return self.plain.rows
         return self.plain if type(self.plain) is GrowingList else None
 
@@ -71,8 +72,8 @@ class Growth:
         around = current()
         self._inside = around is not None  # then nobody can be asked how many elements there are
         for name in site.appended:
-            if name in site.rebound and name not in site.carried:
-                continue  # it is a list of each step's own
+            if name in site.rebound:
+                continue  # it is a list of each step's own, or carried as a value
             x = content(cells[name]) if name in cells else None
             if type(x) is GrowingList:
                 inner = GrowingList([], name, x)
@@ -80,6 +81,11 @@ class Growth:
             elif name in cells and (around is None or id(x) in around.made):
                 del x
                 self.add(name, cells[name])
+        self._fillable: dict[int, Any] = {}  # names of dictionaries that may grow, by the identity of these
+        self._filled: set[int] = set()  # those of which a look has shown that they do
+        for name in site.updated:
+            if name in cells:
+                self._add_dictionary(name, cells[name])
         for name, cell in self._arrays.items():
             y = content(cell)
             if type(y) is GrowingArray:
@@ -94,6 +100,25 @@ class Growth:
         growing = GrowingList(plain, name)
         self.known[name] = _Grown(cell, plain, growing, growing)
         return True
+
+    def _add_dictionary(self, name: Any, cell: Cell) -> None:
+        """Note that a dictionary may grow that a name is bound to, and that nobody else knows."""
+        if type(content(cell)) is GrowingDict:
+            x = content(cell)
+            x.changed, x.follows = x.changed or x.follows, False  # the keys of an inner loop are asked for
+            inner = GrowingList([], name, x.rows)
+            self.known[name] = _Grown(cell, x, inner, GrowingDict(inner, None))
+        elif type(content(cell)) is dict and not self._inside and is_exclusive(cell, count_held(cell)):
+            self._fillable[id(content(cell))] = name
+
+    def fill(self, cells: dict[Any, Cell]) -> bool:
+        """Let the dictionaries grow of which the last look has shown it; return whether there is any."""
+        filled = [self._fillable.pop(x) for x in self._filled & self._fillable.keys()]
+        for name in filled:
+            plain = content(cells[name])
+            rows = GrowingList(list(plain.values()), name)
+            self.known[name] = _Grown(cells[name], plain, rows, GrowingDict(rows, list(plain)))
+        return bool(filled)
 
     def join(self, name: Any, before: Any, now: Any) -> bool:
         """Let the array that a name is bound to grow, if a step makes it longer; return whether it does."""
@@ -116,6 +141,8 @@ class Growth:
             return
         outer, body.grown = body.grown, {} if self.allowed else None
         around, body.growing = body.growing, [*body.growing]
+        fillable, filled = body.fillable, body.filled
+        body.fillable, body.filled = fillable | (self._fillable.keys() if self.allowed else set()), set()
         try:
             for x in self.known.values() if self.allowed else ():
                 x.growing.begin(body, number)
@@ -124,6 +151,8 @@ class Growth:
             yield
         finally:
             body.grown, body.growing = outer, around
+            self._filled = body.filled
+            body.fillable, body.filled = fillable, filled | body.filled
             for x in self.known.values():
                 x.growing.begin(None, None)
                 bind_name(x.cell, x.plain)
@@ -143,6 +172,9 @@ class Growth:
             if growing.counts and growing.start is None:
                 wanted.append(Length(growing))
             growing.counts = False
+        for x in self.known.values():
+            if type(x.stands) is GrowingDict:
+                changed, x.stands.changed = changed or x.stands.changed, False
         return changed or bool(wanted), wanted
 
     def miss_elements(self) -> bool:
@@ -223,6 +255,8 @@ class Growth:
                 self.appended[name] = []
                 if entries:
                     bind_result(cell, stands.put_behind(plain, take_rows(found, entries, n)))
+            elif type(stands) is GrowingDict:
+                self.appended[name] = stands.fill(plain, take_elements(found, entries, n))
             else:
                 before = len(plain)
                 plain += take_elements(found, entries, n)

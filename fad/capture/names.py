@@ -194,9 +194,13 @@ def _walruses(node: ast.AST) -> set[str]:
 
 
 def find_appended(body: list[ast.stmt]) -> set[str]:
-    """Return the names of lists to which statements append: ``xs.append(x)``, ``xs.extend(...)``, ``xs += [x]``."""
-    found = (_appended_by(n) for s in body for n in ast.walk(s))
-    return {x.id for x in found if isinstance(x, ast.Name)}
+    """Return the names of lists to which statements append: ``xs.append(x)``, ``xs.extend(...)``, ``xs += [x]``.
+
+    From a list that is a window or a queue, they take elements as well.
+    """
+    nodes = [n for s in body for n in ast.walk(s)]
+    appended = {x.id for x in map(_appended_by, nodes) if isinstance(x, ast.Name)}
+    return appended - {x.id for x in map(_shortened_by, nodes) if isinstance(x, ast.Name)}
 
 
 def _appended_by(node: ast.AST) -> ast.expr | None:
@@ -204,6 +208,13 @@ def _appended_by(node: ast.AST) -> ast.expr | None:
         return node.target if isinstance(node.value, (ast.List, ast.Tuple, ast.ListComp)) else None
     f = node.func if isinstance(node, ast.Call) else None
     return f.value if isinstance(f, ast.Attribute) and f.attr in ("append", "extend") else None
+
+
+def _shortened_by(node: ast.AST) -> ast.expr | None:
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Del):
+        return node.value
+    f = node.func if isinstance(node, ast.Call) else None
+    return f.value if isinstance(f, ast.Attribute) and f.attr in ("pop", "insert", "clear", "reverse") else None
 
 
 def find_joined(loop: ast.AST) -> set[str]:

@@ -56,6 +56,7 @@ class Helpers:
     made = staticmethod(values.note_made)
     getitem = staticmethod(values.getitem)
     setitem = staticmethod(calls.set_item)
+    delete_item = staticmethod(calls.delete_item)
     setattr = staticmethod(calls.set_attribute)
     update = staticmethod(values.update)
     slice = staticmethod(slice)

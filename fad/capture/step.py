@@ -39,11 +39,14 @@ from fad.staging.record import recorder
 
 
 class NeedsFirstStep(Exception):
-    """A loop may be captured once some more steps of it have been run: its state is not yet what it will be."""
+    """A loop may be captured once another step of it has been run: its state is not yet what it will be.
 
-    def __init__(self, steps: int = 1):
+    Where a list or deque is being filled, as many steps are run as change its length, which `size` gives.
+    """
+
+    def __init__(self, size: Callable[[], int] = lambda: 0):
         super().__init__()
-        self.steps = steps
+        self.size = size
 
 
 class Step:
@@ -72,6 +75,7 @@ class Step:
         grown = self.lists.known.keys() - (site.rebound - {*site.joined})
         self.bound = [name for name in self.bound if name not in grown]
         self.number_lists = NumberLists(self.cells)
+        self.windows: set[int] = set()  # lists that looks have seen moved, by identity
         self.draws = StepDraws()
         self.kinds: list | None = None  # which leaves are numbers of Python's behind the first step that is recorded
         self.links: dict[str, list] = {}  # what the arrays that a step leaves names bound to may be, besides new ones
@@ -102,6 +106,11 @@ class Step:
     def stand_for_lists(self, body: Any, number: Any) -> Iterator[None]:
         """Let something stand for lists that the step appends to, or reads or writes by a counter; let it draw."""
         if body is not None:
+            for x in (self.content(name) for name in self.names if type(name) is str):
+                if type(x) in (list, dict):  # one of this step's own, which nobody else knows
+                    body.made[id(x)] = x
+            body.windows |= self.windows
+            self.windows = body.windows
             body.own = [self.cells[name] for name in self.bound if type(name) is str]
             body.shared = {id(cell) for name, cell in self.cells.items() if type(name) is str}
         with self.lists.growing(body, number), self.number_lists.standing(body), self.draws.drawing(body, number):

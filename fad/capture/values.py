@@ -13,6 +13,7 @@ from fad.capture.context import Body, current, is_staged, refuse
 from fad.capture.element_tables import ElementTable, is_table
 from fad.capture.labels import Label, look_up
 from fad.capture.places import Item, find_item
+from fad.capture.windows import find_window
 from fad.control_flow.padded import PaddedArray
 from fad.control_flow.subgraph import example, to_number_p
 from fad.control_flow.traced_masks import SelectedElements
@@ -66,6 +67,7 @@ def _read_element(x: Any, index: Tracer, body: Body) -> Any:
     """Return an element of a list of which the steps read others: an array stands for it, from the second look on."""
     if id(x) in body.tables:
         return body.tables[id(x)][1][index]
+    _note_filled(x, body)
     if not x:
         refuse(f"it takes an element of an empty {type(x).__name__}")
     if type(x) is list and _has_numbers(x):
@@ -78,6 +80,13 @@ def _read_element(x: Any, index: Tracer, body: Body) -> Any:
         _refuse_place(x)
     body.touched.setdefault(id(x), (x, []))
     return tree.map(lambda y: body.trace.new(example(y)), next(iter(x.values())) if type(x) is dict else x[0])
+
+
+def _note_filled(x: Any, body: Body) -> None:
+    """Note that a step reads or sets an item of a dictionary by a traced key, if that may grow; it is run again."""
+    if id(x) in body.fillable:
+        body.filled.add(id(x))
+        refuse("it reads or sets items of a dictionary by keys that differ from step to step")
 
 
 def _read_number(x: list, index: Tracer, body: Body) -> Any:
@@ -149,7 +158,10 @@ def setitem(value: Any, x: Any, index: Any) -> None:
         if type(x) is list and type(index) is Tracer:
             note_touched(x, body).append(example(value))
             return
-        place = find_item(x, index)
+        if _is_traced(index):
+            _note_filled(x, body)
+            _refuse_place(x)
+        place = find_window(x) if id(x) in body.windows else find_item(x, index)
         if place is None:
             refuse(f"it changes a {type(x).__name__}")
         body.note_change(place)
