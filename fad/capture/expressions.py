@@ -16,7 +16,7 @@ _THUNK = f"{MADE}thunk"
 _SCOPED = frozenset({"super", "locals", "vars", "globals", "eval", "exec", "dir"})  # what asks about its own frame
 _SEQUENCES = frozenset({
     "range", "zip", "enumerate", "reversed", "map", "pairwise", "product", "combinations", "ndindex", "ndenumerate",
-    "count", "cycle", "repeat", "islice", "filter", "accumulate",
+    "count", "cycle", "repeat", "islice", "filter", "accumulate", "permutations", "combinations_with_replacement",
 })  # fmt: skip
 
 

@@ -497,7 +497,7 @@ def counts_in_a_closure(x):
 
 def runs_over_itertools(x):
     s = x[0]
-    for i, j in itertools.permutations(range(3), 2):
+    for i, j in itertools.zip_longest(range(5), range(3), fillvalue=4):
         s = s + x[i] * x[j]
     return s
 
