@@ -38,8 +38,8 @@ class Body:
         self.made_around: dict[int, Any] = {}  # those that it made before a block of which it looks at one step
         self.tables: dict[int, tuple] = {}  # lists that are read by a counter, by identity, and what stands for each
         self.windows: set[int] = set()  # lists that looks have seen moved, by identity
-        self.fillable: set[int] = set()  # dictionaries that may grow, by identity
-        self.filled: set[int] = set()  # those of which it reads or sets items by traced keys
+        self.fillable: set[int] = set()  # dictionaries, and lists of more than numbers, that it may fill, by identity
+        self.filled: dict[int, Any] = {}  # those of which it reads or sets items by traced keys: the last of these
         self.touched: dict[int, tuple[list, list]] = {}  # lists that a look has read or written so: what was written
         self.lent: list = []  # objects that stand for others, so that nobody may keep them
         self.sources: dict[int, list] = {}  # lists by identity that are read as they were before the loop

@@ -1,4 +1,4 @@
-"""Dictionaries that each step of a loop fills by its counter: ``memo[n] = memo[n - 1] + memo[n - 2]``.
+"""Dictionaries and lists that each step of a loop fills by its counter: ``memo[n] = memo[n - 1] + memo[n - 2]``.
 
 What is put in are the elements of a list that grows. Where the keys are known to follow one another a step may read the
 last values, as it may of a list. Otherwise the keys are gathered beside the values, and nothing is read; behind the
@@ -23,12 +23,23 @@ class GrowingDict:
 
     __slots__ = ("rows", "follows", "changed", "_first")
 
-    def __init__(self, rows: GrowingList, keys: list | None):
-        """`keys` are those that there are before the loop; None in the steps of an inner loop."""
+    def __init__(self, rows: GrowingList, first: int | None, follows: bool):
         self.rows = rows
-        self._first: int | None = keys[0] if keys else None  # None while it is not known
-        self.follows = keys is not None and (not keys or keys == list(range(keys[0], keys[0] + len(keys))))
+        self.follows = follows  # whether the keys are known to follow one another
         self.changed = False  # whether the last look has shown that they do not
+        self._first = first  # of the keys before the loop; None while it is not known
+
+    @classmethod
+    def of(cls, plain: dict, name: Any, key: Any) -> GrowingDict:
+        """Return what stands for a dictionary in the steps of a loop, of which one has come to a traced key."""
+        keys = list(plain)
+        follows = not keys or keys == list(range(keys[0], keys[0] + len(keys)))
+        return cls(GrowingList(list(plain.values()), name), keys[0] if keys else None, follows)
+
+    def fill_inside(self, rows: GrowingList) -> GrowingDict:
+        """Return what stands for it in the steps of an inner loop, of whose keys all are asked for."""
+        self.changed, self.follows = self.changed or self.follows, False
+        return GrowingDict(rows, None, False)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not all(map(_is_integer, key if type(key) is tuple else (key,))):
@@ -63,11 +74,11 @@ class GrowingDict:
         """Return how many items there are."""
         return self.rows.length() if self.follows else self._refuse()
 
-    def fill(self, plain: dict, elements: list) -> list:
-        """Put what steps have set into the dictionary; return the values."""
+    def fill(self, plain: Any, elements: list) -> list:
+        """Put what steps have set into the dictionary or list; return the values."""
         if self.follows:
-            first = len(plain) + (self._first or 0)
-            plain.update(enumerate(elements, first))
+            for key, value in enumerate(elements, self.rows.before + (self._first or 0)):
+                plain[key] = value
             return elements
         keys = [key for key, _ in elements]
         if elements and type(keys[0]) is tuple:
@@ -86,7 +97,38 @@ class GrowingDict:
     __hash__ = object.__hash__
 
 
-STANDING.add(GrowingDict)
+class FilledList(GrowingDict):
+    """Stands for a list whose places the steps bind: ``us = [None] * n``, and ``us[i + 1] = step(us[i])``."""
+
+    __slots__ = ("_size",)
+
+    def __init__(self, rows: GrowingList, first: int | None, follows: bool, size: int = 0):
+        super().__init__(rows, first, follows)
+        self._size = size
+
+    @classmethod
+    def of(cls, plain: list, name: Any, key: Any) -> FilledList:  # type: ignore[override]
+        """Return what stands for a list in the steps of a loop, of which one has come to a traced place."""
+        least = 0 if type(key) is not Tracer else max(interval(key)[0] or 0, 0)
+        return cls(GrowingList(plain[:least], name), 0, True, len(plain))
+
+    def fill_inside(self, rows: GrowingList) -> GrowingDict:
+        """Return what stands for it in the steps of an inner loop, of whose places all are asked for."""
+        super().fill_inside(rows)
+        return FilledList(rows, None, False, self._size)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        least, most = interval(key) if type(key) is Tracer else (key, key)
+        if type(least) is not int or most is None or least < 0 or most >= self._size:
+            refuse(f"it sets an element of {self.rows.name} at a place that may not be there")
+        super().__setitem__(key, value)
+
+    def length(self) -> int:
+        """Return how many elements there are, which stays the same."""
+        return self._size
+
+
+STANDING |= {GrowingDict, FilledList}
 
 
 def _is_integer(key: Any) -> bool:

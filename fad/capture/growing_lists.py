@@ -46,6 +46,11 @@ class GrowingList:
         self.missed = False  # whether it has asked for an element that there is not before the loop
         self.begin(None, None)
 
+    @property
+    def before(self) -> int:
+        """How many elements there are before the loop."""
+        return len(self._plain)
+
     def begin(self, body: Any, number: Any) -> None:
         """Begin the step of a number; of none, if there is no body."""
         self.body = body

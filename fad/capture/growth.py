@@ -15,7 +15,7 @@ import numpy as np
 from fad import tree
 from fad.capture.context import bind_result, current, refuse
 from fad.capture.growing_arrays import GrowingArray, find_axis, let_grow, let_grow_inside
-from fad.capture.growing_dicts import GrowingDict
+from fad.capture.growing_dicts import FilledList, GrowingDict
 from fad.capture.growing_lists import GrowingList, Last, Length
 from fad.capture.grown_entries import (
     Entry,
@@ -45,7 +45,7 @@ class _Grown(NamedTuple):
     @property
     def outer(self) -> GrowingList | None:
         """What takes the elements in the steps of an outer loop, if it grows in these."""
-        if type(self.plain) in (GrowingArray, GrowingDict):
+        if type(self.plain) in (GrowingArray, GrowingDict, FilledList):
             return self.plain.rows
         return self.plain if type(self.plain) is GrowingList else None
 
@@ -81,11 +81,11 @@ class Growth:
             elif name in cells and (around is None or id(x) in around.made):
                 del x
                 self.add(name, cells[name])
-        self._fillable: dict[int, Any] = {}  # names of dictionaries that may grow, by the identity of these
-        self._filled: set[int] = set()  # those of which a look has shown that they do
-        for name in site.updated:
+        self._fillable: dict[int, Any] = {}  # names of what steps may fill, by its identity
+        self._filled: dict[int, Any] = {}  # what a look has shown to be filled: the last place
+        for name in site.filled:
             if name in cells:
-                self._add_dictionary(name, cells[name])
+                self._add_filled(name, cells[name])
         for name, cell in self._arrays.items():
             y = content(cell)
             if type(y) is GrowingArray:
@@ -101,23 +101,24 @@ class Growth:
         self.known[name] = _Grown(cell, plain, growing, growing)
         return True
 
-    def _add_dictionary(self, name: Any, cell: Cell) -> None:
-        """Note that a dictionary may grow that a name is bound to, and that nobody else knows."""
-        if type(content(cell)) is GrowingDict:
+    def _add_filled(self, name: Any, cell: Cell) -> None:
+        """Note that a dictionary or list may be filled that a name is bound to, and that nobody else knows."""
+        if type(content(cell)) in (GrowingDict, FilledList):
             x = content(cell)
-            x.changed, x.follows = x.changed or x.follows, False  # the keys of an inner loop are asked for
             inner = GrowingList([], name, x.rows)
-            self.known[name] = _Grown(cell, x, inner, GrowingDict(inner, None))
-        elif type(content(cell)) is dict and not self._inside and is_exclusive(cell, count_held(cell)):
+            self.known[name] = _Grown(cell, x, inner, x.fill_inside(inner))
+        elif type(content(cell)) in (dict, list) and not self._inside and is_exclusive(cell, count_held(cell)):
             self._fillable[id(content(cell))] = name
 
     def fill(self, cells: dict[Any, Cell]) -> bool:
-        """Let the dictionaries grow of which the last look has shown it; return whether there is any."""
-        filled = [self._fillable.pop(x) for x in self._filled & self._fillable.keys()]
-        for name in filled:
-            plain = content(cells[name])
-            rows = GrowingList(list(plain.values()), name)
-            self.known[name] = _Grown(cells[name], plain, rows, GrowingDict(rows, list(plain)))
+        """Let be filled of what the last look has shown it; return whether there is anything."""
+        filled = self._filled.keys() & self._fillable.keys()
+        for key in filled:
+            name = self._fillable.pop(key)
+            if name not in self.known:
+                plain = content(cells[name])
+                stands = (GrowingDict if type(plain) is dict else FilledList).of(plain, name, self._filled[key])
+                self.known[name] = _Grown(cells[name], plain, stands.rows, stands)
         return bool(filled)
 
     def join(self, name: Any, before: Any, now: Any) -> bool:
@@ -142,7 +143,7 @@ class Growth:
         outer, body.grown = body.grown, {} if self.allowed else None
         around, body.growing = body.growing, [*body.growing]
         fillable, filled = body.fillable, body.filled
-        body.fillable, body.filled = fillable | (self._fillable.keys() if self.allowed else set()), set()
+        body.fillable, body.filled = fillable | (self._fillable.keys() if self.allowed else set()), {}
         try:
             for x in self.known.values() if self.allowed else ():
                 x.growing.begin(body, number)
@@ -172,8 +173,10 @@ class Growth:
             if growing.counts and growing.start is None:
                 wanted.append(Length(growing))
             growing.counts = False
+        if None in current().filled.values():  # type: ignore[union-attr]
+            refuse("it reads elements of a list at places that differ from step to step, and binds others")
         for x in self.known.values():
-            if type(x.stands) is GrowingDict:
+            if isinstance(x.stands, GrowingDict):
                 changed, x.stands.changed = changed or x.stands.changed, False
         return changed or bool(wanted), wanted
 
@@ -255,7 +258,7 @@ class Growth:
                 self.appended[name] = []
                 if entries:
                     bind_result(cell, stands.put_behind(plain, take_rows(found, entries, n)))
-            elif type(stands) is GrowingDict:
+            elif isinstance(stands, GrowingDict):
                 self.appended[name] = stands.fill(plain, take_elements(found, entries, n))
             else:
                 before = len(plain)

@@ -217,6 +217,12 @@ def _shortened_by(node: ast.AST) -> ast.expr | None:
     return f.value if isinstance(f, ast.Attribute) and f.attr in ("pop", "insert", "clear", "reverse") else None
 
 
+def find_filled(body: list[ast.stmt]) -> set[str]:
+    """Return the names of what statements bind items of by places that they compute: ``xs[i + 1] = x``."""
+    items = (n for s in body for n in ast.walk(s) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store))
+    return {_name_of(n.value) for n in items if any(isinstance(x, ast.Name) for x in ast.walk(n.slice))} - {""}
+
+
 def find_joined(loop: ast.AST) -> set[str]:
     """Return the names of arrays that a loop makes longer, ``x = np.append(x, v)``, and of which it reads parts alone.
 

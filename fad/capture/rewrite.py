@@ -21,6 +21,7 @@ from fad.capture.names import (
     Names,
     bound_by,
     find_appended,
+    find_filled,
     find_joined,
     is_quiet,
     may_end,
@@ -364,11 +365,12 @@ class Rewriter:
             isinstance(x, (ast.Break, ast.Return)) for x in own_jumps(s.body, True) if not isinstance(x, ast.Continue)
         )
         appended = find_appended(s.body) - Names(getattr(s, "iter", None)).loads
-        joined = find_joined(s) - self.live.always
+        filled, joined = find_filled(s.body), find_joined(s) - self.live.always
         self.loops.append(
             Loop(self.file, s.lineno, _kind(s), tuple(sorted(used.stores)), carried, behind,
                  frozenset(used.rebinds), tuple(sorted(used.updates)), operations, nested, leaves,
-                 tuple(sorted(appended)), tuple(sorted(joined)), reason, hasattr(s, "comprehension"))
+                 tuple(sorted(appended)), tuple(sorted(filled)), tuple(sorted(joined)), reason,
+                 hasattr(s, "comprehension"))
         )  # fmt: skip
         return len(self.loops) - 1
 

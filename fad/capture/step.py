@@ -106,15 +106,18 @@ class Step:
     def stand_for_lists(self, body: Any, number: Any) -> Iterator[None]:
         """Let something stand for lists that the step appends to, or reads or writes by a counter; let it draw."""
         if body is not None:
-            for x in (self.content(name) for name in self.names if type(name) is str):
-                if type(x) in (list, dict):  # one of this step's own, which nobody else knows
-                    body.made[id(x)] = x
+            body.made |= self._find_own()
             body.windows |= self.windows
             self.windows = body.windows
             body.own = [self.cells[name] for name in self.bound if type(name) is str]
             body.shared = {id(cell) for name, cell in self.cells.items() if type(name) is str}
         with self.lists.growing(body, number), self.number_lists.standing(body), self.draws.drawing(body, number):
             yield
+
+    def _find_own(self) -> dict[int, Any]:
+        """Return the lists and dictionaries that names are bound to by value: each step has its own."""
+        found = [self.content(name) for name in self.names if type(name) is str]
+        return {id(x): x for x in found if type(x) in (list, dict)}
 
     def look_at_lists(self, touched: dict[int, tuple[Any, list]]) -> bool:
         """Note the lists that a look has read or written by a counter; return whether it showed something new."""

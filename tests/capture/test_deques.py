@@ -244,6 +244,88 @@ def a_stack_for_each_step(x):
     return total
 
 
+def a_list_that_another_name_knew(x):
+    past, total = [x[0], x[1]], 0.0
+    keep = past
+    for i in range(20):
+        past.append(total * 0.1 + x[i % 5])
+        past = past[-3:]
+        total += past[0] * past[-1] * len(keep)
+    return total + sum(keep)
+
+
+def a_second_name_within_the_step(x):
+    past, total = [x[0], x[1], x[2]], 0.0
+    for i in range(20):
+        same = past
+        past.append(total * 0.1 + x[i % 5])
+        past = past[-3:]
+        same[0] = 0.5
+        total += past[0] * past[-1] + same[0] + len(same)
+    return total + sum(past) + sum(same)
+
+
+def lists_that_are_swapped(x):
+    p, q = [x[0], x[1]], [x[2], x[3]]
+    for i in range(20):
+        p.append(0.5 * p.pop(0) + x[i % 5])
+        p, q = q, p
+    return p[0] + 2 * p[1] + 3 * q[0] + 4 * q[1]
+
+
+def longer_at_one_end_or_the_other(x):
+    past = [x[0], x[1], x[2]]
+    for i in range(20):
+        if past[0] > 0.2:
+            past.append(0.5 * past[-1] + x[i % 5])
+        else:
+            past.insert(0, x[i % 5])
+        past = past[-3:]
+    return past[0] + 2 * past[1] + 3 * past[2]
+
+
+def a_window_of_a_loop_around(x):
+    line, total = [x[0], x[1], x[2]], 0.0
+    for k in range(5):
+        for i in range(20):
+            line.append(0.5 * line.pop(0) + 0.1 * x[i % 5])
+        total += line[0] * k
+    return total + sum(line)
+
+
+def a_window_for_each_step(x):
+    total = 0.0
+    for k in range(5):
+        line = [x[0], x[1], x[2]]
+        for i in range(20):
+            line.append(0.5 * line.pop(0) + 0.1 * x[i % 5])
+        total += line[0] * k
+    return total
+
+
+def a_function_moves_it(x):
+    def push(line, v):
+        line.append(v)
+        return line.pop(0)
+
+    line, y = [0.1, 0.2, 0.3], x[0]
+    for i in range(20):
+        y = 0.5 * y + push(line, y * x[i % 5])
+    return y + sum(line)
+
+
+def a_long_window_in_one_way(x):
+    line, total = [0.0] * 70, 0.0
+    for i in range(20):
+        if x[i % 5] > 0.4:
+            line.append(x[i % 5] * i)
+            total += line.pop(0)
+        else:
+            line[3] = total * 0.1
+        total += line[-1] + line[0]
+    return total + sum(line)
+
+
 def turned_in_one_way(x):
     line, total = [x[0], x[1], x[2]], 0.0
     for i in range(30):
@@ -261,7 +343,9 @@ CAPTURED = [
     moved_in_one_way, windows_of_objects, a_window_of_arrays, in_a_while_loop_that_stops, in_an_inner_loop,
     a_long_window, a_long_window_that_is_filled, a_long_delay_that_begins_with_integers, a_delay_line_by_pop,
     the_newest_first, the_oldest_is_deleted, adams_and_bashforth, the_last_few_are_kept, a_window_of_an_object,
-    the_same_list_by_two_names, a_stack_for_each_step, turned_in_one_way,
+    the_same_list_by_two_names, a_stack_for_each_step, turned_in_one_way, a_list_that_another_name_knew,
+    a_second_name_within_the_step, lists_that_are_swapped, longer_at_one_end_or_the_other, a_window_of_a_loop_around,
+    a_window_for_each_step, a_function_moves_it, a_long_window_in_one_way,
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Dictionaries that the steps of a loop fill by the counter: the loop stays one, and they hold what Python's do."""
+"""Dictionaries and lists that the steps of a loop fill by the counter: it stays one, they hold what Python's do."""
 
 import numpy as np
 import pytest
@@ -109,7 +109,48 @@ def until_a_break(x):
     return sum(seen.values()) + len(seen)
 
 
+def a_list_that_is_filled(x):
+    us = [None] * (STEPS + 1)
+    us[0] = x.copy()
+    for i in range(STEPS):
+        us[i + 1] = np.tanh(0.9 * us[i] + 0.1)
+    return np.sum(us[-1]) + np.sum(us[3]) + np.sum(np.array(us) ** 2)
+
+
+def two_steps_at_once(x):
+    us, ts = [0] * (STEPS + 2), [0.0] * (STEPS + 2)
+    us[0], us[1] = x.copy(), x * 2.0
+    for n in range(1, STEPS + 1):
+        us[n + 1] = 0.5 * us[n] + 0.3 * np.sin(us[n - 1]) + 0.01 * us[0]
+        ts[n + 1] = ts[n] + 0.1
+    return np.sum(us[-1]) * ts[STEPS] + np.sum(us[4])
+
+
+def pairs_in_a_list(x):
+    states = [None] * STEPS
+    for k in range(STEPS):
+        states[k] = (k, x[k % 5] * np.ones(2))
+    return sum(k * np.sum(u) for k, u in states)
+
+
+def a_list_filled_from_its_end(x):
+    ps = [None] * STEPS
+    p = x.copy()
+    for k in range(STEPS - 1, -1, -1):
+        p = 0.9 * p + 0.1 * np.sin(p[::-1])
+        ps[k] = p
+    return np.sum(np.array(ps) * np.cos(np.arange(STEPS))[:, None])
+
+
+def some_places_of_a_list(x):
+    found = [None, None, None, None]
+    for k in range(STEPS):
+        found[(2 * k) % 4] = np.sin(x * k)
+    return np.sum(found[0] * found[2]) if found[1] is None and found[3] is None else 0.0
+
+
 CAPTURED = [
+    a_list_that_is_filled, two_steps_at_once, pairs_in_a_list, a_list_filled_from_its_end, some_places_of_a_list,
     a_table_of_a_recursion, an_empty_one_at_first, the_last_one, records_of_the_run, every_third_step,
     where_a_value_decides, backwards_and_in_strides, some_keys_again, others_are_there_before, pairs_of_places,
     until_a_break,
@@ -206,7 +247,43 @@ def one_from_outside(x):
     return np.sum(x) * sum(OUTSIDE.values())
 
 
+def arrays_by_turns(x):
+    layers = [x * 1.0, x * 0.0]
+    for i in range(STEPS):
+        layers[(i + 1) % 2] = np.tanh(0.9 * layers[i % 2] + 0.1)
+    return np.sum(layers[0]) + 2 * np.sum(layers[1])
+
+
+def another_name_knows_the_list(x):
+    us = [None] * (STEPS + 1)
+    us[0] = x.copy()
+    same, total = us, 0.0
+    for i in range(STEPS):
+        us[i + 1] = 0.9 * us[i]
+        total += np.sum(same[i + 1])
+    return total
+
+
+def arrays_in_the_list_are_written(x):
+    us = [x * 0.0] * (STEPS + 1)
+    us[0] = x.copy()
+    for i in range(STEPS):
+        u = 0.9 * us[i]
+        us[i + 1] = u
+        u[0] = 0.5
+        us[i][1] = 0.1
+    return np.sum(np.array(us) * np.arange(STEPS + 1)[:, None])
+
+
+def read_before_it_is_set(x):
+    us = [x * 1.0] * (STEPS + 1)
+    for i in range(STEPS):
+        us[i] = 0.9 * us[i] + 0.1 * us[i + 1]
+    return np.sum(np.array(us) * np.arange(STEPS + 1)[:, None])
+
+
 LEFT = [
+    arrays_by_turns, another_name_knows_the_list, arrays_in_the_list_are_written, read_before_it_is_set,
     another_name_knows_it, what_is_put_in_is_written, asks_what_there_is, reads_any_place, keys_that_are_no_integers,
     of_numpys_integers, constant_keys_as_well, read_as_a_whole, one_from_outside,
 ]  # fmt: skip
@@ -221,6 +298,37 @@ def test_another_dictionary_is_left_to_python(f):
 @pytest.mark.parametrize("f", [while_a_counter_runs, copies_are_put_in], ids=lambda f: f.__name__)
 def test_other_loops_that_fill_one_are_right(f):
     agree(f, X)
+
+
+def test_a_place_that_a_list_has_not_is_an_error():
+    def f(x):
+        us = [None] * 20
+        us[0] = x
+        for i in range(24):
+            us[i + 1] = 0.9 * us[i]
+        return us[-1]
+
+    with fad.config.use(loops="capture"), pytest.raises(IndexError, match="list assignment index out of range"):
+        fad.jit(f)(X)
+
+
+def test_what_a_list_holds_is_pythons():
+    def f(x, n):
+        us, kept = [None] * 6, x * 3.0
+        us[0], us[5] = x, kept
+        for i in range(n):
+            us[i + 1] = (i, us[i] * 2.0) if n < 2 else us[i] * 2.0
+        kept[0] = 7.0
+        return us
+
+    for n in (0, 1, 2, 4):
+        wanted = f(X, n)
+        with fad.config.use(loops="capture"):
+            fast = fad.jit(lambda x: f(x, n))  # noqa: B023
+            for _ in range(2):
+                got = fast(X)
+                assert [type(a) for a in got] == [type(b) for b in wanted]
+                close(got, wanted, n)
 
 
 def test_the_dictionary_is_pythons():
