@@ -419,6 +419,16 @@ def _join(f: Any, prepared: Callable, *args: Any, **options: Any) -> Any:
     return growing.join(f, *args, **options)
 
 
+def join_in_brackets(x: Any, index: Any) -> Any:
+    """Return ``x[index]`` of what may be ``np.r_`` or ``np.c_``."""
+    growing = growing_operand(index)
+    if type(x).__module__.partition(".")[0] in ("numpy", "fad") and type(x) not in (np.ndarray, *STANDING):
+        return x[index] if growing is None else growing.join(x.__getitem__, index)
+    if growing is not None:
+        refuse(f"it hands {growing.rows.name}, which it makes longer, to an object")
+    return getitem(x, index)
+
+
 def note_grown(body: Any, places: list[Variable]) -> None:
     """Note the variables that are lists to which a step appends, in the body of a loop over a generator."""
     for place in places if body.grown is not None and not body.level else ():

@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from fad.capture.names import JOINING, name_called
+from fad.capture.names import BRACKETS, JOINING, name_called
 
 FLAGS = ("True_", "False_")  # NumPy's booleans
 HELPERS = "__fad__"  # the name under which converted code finds the helpers
@@ -94,7 +94,8 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         if not self.staged or not isinstance(node.ctx, ast.Load):
             return node
-        return helper("getitem", node.value, as_index(node.slice), at=node)
+        joins = getattr(node.value, "attr", getattr(node.value, "id", "")) in BRACKETS
+        return helper("join_in_brackets" if joins else "getitem", node.value, as_index(node.slice), at=node)
 
     def visit_List(self, node: ast.List) -> ast.AST:
         self.generic_visit(node)

@@ -15,6 +15,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # Functions of NumPy's that put something behind an array, and what they are asked for besides its elements.
 JOINING = frozenset({"append", "concatenate", "vstack", "hstack", "column_stack", "row_stack", "dstack"})
+BRACKETS = frozenset({"r_", "c_"})
 _FACTS = frozenset({"shape", "size", "ndim", "dtype"})
 
 
@@ -244,16 +245,18 @@ def find_joined(loop: ast.AST) -> set[str]:
 
 def _joined_by(node: ast.Assign) -> str:
     """Return the name of an array that an assignment makes longer; empty if it is none such."""
-    call, target = node.value, _name_of(node.targets[0])
-    if len(node.targets) > 1 or name_called(call) not in JOINING or not call.args:  # type: ignore[attr-defined]
-        return ""
-    first = call.args[0]  # type: ignore[attr-defined]
+    value, target = node.value, _name_of(node.targets[0])
+    first: Any = None
+    if name_called(value) in JOINING and value.args:  # type: ignore[attr-defined]
+        first = value.args[0]  # type: ignore[attr-defined]
+    elif isinstance(value, ast.Subscript) and getattr(value.value, "attr", _name_of(value.value)) in BRACKETS:
+        first = value.slice
     if isinstance(first, (ast.List, ast.Tuple)) and first.elts:
         first = first.elts[0]
-    return target if _name_of(first) == target else ""
+    return target if len(node.targets) == 1 and _name_of(first) == target else ""
 
 
-def _name_of(node: ast.AST) -> str:
+def _name_of(node: ast.AST | None) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 

@@ -53,6 +53,7 @@ class Helpers:
     context = staticmethod(calls.check_context)
     append_to = staticmethod(calls.append_to)
     join = staticmethod(calls.join)
+    join_in_brackets = staticmethod(calls.join_in_brackets)
     made = staticmethod(values.note_made)
     getitem = staticmethod(values.getitem)
     setitem = staticmethod(calls.set_item)

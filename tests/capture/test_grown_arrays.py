@@ -91,6 +91,15 @@ def the_last_of_several(x):
     return np.sum(path * np.cos(np.arange(len(path))))
 
 
+def in_brackets(x):
+    path, rows, u = x[:1], x[:, None], x
+    for i in range(STEPS):
+        u = np.tanh(0.9 * u + 0.1)
+        path = np.r_[path, 0.5 * path[-1], x[i % 5] * i, u[:2]]
+        rows = np.c_[rows, u, u[::-1] * path[-1]]
+    return np.sum(path * np.cos(np.arange(len(path)))) + np.sum(rows * np.cos(np.arange(2 * STEPS + 1)))
+
+
 def how_long_it_is(x):
     path, total = x[:1], 0.0
     for _ in range(STEPS):
@@ -216,9 +225,9 @@ def integers_to_index_by(x):
 CAPTURED = [
     samples_of_a_chain, an_empty_array_at_first, the_last_elements, rows_below_rows, rows_of_an_empty_table,
     columns_beside_columns, columns_by_hstack, columns_by_column_stack, several_at_once, the_last_of_several,
-    how_long_it_is, until_a_time, until_it_is_long_enough, until_a_break, some_of_the_steps, more_in_one_way,
-    behind_continue, in_an_inner_loop, the_last_in_an_inner_loop, one_for_each_step, a_row_that_is_written_later,
-    written_behind_the_loop, integers_to_index_by,
+    in_brackets, how_long_it_is, until_a_time, until_it_is_long_enough, until_a_break, some_of_the_steps,
+    more_in_one_way, behind_continue, in_an_inner_loop, the_last_in_an_inner_loop, one_for_each_step,
+    a_row_that_is_written_later, written_behind_the_loop, integers_to_index_by,
 ]  # fmt: skip
 
 
