@@ -26,7 +26,8 @@ from fad.capture.context import (
     recording_body,
     refuse,
 )
-from fad.capture.growing_lists import Ways, truth_of
+from fad.capture.growing_lists import truth_of
+from fad.capture.growth import Ways
 from fad.capture.labels import Label, close_name, find_numbers, is_one_of, name_labels, number_labels, open_name
 from fad.capture.objects import is_known_alone, knows_arrays_alone
 from fad.capture.outcomes import END, Outcome, add_raises, count_raises, kind_of, note_raise, value_of

@@ -22,10 +22,13 @@ import numpy as np
 from fad.capture.context import current, is_staged, refuse
 from fad.capture.convert import convert_function, is_users, wants_conversion
 from fad.capture.draws import draw_in_step, is_generator
+from fad.capture.growing_arrays import GrowingArray, growing_operand
+from fad.capture.growing_dicts import GrowingDict
 from fad.capture.growing_lists import GrowingList
-from fad.capture.places import Elements, Variable, content, find_item, find_part, is_exclusive
+from fad.capture.places import Variable, content, find_item, find_part, is_exclusive
 from fad.capture.unseen import find_variables
-from fad.capture.values import as_number, getitem, note_made, setitem
+from fad.capture.values import STANDING, as_number, getitem, note_made, setitem
+from fad.capture.windows import find_window
 from fad.control_flow.padded import PaddedArray
 from fad.core.random_sources import check_draw
 from fad.core.tracer import Tracer, bind
@@ -53,7 +56,6 @@ _CONTAINERS = (list, dict, set, collections.deque)
 _MOVING = frozenset({
     "append", "appendleft", "pop", "popleft", "extend", "extendleft", "rotate", "clear", "insert", "reverse",
 })  # fmt: skip
-_WINDOW = 64  # elements of a deque that a loop carries, each by itself
 _CONSTANT = (str, bytes, tuple, frozenset, int, float, complex, bool, type(None), slice, range)
 _WRITING_METHODS = frozenset({
     "sort", "fill", "put", "partition", "itemset", "resize", "setfield", "setflags", "byteswap", "tofile", "dump",
@@ -222,13 +224,35 @@ def _builtin(f: Any) -> Any:
             return lambda: note_made(f())
         if type(owner) is list and name in ("append", "extend") and _is_grown(owner, current()):
             return _ignore
-        if type(owner) is collections.deque and name in _MOVING:
-            if (owner.maxlen or len(owner)) > _WINDOW:
-                refuse(f"it changes a deque of more than {_WINDOW} elements")
-            current().note_change(Elements(owner))  # type: ignore[union-attr]
+        if type(owner) in (list, collections.deque) and name in _MOVING:
+            _note_moved(owner)
             return f
         return f if name in _READING else refuse(f"it changes a {what}, by {name}")
     return refuse(f"it calls {name} of a {type(owner).__name__}, of which it is not known what it does")
+
+
+def _note_moved(x: Any) -> None:
+    """Note that a step changes which elements a list or deque has: a window, a delay line, a queue."""
+    body: Any = current()
+    window = find_window(x)
+    body.windows.add(id(x))
+    for place in [place for place in body.grown or () if content(place) is x]:  # what a look has taken it for
+        del body.grown[place]
+    body.note_change(window)
+
+
+def delete_item(x: Any, index: Any) -> None:
+    """Do ``del x[index]``."""
+    body = current()
+    if body is not None and type(x) not in STANDING and id(x) not in body.made:
+        place = find_item(x, index)
+        if type(x) in (list, collections.deque):
+            _note_moved(x)
+        elif place is not None:
+            body.note_change(place)
+        else:
+            refuse(f"it deletes an item of a {type(x).__name__}")
+    del x[index]
 
 
 def _class(f: type) -> Any:
@@ -359,7 +383,7 @@ def _round_by(original: Callable, whole: np.ufunc) -> Callable:
 
 
 def _len(x: Any) -> Any:
-    if type(x) is GrowingList:
+    if type(x) in (GrowingList, GrowingArray, GrowingDict):
         return x.length()
     if type(x) is not PaddedArray:
         return len(x)
@@ -371,12 +395,38 @@ def append_to(holder: Any, key: Any, attribute: bool) -> Any:
     """Return ``append`` of a list that is an attribute or an item of something."""
     x = getattr(holder, key) if attribute else getitem(holder, key)
     body = current()
-    if body is not None and type(x) is list and id(x) not in body.made and body.grown is not None and not body.level:
+    if body is not None and type(x) is list and body.grown is not None and not body.level:
         place = find_part(holder, key) if attribute else find_item(holder, key)
-        if place is not None and is_exclusive(place, 1) and not is_found_by_name(holder):
+        other = id(x) in body.made or id(x) in body.windows
+        if place is not None and not other and is_exclusive(place, 1) and not is_found_by_name(holder):
             body.grown[place] = None
             return _ignore
     return prepare_call(x.append)
+
+
+def join(f: Any) -> Any:
+    """Return a function that may join arrays as converted code is to call it."""
+    found = prepare_call(f)
+    return found if current() is None else functools.partial(_join, f, found)
+
+
+def _join(f: Any, prepared: Callable, *args: Any, **options: Any) -> Any:
+    growing = growing_operand(args[0]) if args else None
+    if growing is None:
+        return prepared(*args, **options)
+    if (getattr(f, "__module__", None) or "").partition(".")[0] != "numpy" or "out" in options:
+        refuse(f"it hands {growing.rows.name}, which it makes longer, to a function")
+    return growing.join(f, *args, **options)
+
+
+def join_in_brackets(x: Any, index: Any) -> Any:
+    """Return ``x[index]`` of what may be ``np.r_`` or ``np.c_``."""
+    growing = growing_operand(index)
+    if type(x).__module__.partition(".")[0] in ("numpy", "fad") and type(x) not in (np.ndarray, *STANDING):
+        return x[index] if growing is None else growing.join(x.__getitem__, index)
+    if growing is not None:
+        refuse(f"it hands {growing.rows.name}, which it makes longer, to an object")
+    return getitem(x, index)
 
 
 def note_grown(body: Any, places: list[Variable]) -> None:

@@ -328,7 +328,7 @@ class Capture:
         try:
             with Holdings(reached_things(functions), functions) as holdings:
                 for _ in range(_TRIALS):
-                    changed = self._try(n, item, holdings)
+                    changed = self._try_or_fill(n, item, holdings, mark)
                     if draws.put_back():
                         self.why = "it draws random numbers"
                         break
@@ -353,6 +353,15 @@ class Capture:
         finally:
             draws.put_back()
         self.give_up()
+
+    def _try_or_fill(self, n: Any, item: Callable | None, holdings: Holdings, mark: float) -> bool:
+        """Run a step, as `_try` does; where it fills a dictionary, let that grow in the next one."""
+        try:
+            return self._try(n, item, holdings)
+        except Unrecordable as why:
+            if why.trace.birth < mark or not self.step.lists.fill(self.step.cells):
+                raise
+            return True
 
     def _try(self, n: Any, item: Callable | None, holdings: Holdings) -> bool:
         """Run a step; return whether it showed that more is carried, or less, than was thought."""
@@ -426,7 +435,7 @@ class Capture:
     def _compare(self, given: dict[str, Any]) -> bool:
         """Adjust what is carried to what the step did; return whether it was something else."""
         step, changed, late = self.step, False, {}
-        for name in step.bound:
+        for name in [*step.bound]:
             now, before = step.content(name), self.entry[name]
             if name in given:
                 if type(now) is Tracer and example(now).__class__ in (float, np.float64):
@@ -434,8 +443,10 @@ class Capture:
                 if now is self.entered[name]:  # it is bound to what it was bound to before
                     step.names.remove(name)
                     changed = True
+                elif step.join(name):
+                    changed = True
                 elif not _is_like(open_name(now), given[name]) or name not in step.alone:
-                    raise NeedsFirstStep(_steps_to_fill(name, given[name]))
+                    raise _needs_step(step.cells[name], given[name], open_name(now))
             elif now is before or now is UNBOUND:
                 continue
             elif step.is_carried(name) or (name in self.site.behind and not self.runs):
@@ -452,10 +463,12 @@ class Capture:
         return changed
 
 
-def _steps_to_fill(name: Any, before: Any) -> int:
-    """Return after how many steps a deque that begins with some elements may have as many as it can hold."""
-    most = name.holder.maxlen if type(name) is Elements else None
-    return 1 if most is None else max(most - len(before), 1)
+def _needs_step(cell: Any, before: Any, now: Any) -> NeedsFirstStep:
+    """Return what says that another step is to be run, or as many as fill a list or deque."""
+    fills = isinstance(cell, Elements) or {type(before), type(now)} <= {list, tuple}
+    if fills and len(now) > len(before):
+        return NeedsFirstStep(lambda: len(cell.cell_contents))
+    return NeedsFirstStep()
 
 
 def _is_like(x: Any, y: Any) -> bool:

@@ -20,7 +20,8 @@ class Body:
 
     __slots__ = (
         "trace", "trial", "aliased", "level", "ways", "around", "grown", "growing", "changed", "made", "made_around",
-        "kept", "tables", "touched", "lent", "sources", "alone", "draws", "raised", "own", "shared",
+        "kept", "tables", "windows", "fillable", "filled",
+        "touched", "lent", "sources", "alone", "draws", "raised", "own", "shared",
     )  # fmt: skip
 
     def __init__(self, trace: Any, trial: bool, kept: tuple[dict, ...] = ()):
@@ -36,6 +37,9 @@ class Body:
         self.made: dict[int, Any] = {}  # objects that it makes, by identity: what it does to them nobody else sees
         self.made_around: dict[int, Any] = {}  # those that it made before a block of which it looks at one step
         self.tables: dict[int, tuple] = {}  # lists that are read by a counter, by identity, and what stands for each
+        self.windows: set[int] = set()  # lists that looks have seen moved, by identity
+        self.fillable: set[int] = set()  # dictionaries, and lists of more than numbers, that it may fill, by identity
+        self.filled: dict[int, Any] = {}  # those of which it reads or sets items by traced keys: the last of these
         self.touched: dict[int, tuple[list, list]] = {}  # lists that a look has read or written so: what was written
         self.lent: list = []  # objects that stand for others, so that nobody may keep them
         self.sources: dict[int, list] = {}  # lists by identity that are read as they were before the loop
@@ -81,7 +85,8 @@ def recording_body(trace: Any, trial: bool, kept: dict | None = None, way: bool 
     body = Body(trace, trial, outer if kept is None else (*outer, kept))
     if around is not None:
         body.alone = False
-        body.tables = around.tables
+        body.tables, body.windows = around.tables, around.windows
+        body.fillable, body.filled = around.fillable, around.filled
     if around is not None and way:
         body.around, body.growing = around, around.growing
     token = _current.set(body)
@@ -94,7 +99,7 @@ def recording_body(trace: Any, trial: bool, kept: dict | None = None, way: bool 
 
 def put_back(changed: dict) -> None:
     """Bind parts of objects to what they were bound to before."""
-    for place, before in changed.items():
+    for place, before in reversed(changed.items()):
         bind_name(place, before)
 
 
@@ -120,7 +125,7 @@ def noting_changes(body: Body) -> Iterator[dict[Part, Any]]:
     try:
         yield body.changed
     finally:
-        body.changed = {**body.changed, **outer}
+        body.changed = outer | {place: x for place, x in body.changed.items() if place not in outer}
 
 
 @contextlib.contextmanager

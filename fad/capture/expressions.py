@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from fad.capture.names import name_called
+from fad.capture.names import BRACKETS, JOINING, name_called
 
 FLAGS = ("True_", "False_")  # NumPy's booleans
 HELPERS = "__fad__"  # the name under which converted code finds the helpers
@@ -16,7 +16,7 @@ _THUNK = f"{MADE}thunk"
 _SCOPED = frozenset({"super", "locals", "vars", "globals", "eval", "exec", "dir"})  # what asks about its own frame
 _SEQUENCES = frozenset({
     "range", "zip", "enumerate", "reversed", "map", "pairwise", "product", "combinations", "ndindex", "ndenumerate",
-    "count", "cycle", "repeat", "islice", "filter", "accumulate",
+    "count", "cycle", "repeat", "islice", "filter", "accumulate", "permutations", "combinations_with_replacement",
 })  # fmt: skip
 
 
@@ -65,7 +65,8 @@ class Expressions(ast.NodeTransformer):
         if append is not None:
             node.func = append
         elif not (isinstance(node.func, ast.Name) and node.func.id in _SCOPED):
-            node.func = helper("call", node.func, at=node.func)
+            joins = self.staged and name_called(node) in JOINING
+            node.func = helper("join" if joins else "call", node.func, at=node.func)
         if lifted is None:
             return node
         lifted.orelse = node  # type: ignore[attr-defined]
@@ -93,7 +94,8 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         if not self.staged or not isinstance(node.ctx, ast.Load):
             return node
-        return helper("getitem", node.value, as_index(node.slice), at=node)
+        joins = getattr(node.value, "attr", getattr(node.value, "id", "")) in BRACKETS
+        return helper("join_in_brackets" if joins else "getitem", node.value, as_index(node.slice), at=node)
 
     def visit_List(self, node: ast.List) -> ast.AST:
         self.generic_visit(node)

@@ -1,33 +1,21 @@
-"""Lists to which each step of a loop appends: what stands for one in a step, and what becomes of it behind the loop.
+"""Lists to which each step of a loop appends: what stands for one in a step.
 
-What the steps append is stacked as a result of the loop, and behind it the list gets the rows. A step may read the last
-elements, ``ys[-1]``, which are carried from step to step, and in a loop over numbers also ``ys[i - 1]``, if that is
-as far from the end in all steps. Whatever else it asks of the list ends the capture.
+What the steps append is stacked as a result of the loop, and behind it the list gets the rows (`growth.py`). A step
+may read the last elements, ``ys[-1]``, which are carried from step to step, and in a loop over numbers also
+``ys[i - 1]``, if that is as far from the end in all steps. Whatever else it asks of the list ends the capture.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from fad import tree
 from fad.capture.context import current, refuse
-from fad.capture.grown_entries import (
-    Entry,
-    Row,
-    elements_of,
-    find_row,
-    is_number,
-    join_rows,
-    repeat_entries,
-    take_elements,
-)
-from fad.capture.objects import close_objects, count_held, open_objects
-from fad.capture.places import UNBOUND, Attribute, Cell, bind_name, content, is_exclusive
-from fad.capture.sites import Loop
+from fad.capture.grown_entries import Entry, is_number, view_element
+from fad.capture.objects import close_objects, open_objects
+from fad.capture.places import UNBOUND, Attribute, bind_name
 from fad.capture.state import is_handle, is_state, type_example
 from fad.capture.values import STANDING, as_number
 from fad.control_flow.intervals import interval
@@ -41,12 +29,12 @@ class GrowingList:
 
     __slots__ = (
         "_plain", "name", "body", "level", "ways", "entries", "end", "sure", "tail", "wanted", "number", "rate",
-        "steady", "start", "counts", "missed", "_nested",
+        "steady", "start", "counts", "missed", "_outer",
     )  # fmt: skip
 
-    def __init__(self, plain: list, name: Any, nested: bool = False):
+    def __init__(self, plain: Any, name: Any, outer: GrowingList | None = None):
         self._plain = plain
-        self._nested = nested  # whether it stands, in the steps of an inner loop, for the one of a loop around
+        self._outer = outer  # for which it stands in the steps of an inner loop
         self.name = name
         self.body: Any = None  # of the step that is run
         self.tail: dict[int, Any] = {}  # the last elements before the step that are carried, by their distance
@@ -57,6 +45,11 @@ class GrowingList:
         self.counts = False  # whether the step has asked for that while it is not
         self.missed = False  # whether it has asked for an element that there is not before the loop
         self.begin(None, None)
+
+    @property
+    def before(self) -> int:
+        """How many elements there are before the loop."""
+        return len(self._plain)
 
     def begin(self, body: Any, number: Any) -> None:
         """Begin the step of a number; of none, if there is no body."""
@@ -130,7 +123,7 @@ class GrowingList:
     def last(self, distance: int) -> Any:
         """Return the element at so many places from the end, 1 for the last one; UNBOUND if there is none."""
         if self.body is None:
-            return self._plain[-distance] if distance <= len(self._plain) else UNBOUND
+            return self._first(distance)
         return self._last_of(self.end, distance)
 
     def _last_of(self, end: int, distance: int) -> Any:
@@ -139,7 +132,11 @@ class GrowingList:
             return self._before(distance)
         entry = self.entries[end - 1]
         if entry.count is not None:
-            refuse(f"it reads an element of {self.name}, to which an inner loop appends")
+            if entry.taken is not True or end - 1 not in self.sure:
+                refuse(f"it reads an element of {self.name}, to which an inner loop appends")
+            if distance > entry.count:
+                return self._last_of(end - 1, distance - entry.count)
+            return view_element(entry.value, entry.numbers, (entry.count - distance,))
         chosen = entry.value if distance == 1 else self._last_of(end - 1, distance - 1)
         if end - 1 in self.sure:
             return chosen
@@ -164,10 +161,16 @@ class GrowingList:
         """Return the element at so many places from the end of the list before the step."""
         if distance in self.tail:
             return self.tail[distance]
-        if distance > len(self._plain):
-            return UNBOUND
-        self.wanted.add(distance)
-        return self._plain[-distance]
+        found = self._first(distance)
+        if found is not UNBOUND:
+            self.wanted.add(distance)
+        return found
+
+    def _first(self, distance: int) -> Any:
+        """Return the element at so many places from the end before the loop."""
+        if self._outer is not None:
+            return self._outer.last(distance)
+        return self._plain[-distance] if distance <= len(self._plain) else UNBOUND
 
     def find_wanted(self) -> list[int]:
         """Return the distances of the elements that are to be carried besides those that are, and forget them.
@@ -182,7 +185,7 @@ class GrowingList:
 
     def length(self) -> Any:
         """Return how many elements there are now."""
-        if self._nested:
+        if self._outer is not None:
             refuse(f"it asks for the length of {self.name}, to which it appends in an inner loop")
         entries = self.entries[: self.end]
         if self.body is None:
@@ -314,162 +317,3 @@ class Length:
 
     def __str__(self) -> str:
         return f"len({self._list.name})"
-
-
-class GrowingLists:
-    """The lists to which the steps of one loop append, by their names or the parts of objects that they are."""
-
-    def __init__(self, site: Loop, cells: dict[Any, Cell]):
-        self.known: dict[Any, tuple[Cell, list | GrowingList, GrowingList]] = {}
-        # Whether it is known, or can be asked, how many steps there are.
-        self.allowed = current() is None or (site.kind == "for" and not site.leaves)
-        self.appended: dict[Any, list] = {}  # what the last step that was run has appended
-        self.rows: dict[Any, list] = {}  # the same as values
-        self._entries: dict[Any, list[Entry]] = {}  # the same as it stood in the step, or of how many and which types
-        self._steady: dict[Any, bool] = {}  # whether the step is sure to append all that
-        around = current()
-        self._inside = around is not None  # then nobody can be asked how many elements there are
-        for name in site.appended:
-            if name in site.rebound and name not in site.carried:
-                continue  # it is a list of each step's own
-            x = content(cells[name]) if name in cells else None
-            if type(x) is GrowingList:
-                self.known[name] = (cells[name], x, GrowingList([], name, nested=True))
-            elif name in cells and (around is None or id(x) in around.made):
-                del x
-                self.add(name, cells[name])
-
-    def add(self, name: Any, cell: Cell) -> bool:
-        """Let what a place is bound to grow, if it is a list that nobody else knows; return whether it is."""
-        if name in self.known or type(content(cell)) is not list or not is_exclusive(cell, count_held(cell)):
-            return False
-        plain = content(cell)
-        self.known[name] = (cell, plain, GrowingList(plain, name))
-        return True
-
-    @contextlib.contextmanager
-    def growing(self, body: Any, number: Any) -> Iterator[None]:
-        """Let the lists be what a step appends to for the length of a block, if it is in a body."""
-        if body is None:
-            yield
-            return
-        outer, body.grown = body.grown, {} if self.allowed else None
-        around, body.growing = body.growing, [*body.growing]
-        try:
-            for cell, _, growing in self.known.values() if self.allowed else ():
-                growing.begin(body, number)
-                bind_name(cell, growing)
-                body.growing.append(growing)
-            yield
-        finally:
-            body.grown, body.growing = outer, around
-            for cell, plain, growing in self.known.values():
-                growing.begin(None, None)
-                bind_name(cell, plain)
-
-    def look(self) -> tuple[bool, list[Last | Length]]:
-        """Return whether a first look showed something new, and the elements and lengths that are to be carried."""
-        self.note_appended()
-        changed = False
-        wanted: list[Last | Length] = []
-        for name, (_, _, growing) in self.known.items():
-            found = growing.count(), growing.is_steady()
-            changed = changed or found != (growing.rate, growing.steady)
-            growing.rate, growing.steady = found
-            wanted += [Last(growing, name, k) for k in growing.find_wanted()]
-            if growing.counts and growing.start is None:
-                wanted.append(Length(growing))
-            growing.counts = False
-        return changed or bool(wanted), wanted
-
-    def miss_elements(self) -> bool:
-        """Return whether a step has asked for an element that there is not before the loop."""
-        return any(growing.missed for _, _, growing in self.known.values())
-
-    def note_appended(self) -> None:
-        """Note what the step that was run has appended, before it has gone."""
-        for name, (_, _, growing) in self.known.items():
-            self.appended[name] = [entry.value for entry in growing.entries]
-            self._entries[name], self._steady[name] = growing.entries, growing.is_steady()
-
-    def forget_appended(self) -> None:
-        """Forget what was noted, so that nobody here holds it."""
-        self.appended, self._entries = {}, {}
-
-    def find_rows(self) -> None:
-        """Note what a step has appended as it is at its end; refuse a step that appends more than the one looked at."""
-        self.check_known()
-        for name, (_, _, growing) in self.known.items():
-            if (growing.rate, growing.steady) != (growing.count(), growing.is_steady()):
-                refuse(f"it appends to {name} in one step and not in another")
-            self._check_countable(name)
-            rows = [find_row(entry, k in growing.sure) for k, entry in enumerate(growing.entries)]
-            self.rows[name] = rows
-            self._entries[name] = [
-                Entry(None, None, entry.count, tree.map(is_number, row.value) if entry.count is None else entry.numbers)
-                for entry, row in zip(growing.entries, rows, strict=True)
-            ]
-
-    def check_known(self) -> None:
-        """Refuse code that has read other elements than a first look did."""
-        for name, (_, _, growing) in self.known.items():
-            if growing.wanted or growing.counts:
-                refuse(f"it reads {name} in one step otherwise than in another")
-
-    def _check_countable(self, name: Any) -> None:
-        if self._inside and type(self.known[name][1]) is list and not self._steady[name]:
-            refuse(f"it appends to {name} in an if, and is within another loop")
-
-    def allow_masked(self, most: int | None) -> None:
-        """Let the lists of loops around grow alone, for only these may have elements that some steps lack."""
-        self.known = {name: found for name, found in self.known.items() if type(found[1]) is GrowingList}
-        self.allowed = self.allowed and type(most) is int
-
-    def repeat(self, n: Any, fixed: bool) -> None:
-        """Let each list hold as many elements as n steps append, or at most, those of the one that was run again."""
-        for name, (_, target, _) in self.known.items():
-            self._check_countable(name)
-            entries = self._entries[name]
-            if isinstance(target, list):
-                target += [x for entry in entries for x in elements_of(entry)] * n
-            elif entries:
-                target.add(repeat_entries(entries, self._steady[name] and fixed, n))
-
-    def extend(self, rows: dict[Any, list[Row]], n: Any, most: Any) -> None:
-        """Append to the lists what n steps do, at most so many, given it in stacks."""
-        for name, found in rows.items():
-            target, entries = self.known[name][1], self._entries[name]
-            if isinstance(target, GrowingList):
-                joined = [join_rows(found, entries, n, most)] if entries else []
-                self.appended[name] = [entry.value for entry in joined]
-                for entry in joined:
-                    target.add(entry)
-                continue
-            before = len(target)
-            target += take_elements(found, entries, n)
-            self.appended[name] = target[before:]
-
-
-class Ways:
-    """The lists to which the ways of an ``if`` append: each way begins where they end before it."""
-
-    def __init__(self) -> None:
-        body = current()
-        self._before = [(x, x.end, x.sure) for x in (() if body is None else body.growing)]
-        self._ends = [end for _, end, _ in self._before]  # behind the way that appends most
-        self._sure: list[list[frozenset]] = [[] for _ in self._before]  # of each way
-
-    @contextlib.contextmanager
-    def one(self) -> Iterator[None]:
-        """Let a block be one of the ways."""
-        for x, end, sure in self._before:
-            x.end, x.sure = end, sure
-        yield
-        for k, (x, _, _) in enumerate(self._before):
-            self._ends[k] = max(self._ends[k], x.end)
-            self._sure[k].append(x.sure)
-
-    def finish(self) -> None:
-        """Go on behind the ways: there are the elements of each, and those that all append are there for sure."""
-        for k, (x, _, _) in enumerate(self._before):
-            x.end, x.sure = self._ends[k], frozenset.intersection(*self._sure[k])

@@ -53,7 +53,8 @@ def find_row(entry: Entry, sure: bool) -> Row:
     x = open_objects(content(place))
     if not is_state(x):
         refuse("it appends something to a list that is no array or number")
-    if any(type(leaf) is np.ndarray or (is_handle(leaf) and not leaf.shape) for leaf in tree.leaves(x)):
+    outside = () if entry.count is not None else tree.leaves(x)  # what inner loops append has been stacked
+    if any(type(leaf) is np.ndarray or (is_handle(leaf) and not leaf.shape) for leaf in outside):
         refuse("it appends an array from outside, or one without axes, to a list")
     if not is_known_alone(place):
         refuse("it appends an object to a list that may have another name")
@@ -76,6 +77,11 @@ def make_element(rows: Any, numbers: Any, place: tuple[int, ...]) -> Any:
         return x
 
     return close_objects(tree.map(take, rows, numbers))
+
+
+def view_element(value: Any, numbers: Any, place: tuple[int, ...]) -> Any:
+    """Return what a step has appended, of what is given in stacks, to which a write into it goes."""
+    return close_objects(tree.map(lambda y, number: as_number(y[place]) if number else y[place], value, numbers))
 
 
 def are_alike(rows: list[Row], entries: list[Entry]) -> bool:
@@ -130,6 +136,13 @@ def take_elements(rows: list[Row], entries: list[Entry], n: int) -> list:
         value, entry, c = of[place]
         found.append(make_element(value, entry.numbers, (k,) if entry.count is None else (k, c)))
     return found
+
+
+def take_rows(rows: list[Row], entries: list[Entry], n: int) -> Any:
+    """Return what n steps have appended to an array, in Python's order, as one array."""
+    whole = join_rows(rows, entries, n, n).value
+    taken = np.concatenate([ask_taken(row, entry, n) for row, entry in zip(rows, entries, strict=True)], axis=1)
+    return whole if taken.all() else whole[np.flatnonzero(taken)]
 
 
 def elements_of(entry: Entry) -> list:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -144,16 +145,19 @@ def _unravel(k: Any, lengths: list[int]) -> list:
     return [first, *[i % n for i, n in zip(others, lengths[1:], strict=True)]]
 
 
-def _combine(x: Any, r: int) -> Any:
+def _combine(choose: Callable, count: Callable, x: Any, r: Any = None) -> Any:
+    """Return what a function of itertools chooses of some elements: the places of those of each choice are a table."""
     found = sequence_of(x)
-    if found is None or type(found.length) is not int or not 0 < math.comb(found.length, r) <= _MANY or not r:
-        return _make_reiterable(itertools.combinations, x, r)
-    table = np.array(list(itertools.combinations(range(found.length), r)))
+    known = found is not None and type(found.length) is int
+    r = found.length if known and r is None else r  # type: ignore[union-attr]
+    if not known or type(r) is not int or r < 1 or not 0 < count(found.length, r) <= _MANY:  # type: ignore[union-attr]
+        return _make_reiterable(choose, x, r)
+    table = np.array(list(choose(range(found.length), r)))  # type: ignore[union-attr]
 
     def element(k: Any) -> tuple:
-        return tuple([found.element(as_number(getitem(table, (k, j)))) for j in range(r)])
+        return tuple([found.element(as_number(getitem(table, (k, j)))) for j in range(r)])  # type: ignore[union-attr]
 
-    return Sequence(len(table), element, lambda: itertools.combinations(found, r))
+    return Sequence(len(table), element, lambda: choose(found, r))
 
 
 def _count(start: Any = 0, step: Any = 1) -> Any:
@@ -215,10 +219,18 @@ def _enumerate_places(x: Any) -> Any:
 _OWN: dict[Any, Callable] = {
     range: _range, enumerate: _enumerate, zip: _zip, reversed: _reverse, map: _map, itertools.pairwise: _pair,
     itertools.count: _count, itertools.cycle: _cycle, itertools.repeat: _repeat, itertools.islice: _slice,
-    itertools.product: _product, itertools.combinations: _combine, np.ndindex: _index,
+    itertools.product: _product, np.ndindex: _index,
+    itertools.combinations: functools.partial(_combine, itertools.combinations, math.comb),
+    itertools.permutations: functools.partial(_combine, itertools.permutations, math.perm),
+    itertools.combinations_with_replacement: functools.partial(
+        _combine, itertools.combinations_with_replacement, lambda n, r: math.comb(n + r - 1, r)
+    ),
     **dict.fromkeys((np.ndenumerate, ndenumerate), _enumerate_places),
 }  # fmt: skip
-_OF_ITERATORS = (itertools.pairwise, itertools.product, itertools.combinations)
+_OF_ITERATORS = (
+    itertools.pairwise, itertools.product, itertools.combinations, itertools.permutations,
+    itertools.combinations_with_replacement,
+)  # fmt: skip
 # Functions that take all that a generator gives, by name; NumPy's has another for traced values.
 _TAKING: dict[str, tuple] = {
     **{f.__name__: (f,) for f in (sum, max, min, any, all, list, tuple, sorted, math.prod)},

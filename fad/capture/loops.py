@@ -12,7 +12,7 @@ from fad import config
 from fad.capture.capture import Capture, NeedsOtherStart, NotCaptured
 from fad.capture.context import count_refusals, current, looking_at_one_step, refuse, report
 from fad.capture.generators import Generated, run_generated
-from fad.capture.growing_lists import GrowingLists
+from fad.capture.growth import Growth
 from fad.capture.iterables import Reiterable, items
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
 from fad.capture.places import bind_name, cells_of, content
@@ -33,6 +33,8 @@ _REFUSALS = 8  # of a loop that is short enough to be recorded, before it is rec
 _BEARABLE = 4000  # operations of such a loop
 _FEW = 16  # steps of an inner loop that is not captured itself, all of which are run to see what they do
 _PEELED = 2  # first steps that may be run before the others are captured
+_FILLING = 512  # those that may fill a list or deque
+_GROWS = "a list or deque, from which it may take elements, becomes longer in its first steps"
 
 
 def run_for(site: Loop, iterable: Any, body: Callable) -> Outcome | None:
@@ -64,10 +66,15 @@ def run_for(site: Loop, iterable: Any, body: Callable) -> Outcome | None:
         except NeedsFirstStep as needed:
             start.restore()
             left = iter(sequence) if left is None else left
-            steps = min(needed.steps, sequence.length - started)
-            outcome = _run_plainly(itertools.islice(left, steps), body)
-            if outcome is not None:
-                return outcome
+            size, steps = -1, 0
+            while size != needed.size() and steps < min(_FILLING, sequence.length - started):
+                size, steps = needed.size(), steps + 1
+                outcome = _run_plainly(itertools.islice(left, 1), body)
+                if outcome is not None:
+                    return outcome
+            if size != needed.size():
+                report(site.file, site.line, "recorded step by step", _GROWS, refused=True)
+                return _run_plainly(left, body)
             started, most = started + steps, most + steps - 1
 
 
@@ -158,7 +165,7 @@ def _try_for(site: Loop, sequence: Sequence, body: Callable, inside: Any) -> Out
     fixed = type(sequence.length) is int
     if fixed and sequence.length == 0:
         return None
-    lists = GrowingLists(site, cells_of(body))
+    lists = Growth(site, cells_of(body))
     most = sequence.length if fixed else most_steps(sequence.length)
     if not fixed:
         lists.allow_masked(most)
@@ -236,12 +243,17 @@ def run_while(site: Loop, test: Callable, body: Callable) -> Outcome | None:
             break
         except NeedsFirstStep as needed:
             start.restore()
-            for _ in range(needed.steps):
+            size, steps = -1, 0
+            while size != needed.size() and steps < _FILLING:
+                size, steps = needed.size(), steps + 1
                 if not test():
                     return None
                 outcome = body()
                 if outcome is not None and _has_jumped(outcome):
                     return outcome
+            if size != needed.size():
+                report(site.file, site.line, "recorded step by step", _GROWS, refused=True)
+                break
             left -= 1
     while test():
         outcome = body()

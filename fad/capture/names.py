@@ -7,11 +7,16 @@ they may be called at any time.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+# Functions of NumPy's that put something behind an array, and what they are asked for besides its elements.
+JOINING = frozenset({"append", "concatenate", "vstack", "hstack", "column_stack", "row_stack", "dstack"})
+BRACKETS = frozenset({"r_", "c_"})
+_FACTS = frozenset({"shape", "size", "ndim", "dtype"})
 
 
 class Names(ast.NodeVisitor):
@@ -190,9 +195,13 @@ def _walruses(node: ast.AST) -> set[str]:
 
 
 def find_appended(body: list[ast.stmt]) -> set[str]:
-    """Return the names of lists to which statements append: ``xs.append(x)``, ``xs.extend(...)``, ``xs += [x]``."""
-    found = (_appended_by(n) for s in body for n in ast.walk(s))
-    return {x.id for x in found if isinstance(x, ast.Name)}
+    """Return the names of lists to which statements append: ``xs.append(x)``, ``xs.extend(...)``, ``xs += [x]``.
+
+    From a list that is a window or a queue, they take elements as well.
+    """
+    nodes = [n for s in body for n in ast.walk(s)]
+    appended = {x.id for x in map(_appended_by, nodes) if isinstance(x, ast.Name)}
+    return appended - {x.id for x in map(_shortened_by, nodes) if isinstance(x, ast.Name)}
 
 
 def _appended_by(node: ast.AST) -> ast.expr | None:
@@ -200,6 +209,55 @@ def _appended_by(node: ast.AST) -> ast.expr | None:
         return node.target if isinstance(node.value, (ast.List, ast.Tuple, ast.ListComp)) else None
     f = node.func if isinstance(node, ast.Call) else None
     return f.value if isinstance(f, ast.Attribute) and f.attr in ("append", "extend") else None
+
+
+def _shortened_by(node: ast.AST) -> ast.expr | None:
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Del):
+        return node.value
+    f = node.func if isinstance(node, ast.Call) else None
+    return f.value if isinstance(f, ast.Attribute) and f.attr in ("pop", "insert", "clear", "reverse") else None
+
+
+def find_filled(body: list[ast.stmt]) -> set[str]:
+    """Return the names of what statements bind items of by places that they compute: ``xs[i + 1] = x``."""
+    items = (n for s in body for n in ast.walk(s) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store))
+    return {_name_of(n.value) for n in items if any(isinstance(x, ast.Name) for x in ast.walk(n.slice))} - {""}
+
+
+def find_joined(loop: ast.AST) -> set[str]:
+    """Return the names of arrays that a loop makes longer, ``x = np.append(x, v)``, and of which it reads parts alone.
+
+    So nobody in the loop keeps the array that it was before.
+    """
+    joined: set[str] = set()
+    known: Counter[str] = Counter()  # how often the name stands where that may be seen
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Assign) and (name := _joined_by(node)):
+            joined.add(name)
+            known[name] += 2
+        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in _FACTS):
+            known[_name_of(node.value) if isinstance(node.ctx, ast.Load) else ""] += 1
+        elif isinstance(node, ast.Call) and _name_of(node.func) == "len" and len(node.args) == 1:
+            known[_name_of(node.args[0])] += 1
+    every = Counter(n.id for n in ast.walk(loop) if isinstance(n, ast.Name))
+    return {name for name in joined if every[name] == known[name]}
+
+
+def _joined_by(node: ast.Assign) -> str:
+    """Return the name of an array that an assignment makes longer; empty if it is none such."""
+    value, target = node.value, _name_of(node.targets[0])
+    first: Any = None
+    if name_called(value) in JOINING and value.args:  # type: ignore[attr-defined]
+        first = value.args[0]  # type: ignore[attr-defined]
+    elif isinstance(value, ast.Subscript) and getattr(value.value, "attr", _name_of(value.value)) in BRACKETS:
+        first = value.slice
+    if isinstance(first, (ast.List, ast.Tuple)) and first.elts:
+        first = first.elts[0]
+    return target if len(node.targets) == 1 and _name_of(first) == target else ""
+
+
+def _name_of(node: ast.AST | None) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def move_conditions(function: Any) -> None:

@@ -118,20 +118,20 @@ class Variable(_Part):
 
 
 class Elements(_Part):
-    """All elements of a deque, of which its methods make others: the window of a moving average, a delay line."""
+    """All elements of a deque or list that is moved on: the window of a moving average, a delay line."""
 
     __slots__ = ()
 
-    def __init__(self, holder: collections.deque):
+    def __init__(self, holder: collections.deque | list):
         super().__init__(holder, None)
 
     @property
-    def cell_contents(self) -> tuple:
+    def cell_contents(self) -> Any:
         """The elements."""
         return tuple(self.holder)
 
     @cell_contents.setter
-    def cell_contents(self, value: tuple) -> None:
+    def cell_contents(self, value: Any) -> None:
         self.holder.clear()
         self.holder.extend(value)
 

@@ -21,6 +21,8 @@ from fad.capture.names import (
     Names,
     bound_by,
     find_appended,
+    find_filled,
+    find_joined,
     is_quiet,
     may_end,
     name_called,
@@ -273,12 +275,20 @@ class Rewriter:
             return [_at(x, s) for x in made]
         if isinstance(s, ast.AugAssign):
             return [_at(x, s) for x in self._rewrite_augmented(s)]
+        if isinstance(s, ast.Delete):
+            return [_at(self._delete(target), s) for target in s.targets]
         if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return [s]
         for field, value in ast.iter_fields(s):
             if isinstance(value, ast.expr):
                 setattr(s, field, self._expression(value, True))
         return [s]
+
+    def _delete(self, target: ast.expr) -> ast.stmt:
+        if not isinstance(target, ast.Subscript):
+            return ast.Delete([target])
+        place = [self._expression(target.value, True), as_index(self._expression(target.slice, True))]
+        return ast.Expr(helper("delete_item", *place))
 
     def _assign(self, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
         if isinstance(target, ast.Subscript):
@@ -355,10 +365,12 @@ class Rewriter:
             isinstance(x, (ast.Break, ast.Return)) for x in own_jumps(s.body, True) if not isinstance(x, ast.Continue)
         )
         appended = find_appended(s.body) - Names(getattr(s, "iter", None)).loads
+        filled, joined = find_filled(s.body), find_joined(s) - self.live.always
         self.loops.append(
             Loop(self.file, s.lineno, _kind(s), tuple(sorted(used.stores)), carried, behind,
                  frozenset(used.rebinds), tuple(sorted(used.updates)), operations, nested, leaves,
-                 tuple(sorted(appended)), reason, hasattr(s, "comprehension"))
+                 tuple(sorted(appended)), tuple(sorted(filled)), tuple(sorted(joined)), reason,
+                 hasattr(s, "comprehension"))
         )  # fmt: skip
         return len(self.loops) - 1
 
@@ -376,8 +388,8 @@ class Rewriter:
                 return f"it uses {node.id}"
             if isinstance(node, ast.While) and any(isinstance(x, ast.NamedExpr) for x in ast.walk(node.test)):
                 return "its condition binds a name, and it has else"
-            if isinstance(node, ast.Delete) and not all(isinstance(x, ast.Name) for x in node.targets):
-                return "it deletes items"
+            if isinstance(node, ast.Delete) and not all(isinstance(x, (ast.Name, ast.Subscript)) for x in node.targets):
+                return "it deletes attributes"
         found = bound_by([s]) & self.outer
         return f"it binds {min(found)}, which is global or nonlocal" if found else ""
 

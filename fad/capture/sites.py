@@ -21,6 +21,8 @@ class Loop:
     nested: bool = False  # whether another loop is in it, so that the text does not say how many there are
     leaves: bool = False  # whether it has break or return
     appended: tuple[str, ...] = ()  # names of what it appends to
+    filled: tuple[str, ...] = ()  # names of what it binds items of by places that it computes
+    joined: tuple[str, ...] = ()  # names of arrays that it makes longer
     reason: str = ""  # why it is run as it is; empty if it may be captured
     comprehends: bool = False  # whether it stands for a comprehension
 

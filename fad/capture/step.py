@@ -11,7 +11,8 @@ from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
 from fad.capture.context import bind_result, current, noting_changes, recording_body, refuse
 from fad.capture.draws import StepDraws
 from fad.capture.element_tables import check_elements, elements_behind
-from fad.capture.growing_lists import GrowingLists, Last
+from fad.capture.growing_lists import Last
+from fad.capture.growth import Growth
 from fad.capture.labels import close_name, is_opened_label, open_name
 from fad.capture.number_lists import NumberLists
 from fad.capture.objects import holders_in, is_known_alone, knows_arrays_alone, open_objects
@@ -38,11 +39,14 @@ from fad.staging.record import recorder
 
 
 class NeedsFirstStep(Exception):
-    """A loop may be captured once some more steps of it have been run: its state is not yet what it will be."""
+    """A loop may be captured once another step of it has been run: its state is not yet what it will be.
 
-    def __init__(self, steps: int = 1):
+    Where a list or deque is being filled, as many steps are run as change its length, which `size` gives.
+    """
+
+    def __init__(self, size: Callable[[], int] = lambda: 0):
         super().__init__()
-        self.steps = steps
+        self.size = size
 
 
 class Step:
@@ -66,10 +70,12 @@ class Step:
         self.exclusive = {name for name, cell in cells if knows_arrays_alone(cell)}
         self.alone = {name for name, cell in cells if is_known_alone(cell)}  # those whose objects nobody else knows
         self.judged: set[Any] = set()  # parts of objects of which it has been looked who else knows their contents
-        self.lists = GrowingLists(site, self.cells)
-        grown = self.lists.known.keys() - site.rebound  # `ys += [x]` binds the name to the list that it was
+        self.lists = Growth(site, self.cells)
+        # `ys += [x]` and `ys = np.append(ys, x)` bind the name to what it was.
+        grown = self.lists.known.keys() - (site.rebound - {*site.joined})
         self.bound = [name for name in self.bound if name not in grown]
         self.number_lists = NumberLists(self.cells)
+        self.windows: set[int] = set()  # lists that looks have seen moved, by identity
         self.draws = StepDraws()
         self.kinds: list | None = None  # which leaves are numbers of Python's behind the first step that is recorded
         self.links: dict[str, list] = {}  # what the arrays that a step leaves names bound to may be, besides new ones
@@ -100,10 +106,18 @@ class Step:
     def stand_for_lists(self, body: Any, number: Any) -> Iterator[None]:
         """Let something stand for lists that the step appends to, or reads or writes by a counter; let it draw."""
         if body is not None:
+            body.made |= self._find_own()
+            body.windows |= self.windows
+            self.windows = body.windows
             body.own = [self.cells[name] for name in self.bound if type(name) is str]
             body.shared = {id(cell) for name, cell in self.cells.items() if type(name) is str}
         with self.lists.growing(body, number), self.number_lists.standing(body), self.draws.drawing(body, number):
             yield
+
+    def _find_own(self) -> dict[int, Any]:
+        """Return the lists and dictionaries that names are bound to by value: each step has its own."""
+        found = [self.content(name) for name in self.names if type(name) is str]
+        return {id(x): x for x in found if type(x) in (list, dict)}
 
     def look_at_lists(self, touched: dict[int, tuple[Any, list]]) -> bool:
         """Note the lists that a look has read or written by a counter; return whether it showed something new."""
@@ -125,6 +139,14 @@ class Step:
         self.bound += wanted
         self.names += wanted
         return changed or bool(grown)
+
+    def join(self, name: Any) -> bool:
+        """Let the array that a name is bound to grow, if the step has made it longer; return whether it has."""
+        joins = self.lists.join(name, self.before[name], self.content(name))
+        if joins:
+            self.names.remove(name)
+            self.bound.remove(name)
+        return joins
 
     def forget_made(self) -> None:
         """Forget the parts of objects that the step that was looked at has made, which the next step does not know."""

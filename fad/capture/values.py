@@ -12,7 +12,9 @@ from fad import tree
 from fad.capture.context import Body, current, is_staged, refuse
 from fad.capture.element_tables import ElementTable, is_table
 from fad.capture.labels import Label, look_up
+from fad.capture.objects import close_objects, open_objects
 from fad.capture.places import Item, find_item
+from fad.capture.windows import find_window
 from fad.control_flow.padded import PaddedArray
 from fad.control_flow.subgraph import example, to_number_p
 from fad.control_flow.traced_masks import SelectedElements
@@ -66,6 +68,11 @@ def _read_element(x: Any, index: Tracer, body: Body) -> Any:
     """Return an element of a list of which the steps read others: an array stands for it, from the second look on."""
     if id(x) in body.tables:
         return body.tables[id(x)][1][index]
+    if type(x) is list and _may_be_filled(x, body) and body.trial:  # the place that is bound is what counts
+        body.filled.setdefault(id(x), None)
+        element = open_objects(x[example(index)])
+        return close_objects(tree.map(lambda y: body.trace.new(example(y)), element))
+    _note_filled(x, index, body)
     if not x:
         refuse(f"it takes an element of an empty {type(x).__name__}")
     if type(x) is list and _has_numbers(x):
@@ -78,6 +85,17 @@ def _read_element(x: Any, index: Tracer, body: Body) -> Any:
         _refuse_place(x)
     body.touched.setdefault(id(x), (x, []))
     return tree.map(lambda y: body.trace.new(example(y)), next(iter(x.values())) if type(x) is dict else x[0])
+
+
+def _may_be_filled(x: Any, body: Body) -> bool:
+    return id(x) in body.fillable and not (type(x) is list and _has_numbers(x))
+
+
+def _note_filled(x: Any, index: Any, body: Body) -> None:
+    """Note that a step reads or sets an item by a traced place, if loops may fill what has it; it is run again."""
+    if _may_be_filled(x, body):
+        body.filled[id(x)] = index
+        refuse(f"it reads or sets items of a {type(x).__name__} by places that differ from step to step")
 
 
 def _read_number(x: list, index: Tracer, body: Body) -> Any:
@@ -146,10 +164,14 @@ def setitem(value: Any, x: Any, index: Any) -> None:
     if body is not None and type(x) not in STANDING and id(x) not in body.made:
         if type(x) is np.ndarray:
             refuse("it writes into a plain array from outside of the loop, or one that no derivative can pass through")
+        if _is_traced(index):
+            _note_filled(x, index, body)
         if type(x) is list and type(index) is Tracer:
             note_touched(x, body).append(example(value))
             return
-        place = find_item(x, index)
+        if _is_traced(index):
+            _refuse_place(x)
+        place = find_window(x) if id(x) in body.windows else find_item(x, index)
         if place is None:
             refuse(f"it changes a {type(x).__name__}")
         body.note_change(place)

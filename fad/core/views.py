@@ -425,11 +425,17 @@ def layout(x: Any) -> Any:
 
 def _view_of_plain(x: Any) -> Any:
     """Return the layout of a view of which the values are a copy, or of a view of one; None for all others."""
+    below = []  # views of the view of a plain array: pullbacks of a thousand np.append make as many
     parent, prim, params, _ = x.memory
-    if prim.view.of_plain is not None:
-        return prim.view.of_plain(layout(parent), **params)
-    above = _view_of_plain(parent) if type(parent.memory) is tuple and prim.view.in_place else None
-    return None if above is None else prim.forward(above, **params)
+    while prim.view.of_plain is None:
+        if type(parent.memory) is not tuple or not prim.view.in_place:
+            return None
+        below.append((prim, params))
+        parent, prim, params, _ = parent.memory
+    view = prim.view.of_plain(layout(parent), **params)
+    for prim, params in reversed(below):
+        view = prim.forward(view, **params)
+    return view
 
 
 def owner(x: Any) -> Any:

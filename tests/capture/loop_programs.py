@@ -449,6 +449,62 @@ class HandlingProgram(ObjectProgram):
             self.block(level + 2)
 
 
+GROWING = """
+    past, few, path, rows, same = [x[0], 0.1, x[2]], [], x[:2], x[None] * 1.0, None
+    memo, log, step = {0: x[0], 1: x[1]}, {}, 2
+"""
+GROWN = """    s = s + 0.1 * sum(past) + 0.2 * past[0] + 0.1 * sum(few) + 0.01 * len(few)
+    s = s + 0.01 * len(path) + 0.1 * path[-1]
+    s = s + 0.1 * np.sum(path * np.cos(np.arange(len(path))))
+    s = s + 0.1 * np.sum(rows * np.cos(np.arange(len(rows)))[:, None])
+    s = s + 0.1 * sum(memo.values()) + 0.1 * sum((k_ + 1) * v_ for k_, v_ in log.items()) + 0.01 * sum(memo) + memo[1]
+    s = s + (0.0 if same is None else 0.1 * np.sum(same[-1]))
+"""
+
+
+class GrowingProgram(HandlingProgram):
+    """A random program that makes arrays longer and uses lists as windows, too."""
+
+    head = CLASSES + HELPERS + HEAD + OBJECTS + SHARED + GROWING
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.text = self.text.replace("    return 0.3 *", GROWN + "    return 0.3 *")
+
+    def value(self, depth=2):
+        if self.random.random() < 0.7:
+            return super().value(depth)
+        return self.pick(
+            "past[0]", "past[-1]", "past[1]", "path[-1]", "path[0]", "0.1 * path[-2]", "0.01 * len(path)",
+            "rows[-1, 2]", "rows[-1][0]", "0.01 * rows.shape[0]", "0.1 * np.sum(rows[-1])", "0.2 * sum(past)",
+            "0.1 * sum(few)", "0.1 * sum(path[-2:])", "memo[0]", "0.5 * memo[step - 1]", "0.1 * memo[step - 2]",
+        )  # fmt: skip
+
+    def statement(self, level, in_loop=True):
+        if self.random.random() < 0.5 or self.left <= 0:
+            return super().statement(level, in_loop)
+        self.left -= 1
+        i, a, b = self.pick(*self.counters), self.value(1), self.value(0)
+        often = [
+            f"past.append({a}); del past[0]", f"past.insert(0, {b}); past.pop()", f"past[0] = {b}",
+            f"past.append(0.5 * past.pop(0) + {a})", "past.reverse()", "past[-1] *= 0.5",
+            f"past.append({b}); past = past[-3:]", f"few.append({a}); few = few[-2:]",
+            f"path = np.append(path, {a})", f"path = np.append(path, [{a}, {b}])",
+            "path = np.concatenate((path, 0.5 * path[-2:]))", f"path = np.append(path, 0.5 * path[-1] + {b})",
+            "rows = np.vstack((rows, u))", f"rows = np.append(rows, [0.5 * rows[-1] + {b}], axis=0)",
+            f"few.append({a}); s = s + 0.1 * few.pop()", f"memo[step] = 0.5 * memo[step - 1] + {b}; step += 1",
+            f"memo[step] = {a}; step = step + 1", f"log[{i}] = {a}", f"log[{i} * 3 + 1] = {b}", f"log[{i} % 2] = {b}",
+        ]  # fmt: skip
+        rarely = [
+            "same = path", "same = past", "same = rows", "path = path[-4:]", f"path[0] = {b}", "same = rows[-1]",
+            "s = s + 0.1 * np.mean(path)", f"few = [{b}]", f"few.append({b})", "past, few = few + [0.1, 0.2], past",
+            "u = rows[-1]", "rows[-1][1] = 0.3", "few.clear()", f"memo[1] = {b}", "same = [memo[0]]",
+            f"log[{i}] = log.get({i}, 0.0) + {b}", f"s = s + (0.1 if {i} in log else 0.2)", "log = {}", "step = 0",
+            f"few.extend([{a}, {b}]); del few[:-1]",
+        ]  # fmt: skip
+        return self.add(level, self.pick(*(often if self.random.random() < 0.85 else rarely)))
+
+
 def compiled(text, name):
     """Return the function of a program's text, whose source can be found as that of a file is."""
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)

@@ -176,6 +176,27 @@ def some_steps_of_inner_loops(x):
     return sum((i + 0.1 * j) * d for i, j, d in near) + len(near)
 
 
+def the_last_in_inner_loops(x):
+    ys = [x[0]]
+    for _ in range(5):
+        for j in range(5):
+            ys.append(0.5 * ys[-1] + x[1] * j)
+        ys.append(ys[-1] + ys[-3] * 0.1)
+    return np.sum(np.array(ys) * np.arange(len(ys)))
+
+
+def arrays_of_inner_loops_that_are_written(x):
+    us, u = [x * 1.0], x * 1.0
+    for i in range(5):
+        for j in range(5):
+            u = 0.5 * u + 0.1 * j
+            us.append(u * 1.0)
+        w = us[-1]
+        w[0] = 5.0 * i
+        u = u * 1.1 + w
+    return np.sum(np.array(us) * np.arange(len(us))[:, None])
+
+
 def inner_loops_in_an_if(x):
     us, u = [], x
     for i in range(8):
@@ -288,6 +309,7 @@ CAPTURED = [
     every_third_step, where_a_value_decides, in_either_way, in_either_way_and_once_more_in_one, behind_continue,
     behind_break, in_a_while_loop, only_what_is_larger_than_the_last, by_a_function_and_an_attribute,
     objects_and_ints, nested_ifs, by_inner_loops, some_steps_of_inner_loops, inner_loops_in_an_if, three_deep,
+    the_last_in_inner_loops, arrays_of_inner_loops_that_are_written,
     triangular, pairs_that_are_near, reads_the_length, until_there_are_enough,
     where_there_is_none_or_a_smaller_one, sums_that_begin_again, nothing_in_a_step_that_is_looked_at,
     only_what_is_no_smaller_than_the_last,

@@ -49,8 +49,22 @@ def the_same_again(x):
     return y
 
 
+def forces_between_pairs(x):
+    forces, energy = np.zeros(5), 0.0
+    for i, j in itertools.permutations(range(5), 2):
+        forces[i] += np.sin(x[i] - x[j])
+    for i, j in itertools.combinations_with_replacement(range(5), 2):
+        energy += np.cos(x[i] * x[j])
+    for a, b, c in itertools.permutations(x[:3]):
+        energy += 0.1 * a * b**2 * c**3
+    energy += sum(a * b**2 for a, b in itertools.permutations(x, 2))
+    return np.sum(forces**2) + energy
+
+
 @pytest.mark.parametrize(
-    "f", [numbers_from_one, every_other_one, steps_in_turn, the_same_again], ids=lambda f: f.__name__
+    "f",
+    [numbers_from_one, every_other_one, steps_in_turn, the_same_again, forces_between_pairs],
+    ids=lambda f: f.__name__,
 )
 def test_a_loop_over_some_of_itertools_is_captured(f):
     what, text = report_of(f, X)

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from capture.loop_programs import HandlingProgram, ObjectProgram, Program, compiled
+from capture.loop_programs import GrowingProgram, HandlingProgram, ObjectProgram, Program, compiled
 
 import fad
 from fad.core.graph import GuardFailed
@@ -55,7 +55,10 @@ def check_replay(f, wanted, what):
         check(got, wanted, what)
 
 
-@pytest.mark.parametrize("kind", [Program, ObjectProgram, HandlingProgram], ids=lambda kind: kind.__name__)
+KINDS = [Program, ObjectProgram, HandlingProgram, GrowingProgram]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("seed", range(SEED, SEED + COUNT))
 def test_a_random_program_gives_what_python_gives(seed, kind):
     text = kind(seed).text
