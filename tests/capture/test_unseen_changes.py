@@ -274,15 +274,6 @@ def functions_of_operator(x):
     return d["a"] * sum(h)
 
 
-def the_dictionary_of_an_object(x):
-    b = Body(x[0])
-    d = vars(b)
-    for _ in range(STEPS):
-        b.x = b.x * 0.9 + 0.1 * x[1]
-        d["x"] = d["x"] + 0.01
-    return b.x
-
-
 def a_slot(x):
     b, s = Slotted(), x[0]
     for _ in range(STEPS):
@@ -327,7 +318,7 @@ LEFT = [
     a_cached_property_in_a_way_of_an_if, a_property_that_remembers, a_property_that_counts, an_operator_that_counts,
     an_operator_that_changes_its_operand, truth_that_ends_a_loop, truth_that_chooses, a_length_that_grows,
     iteration_that_counts_in_the_class, equality_that_alternates, text_that_grows, a_copy_that_counts,
-    the_key_of_a_sort, a_factory_of_a_dataclass, functions_of_operator, the_dictionary_of_an_object, a_slot,
+    the_key_of_a_sort, a_factory_of_a_dataclass, functions_of_operator, a_slot,
     an_object_that_each_step_makes, an_end_that_counts, a_class_that_is_set, a_descriptor,
 ]  # fmt: skip
 
@@ -337,6 +328,50 @@ def test_a_loop_whose_operators_change_objects_is_run_by_python(f):
     agree(f, X)
     what, text = report_of(f, X)
     assert "captured" not in what, text
+
+
+# --- what is one value by two places ----------------------------------------------------------------------------------
+
+
+def the_dictionary_of_an_object(x):
+    b = Body(x[0])
+    d = vars(b)
+    for _ in range(STEPS):
+        b.x = b.x * 0.9 + 0.1 * x[1]
+        d["x"] = d["x"] + 0.01
+    return b.x
+
+
+def either_of_two_places(x):
+    b = Body(x[0])
+    d = vars(b)
+    for i in range(STEPS):
+        if b.x > 0.3:
+            b.x = b.x * 0.5 + 0.1 * x[1]
+        else:
+            d["x"] = d["x"] + 0.2 * i * x[2]
+        d["x"] *= 1.1
+    return b.x * d["x"]
+
+
+def an_element_and_all_elements(x):
+    line, total = [x[0], x[1], x[2]], 0.0
+    for i in range(STEPS):
+        line[0] = line[0] * 0.9 + x[1]
+        line.append(line.pop(0) + 0.1 * i)
+        line[-1] *= 0.5
+        total += line[0] * line[2]
+    return total + sum(line)
+
+
+@pytest.mark.parametrize(
+    "f", [the_dictionary_of_an_object, either_of_two_places, an_element_and_all_elements], ids=lambda f: f.__name__
+)
+def test_a_value_that_is_bound_by_two_places_is_one(f):
+    what, text = report_of(f, X)
+    assert set(what) == {"captured"}, text
+    for k in range(3):
+        agree(f, X * (1.0 - 0.3 * k))
 
 
 # --- what is made once and kept is made in the first step -------------------------------------------------------------
