@@ -68,7 +68,8 @@ class LinearTrace(Trace):
             self.effects.append(first)
         values = self.keep_constants(values, parents)
         self.steep = self.steep or (prim.partials is not None and prim.partials[0] in STEEP)
-        return self.attach(prim.multi, y, parents, _pusher(prim, y, values, params, self.steep))
+        careful = self.steep and len(parents) == 2 and None in parents  # with a constant, which may be zero
+        return self.attach(prim.multi, y, parents, _pusher(prim, y, values, params, careful))
 
     def keep(self, x: Any) -> Any:
         """Return a constant as the tangents are to see it, whatever is written into it until they are pushed."""
@@ -95,8 +96,8 @@ class LinearTrace(Trace):
         return tuple([tracer(v, self, first + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys)])
 
 
-def _pusher(prim: Any, y: Any, xs: list, params: dict, steep: bool) -> Callable:
-    if steep:
+def _pusher(prim: Any, y: Any, xs: list, params: dict, careful: bool) -> Callable:
+    if careful:
         return lambda ts: push_with_care(prim, ts, y, xs, params)
     if prim.partials is not None:
         jvp = prim.jvp

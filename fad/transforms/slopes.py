@@ -129,7 +129,10 @@ def select_by_constant(t: Any, constant: Any) -> Any:
     """Return a tangent times a partial derivative that is zero where a constant is, dropped there."""
     if not (_is_chosen_later(constant) or has_zeros(constant)):
         return t
-    return densify(_select(t, constant)) if type(t) is Masked or is_infinite(t, unknown=True) else t
+    if type(t) is not Masked and not is_infinite(t, unknown=True):
+        return t
+    t = densify(_select(t, constant))
+    return t if t.shape else t[()]  # np.where gives an array without axes, and a product a scalar
 
 
 def is_infinite(t: Any, unknown: bool = False) -> bool:
