@@ -121,7 +121,7 @@ def a_long_window_that_is_filled(x):
     window, total = deque(maxlen=70), 0.0
     for i in range(100):
         window.append(np.sin(i * x[i % 5]))
-        total += np.mean(window) + 0.1 * window[-1] * window[0]
+        total += 0.1 * window[-1] * window[0]
     return total + window[3]
 
 
