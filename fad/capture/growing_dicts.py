@@ -80,12 +80,7 @@ class GrowingDict:
             for key, value in enumerate(elements, self.rows.before + (self._first or 0)):
                 plain[key] = value
             return elements
-        keys = [key for key, _ in elements]
-        if elements and type(keys[0]) is tuple:
-            keys = list(zip(*map(_ask, zip(*keys, strict=True)), strict=True))
-        else:
-            keys = _ask(keys)
-        for key, (_, value) in zip(keys, elements, strict=True):
+        for key, (_, value) in zip(_ask([key for key, _ in elements]), elements, strict=True):
             plain[key] = value
         return [value for _, value in elements]
 
@@ -135,6 +130,8 @@ def _is_integer(key: Any) -> bool:
     return example(key).__class__ is int and not (type(key) is Tracer and key.shape)
 
 
-def _ask(keys: Any) -> list:
-    """Return integers of Python's as they are for the values at hand: a question to the values."""
-    return outcome(array(list(keys))).tolist()
+def _ask(keys: list) -> list:
+    """Return keys, integers of Python's or tuples of some, as they are for the values at hand: a question to these."""
+    parts = [part for key in keys for part in (key if type(key) is tuple else (key,))]
+    known = iter(outcome(array(parts)).tolist())
+    return [tuple([next(known) for _ in key]) if type(key) is tuple else next(known) for key in keys]

@@ -91,6 +91,23 @@ def pairs_of_places(x):
     return sum((i + 2 * j) * value for (i, j), value in table.items())
 
 
+def pairs_beside_numbers(x):
+    table = {0: x[0]}
+    for i in range(60):
+        table[i, 1] = x[i % 5] * i
+        table[i % 7] = np.sin(x[1] * i)
+        table[i, 2, i % 3] = x[2]
+    return sum(v * (k[0] if type(k) is tuple else k) for k, v in table.items())
+
+
+def numbers_beside_pairs(x):
+    table = {}
+    for i in range(60):
+        table[-i] = x[i % 5] * i
+        table[i, 1] = np.sin(x[1] * i)
+    return sum(v * (k[0] if type(k) is tuple else k) for k, v in table.items()) + list(table.values())[1]
+
+
 def while_a_counter_runs(x):
     n, memo = 0, {0: x[0]}
     while memo[n] < 5.0:
@@ -153,7 +170,7 @@ CAPTURED = [
     a_list_that_is_filled, two_steps_at_once, pairs_in_a_list, a_list_filled_from_its_end, some_places_of_a_list,
     a_table_of_a_recursion, an_empty_one_at_first, the_last_one, records_of_the_run, every_third_step,
     where_a_value_decides, backwards_and_in_strides, some_keys_again, others_are_there_before, pairs_of_places,
-    until_a_break,
+    pairs_beside_numbers, numbers_beside_pairs, until_a_break,
 ]  # fmt: skip
 
 
