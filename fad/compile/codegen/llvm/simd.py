@@ -65,7 +65,7 @@ class Lanes:
         self.tag = tag
         self.n = n
         self.inner = w.k.rank - 1
-        self.gathers = "s" in w.k.modes or bool(w.k.spread)  # places of lanes are wanted, then, too
+        self.gathers = "s" in w.k.modes or bool(w.k.spread)  # where each element of a vector lies is asked then, too
         self.present = f"%m{tag}"  # the mask of those elements of a vector that there are
         self.apart = w.k.apart or not masks_stores()  # whether elements that lie apart are loaded one by one
 
