@@ -214,6 +214,7 @@ def python_steps(work):
 
 def growth(work, programs):
     """Return how much more the steps grow from the second program to the third than from the first to the second."""
+    work(programs[0])  # what is imported or found once does not count
     a, b, c = (python_steps(lambda p=p: work(p)) for p in programs)
     return (c - b) / (b - a)
 

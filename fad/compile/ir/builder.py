@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fad.compile.ir.lowered_ops import copy_p
-from fad.core.graph import NUMBER, Equation
+from fad.core.graph import NUMBER, Equation, Graph
 from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
 from fad.ops import complexes, contraction, conversion, indexing, reduction, selection, structural
@@ -40,6 +40,13 @@ class Builder(Rewriting):
     Types are inferred for what passes write: arithmetic and functions of floating-point numbers, choices between values
     of one dtype. Where operands do not show the type of a result, `new` takes a shape and dtype, `apply` a Type.
     """
+
+    def rewrite_each(self, rewrite: Callable[[Equation], bool]) -> Graph:
+        """Return the graph with its operations rewritten, or as they are where ``rewrite(eq)`` returns false."""
+        for eq in self.graph.equations:
+            if not rewrite(eq):
+                self.equations.append(eq)
+        return self.finish()
 
     def replace(self, eq: Equation, value: int) -> None:
         """Let the operation that was applied just now, whose result is `value`, give the result of an old one."""

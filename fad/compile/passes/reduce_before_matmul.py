@@ -22,10 +22,7 @@ def reduce_before_matmul(graph: Graph) -> Graph:
     if not {matmul, sum_p} <= prims:
         return graph
     work = _Rewriter(graph)
-    for eq in graph.equations:
-        if not work.rewrite(eq):
-            work.equations.append(eq)
-    return work.finish()
+    return work.rewrite_each(work.rewrite)
 
 
 class _Rewriter(Builder):

@@ -22,10 +22,7 @@ def sum_shares(graph: Graph) -> Graph:
     if sum(eq.prim is sum_p for eq in graph.equations) < 2 or all(eq.prim.symbol != "/" for eq in graph.equations):
         return graph
     work = _Rewriter(graph)
-    for eq in graph.equations:
-        if not work.rewrite(eq):
-            work.equations.append(eq)
-    return work.finish()
+    return work.rewrite_each(work.rewrite)
 
 
 class _Rewriter(Builder):
