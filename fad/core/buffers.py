@@ -154,7 +154,7 @@ class PlainTrace(Trace):
         return x.info[1]
 
     def strong(self, x: Tracer) -> Any:
-        return x.wrapped.copy()
+        return copy_layout(x.wrapped)
 
     primal = strong
 

@@ -121,7 +121,7 @@ class Log:
 def _apart(value: Any) -> Any:
     """Return a value into which nobody else writes."""
     if type(value) is np.ndarray:
-        return value.copy() if views.is_writeable(value) else value
+        return views.copy_layout(value) if views.is_writeable(value) else value
     return views.snapshot(value) if type(value) is Tracer else value
 
 

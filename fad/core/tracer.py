@@ -29,7 +29,7 @@ from fad.core.conversions import of_compiled_code, own_error, same_size, to_arra
 from fad.core.lengths import Iteration, Length, Seen
 from fad.core.like_users import find_written
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
-from fad.core.views import RUNS, is_array, link, refresh, refuse, replace_root, root_of, snapshot, unwrap
+from fad.core.views import RUNS, copy_layout, is_array, link, refresh, refuse, replace_root, root_of, snapshot, unwrap
 from fad.core.weak import ENTRIES, WEAK, are_numbers, is_weak, number, on_numbers
 from fad.errors import FadError, LeakedTracerError
 from fad.introspect.frames import is_printing_number
@@ -391,7 +391,7 @@ class Trace:
         value = number(stop(x.wrapped))
         if type(value) is not np.ndarray:
             return value
-        value = value.copy()  # what is written into it changes no traced value
+        value = copy_layout(value)  # what is written into it changes no traced value
         return tracer(value, Trace.of_plain, None) if RUNS.buffers and value.dtype.kind in "fc" else value
 
     def strong(self, x: Tracer) -> Tracer:
@@ -434,7 +434,7 @@ class Trace:
         """Let an array of an older trace stand for a value of that trace again."""
         y = self.lower(x)
         plain = type(y) is not Tracer
-        new = tracer(y.copy() if type(y) is np.ndarray else y, Trace.of_plain, None) if plain else snapshot(y)
+        new = tracer(copy_layout(y) if type(y) is np.ndarray else y, Trace.of_plain, None) if plain else snapshot(y)
         replace_root(x, new)
 
 

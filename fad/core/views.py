@@ -383,7 +383,7 @@ def follow(x: Any, path: list) -> Any:
 def pick(place: np.ndarray, index: Any) -> Any:
     """Return what stands at an index, in memory of its own."""
     x = place[index]
-    return x.copy() if type(x) is np.ndarray and x.base is not None else x
+    return copy_layout(x) if type(x) is np.ndarray and x.base is not None else x
 
 
 def fresh(y: Any, operands: Any) -> Any:
@@ -392,7 +392,7 @@ def fresh(y: Any, operands: Any) -> Any:
         return y
     for x in operands:
         if y is x or (y.base is not None and shares(y, x)):
-            return y.copy()
+            return copy_layout(y)
     return y
 
 

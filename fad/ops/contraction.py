@@ -391,7 +391,14 @@ def _linalg_trace(x, /, *, offset=0, dtype=None):
 
 
 def _split_components(vectors):
+    if vectors.ndim == 1:
+        return [vectors[i] for i in range(vectors.shape[0])]
     return [vectors[..., i] for i in range(vectors.shape[-1])]
+
+
+def _move_to_end(a, axis):
+    axis = normalize_axis(axis, a.ndim)
+    return a if axis == a.ndim - 1 else np.moveaxis(a, axis, -1)
 
 
 @public(np.cross, samples=lambda s: [
@@ -406,8 +413,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     a, b = _pair(a, b)
     if axis is not None:
         axisa = axisb = axisc = axis
-    a = np.moveaxis(a, normalize_axis(axisa, a.ndim), -1)
-    b = np.moveaxis(b, normalize_axis(axisb, b.ndim), -1)
+    a, b = _move_to_end(a, axisa), _move_to_end(b, axisb)
     n, m = a.shape[-1], b.shape[-1]
     if n not in (2, 3) or m not in (2, 3):
         raise ValueError(
@@ -424,7 +430,8 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     else:
         first = x[1] * y[2] - x[2] * y[1]
         second = x[2] * y[0] - x[0] * y[2]
-    return np.moveaxis(np.stack([first, second, third], axis=-1), -1, axisc)
+    y = np.stack([first, second, third], axis=-1)
+    return y if normalize_axis(axisc, y.ndim) == y.ndim - 1 else np.moveaxis(y, -1, axisc)
 
 
 @public(np.linalg.cross, name="linalg.cross", samples=lambda s: [call(s.real(4, 3), s.real(4, 3))])

@@ -50,25 +50,21 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         x, xp, fp = _periodic(x, xp, fp, abs(period))
         left = right = None
     n = xp.shape[0]
-    i = np.clip(searchsorted(xp, stop_gradient(x), "right") - 1, 0, max(n - 2, 0))
-    start, value = pick(xp, i), pick(fp, i)
-    if n > 1:
-        end, last = pick(xp, i + 1), pick(fp, i + 1)
-        with np.errstate(invalid="ignore"):
-            width = end - start
-            slope = (last - value) / np.where(width == 0, np.ones_like(width), width)
-            inside = value + (x - start) * slope
-            lost = np.isnan(inside)  # at an infinite point, or beside one
-            if not is_numpy(lost) or lost.any():
-                other = last + (x - end) * slope
-                other = np.where((x == start) | (np.isnan(other) & (value == last)), value, other)
-                inside = np.where(lost, other, inside)
-    else:
-        inside = np.broadcast_to(value, x.shape)
-    y = np.where(x < xp[0], fp[0] if left is None else left, inside)
-    y = np.where(x > xp[-1], fp[-1] if right is None else right, y)
-    y = np.where(x == xp[-1], fp[-1], y)
-    y = np.where(np.isnan(x), np.nan, y)
+    behind = searchsorted(xp, stop_gradient(x), "right")  # how many points are not to the right of x
+    first, second = np.clip(behind - 1, 0, None), np.clip(behind, None, n - 1)  # outside they are one and the same
+    start, end, value, last = pick(xp, first), pick(xp, second), pick(fp, first), pick(fp, second)
+    with np.errstate(invalid="ignore"):
+        width = end - start
+        slope = (last - value) / np.where(width == 0, np.ones_like(width), width)
+        y = value + (x - start) * slope
+        lost = np.isnan(y)  # at an infinite point, or beside one
+        if not is_numpy(lost) or lost.any():
+            other = last + (x - end) * slope
+            known = (x == start) | (first == second) | (np.isnan(other) & (value == last))
+            y = np.where(lost, np.where(known, value, other), y)
+            y = np.where(np.isnan(x), np.nan, y) if n > 1 else y  # NumPy does not compare with one point alone
+    y = y if left is None else np.where(behind == 0, left, y)
+    y = y if right is None else np.where(x > xp[-1], right, y)
     return y if y.ndim else y[()]
 
 

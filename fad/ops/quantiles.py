@@ -158,6 +158,8 @@ def _put_nan(y: Any, bad: Any) -> Any:
 
 def _as_rows(a: Any, axes: tuple) -> Any:
     """Move the axes to reduce to the end, as one."""
+    if a.ndim == len(axes) == 1:
+        return a
     rest = tuple(i for i in range(a.ndim) if i not in axes)
     a = a.transpose(rest + axes)
     return a.reshape((*a.shape[: len(rest)], math.prod(a.shape[len(rest) :])))

@@ -12,7 +12,7 @@ from fad.core.samples import call
 from fad.core.tracer import outcome
 from fad.ops.arranging import having
 from fad.ops.memory_order import lay_out_like
-from fad.ops.structural import as_array, beside, normalize_axes, normalize_axis
+from fad.ops.structural import as_array, beside, flatten, normalize_axes, normalize_axis
 
 # --- split -------------------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ def unstack(x, /, *, axis=0):
 def _along(arr, axis):
     """Return an array and a non-negative axis; with no axis, the flattened array."""
     arr = as_array(arr)
-    return (np.ravel(arr), 0) if axis is None else (arr, normalize_axis(axis, arr.ndim))
+    return (flatten(arr), 0) if axis is None else (arr, normalize_axis(axis, arr.ndim))
 
 
 def _places(obj: Any, n: int, word: str) -> Any:
@@ -170,6 +170,13 @@ def delete(arr, obj, axis=None):
     return lay_out_like(rest, arr) if one else rest  # of several, NumPy takes the rest by an index, too
 
 
+def _put_between(arr: Any, place: int, values: Any, axis: int) -> Any:
+    """Return an array with slices along an axis put before a place."""
+    before, after = ((slice(None),) * axis + (part,) for part in (slice(place), slice(place, None)))
+    values = np.broadcast_to(values, (*arr.shape[:axis], values.shape[axis], *arr.shape[axis + 1 :]))
+    return np.concatenate((arr[before], values, arr[after]), axis).astype(arr.dtype, copy=False)
+
+
 @public(
     np.insert,
     samples=lambda s: [
@@ -197,7 +204,7 @@ def insert(arr, obj, values, axis=None):
     if places.size == 1:  # one place: the values are whole slices, as many as there are along the axis
         values = values.reshape((1,) * (arr.ndim - values.ndim) + values.shape) if values.ndim < arr.ndim else values
         values = values if places.ndim else np.moveaxis(values, 0, axis)
-        places = np.repeat(places, values.shape[axis])
+        return lay_out_like(_put_between(arr, int(places.reshape(())), values, axis), arr)
     rest = (*arr.shape[:axis], places.size, *arr.shape[axis + 1 :])
     joined = np.concatenate((arr, np.broadcast_to(values, rest)), axis)
     order = np.argsort(np.concatenate((np.arange(n) + 0.5, places)), kind="stable")

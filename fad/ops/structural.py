@@ -232,9 +232,14 @@ def along(a: Any, axis: Any) -> tuple:
     """Return an array and one of its axes: flattened for None, and one element for a number, as in np.take."""
     a = as_array(a)
     if axis is None:
-        return np.ravel(a), 0
+        return flatten(a), 0
     a = a if a.ndim else np.ravel(a)
     return a, normalize_axis(axis, a.ndim)
+
+
+def flatten(a: Any) -> Any:
+    """Return the elements of an array as a vector, which a vector is already."""
+    return a if a.ndim == 1 else np.ravel(a)
 
 
 def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:

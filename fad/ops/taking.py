@@ -20,7 +20,7 @@ from fad.core.values import depth
 from fad.ops.functional_updates import At
 from fad.ops.indexing import pick
 from fad.ops.memory_order import lay_out
-from fad.ops.structural import along, as_array, beside, normalize_axis
+from fad.ops.structural import along, as_array, beside, flatten, normalize_axis
 
 _MODES = ("raise", "wrap", "clip")
 
@@ -100,7 +100,7 @@ def _along(arr: Any, indices: Any, axis: Any) -> tuple:
     arr, indices = as_array(arr), as_array(indices)
     if indices.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")
-    arr, axis = (np.ravel(arr), 0) if axis is None else (arr, normalize_axis(axis, arr.ndim))
+    arr, axis = (flatten(arr), 0) if axis is None else (arr, normalize_axis(axis, arr.ndim))
     if arr.ndim != indices.ndim:
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
     return arr, indices, axis

@@ -9,7 +9,7 @@ import numpy as np
 from fad import tree
 from fad.backends import host
 from fad.core.tracer import Tracer
-from fad.core.views import is_writeable, unwrap
+from fad.core.views import copy_layout, is_writeable, unwrap
 from fad.errors import BatchingError
 from fad.ops.index_layout import can_broadcast, describe_misfit
 
@@ -63,7 +63,7 @@ def place_batch_axes(outs: list, out_tree: Any, out_axes: Any) -> list:
                     "out_axes=None of vmap is for an output that depends on no mapped argument, and this one does; "
                     "use an axis number"
                 )
-            placed.append(y.value.copy() if type(y.value) is np.ndarray else y.value)
+            placed.append(copy_layout(y.value) if type(y.value) is np.ndarray else y.value)
             continue
         y = is_mapped(y)
         if not -y.ndim <= axis < y.ndim:
@@ -71,7 +71,7 @@ def place_batch_axes(outs: list, out_tree: Any, out_axes: Any) -> list:
                 f"out_axes={axis} of vmap, but an output has only {y.ndim} axes, the mapped one included"
             )
         y = y if axis == 0 else np.moveaxis(y, 0, axis)
-        placed.append(y.copy() if type(y) is np.ndarray and not is_writeable(y) else y)
+        placed.append(copy_layout(y) if type(y) is np.ndarray and not is_writeable(y) else y)
     return placed
 
 

@@ -23,6 +23,7 @@ from fad.core.tracer import Tracer, strong, tracer
 from fad.core.transformed import LinearMap, as_run
 from fad.core.views import (
     RUNS,
+    copy_layout,
     follow,
     fresh,
     is_array,
@@ -154,7 +155,7 @@ class WritingVJPTrace(VJPTrace):
         return out
 
     def hand_out(self, x: Any) -> Any:
-        return x.copy() if type(x) is np.ndarray else strong(_copy(x))
+        return copy_layout(x) if type(x) is np.ndarray else strong(_copy(x))
 
     def give_back(self, x: Tracer) -> None:
         x.wrapped = _copy(x.wrapped)

@@ -46,6 +46,7 @@ REAL = {
     "square root by power": lambda x: np.power(x, 0.5),
     "reciprocal by **": lambda x: x**-1,
     "interp": lambda x: np.interp(x, [-1.0, 0.0, 2.0], [1.0, 2.0, 4.0]),
+    "interp of one point": lambda x: np.interp(x, [1.0], [2.0]),
     "interp from infinity": lambda x: np.interp(x, [-INF, 0.0, INF], [1.0, 2.0, 4.0]),
     "interp to infinity": lambda x: np.interp(x, [0.0, 1.0, INF], [1.0, 2.0, 4.0]),
     "interp twice infinity": lambda x: np.interp(x, [0.0, INF, INF], [1.0, 2.0, 4.0]),
