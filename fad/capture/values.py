@@ -19,6 +19,7 @@ from fad.control_flow.padded import PaddedArray
 from fad.control_flow.subgraph import example, to_number_p
 from fad.control_flow.traced_masks import SelectedElements
 from fad.core.buffers import buffer
+from fad.core.structured_arrays import Record, StructuredArray
 from fad.core.tracer import Tracer, bind
 from fad.core.views import Memory
 from fad.ops.creation import array
@@ -28,7 +29,8 @@ _UPDATES = {
     "FloorDiv": operator.ifloordiv, "Mod": operator.imod, "MatMult": operator.imatmul, "BitAnd": operator.iand,
     "BitOr": operator.ior, "BitXor": operator.ixor, "LShift": operator.ilshift, "RShift": operator.irshift,
 }  # fmt: skip
-STANDING: set[type] = {Tracer, PaddedArray, SelectedElements}  # what is, or stands for, arrays and lists
+# What is, or stands for, arrays and lists.
+STANDING: set[type] = {Tracer, PaddedArray, SelectedElements, StructuredArray, Record}
 _IN_PLACE = {name: f"__{f.__name__.strip('_')}__" for name, f in _UPDATES.items()}
 
 

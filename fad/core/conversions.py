@@ -239,7 +239,8 @@ def _advise_on_store(at: Step) -> str:
         )
     if of_field:
         return (
-            "Keep an array for each field, in a dictionary or an object: a structured array holds plain numbers alone"
+            "Make the structured array in the function, by the NumPy that its module imports, or copy it there, "
+            f"{name} = {name}.copy(); or keep an array for each field"
         )
     method = {"+": "add", "*": "multiply"}.get(at.operator, "set")
     return (

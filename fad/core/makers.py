@@ -14,6 +14,7 @@ from fad.core.array_likes import gives_array, open_array_like
 from fad.core.buffers import buffer
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.primitive import has_tracer, on_device
+from fad.core.structured_arrays import StructuredArray, is_structured, make_structured, open_structured
 from fad.core.tracer import Tracer
 from fad.core.views import RUNS, Memory, is_array, is_writeable, snapshot
 
@@ -32,6 +33,8 @@ def maker(make: Callable) -> Callable:
         if not RUNS.buffers:
             return make(*args, **kwargs)
         args = tuple(map(_open_traced, args))
+        if make is np.array and args and (dtype := _read_structured_dtype(args, kwargs)) and has_tracer(args[:1]):
+            return make_structured(args[0], dtype)
         traced = FUNCTIONS.get(make)
         values = (*args, *kwargs.values())
         of_others = has_tracer(values) or (bool(DEVICE_ARRAYS) and on_device(args))
@@ -61,6 +64,20 @@ def _is_numeric(args: tuple, kwargs: dict) -> bool:
     """Return whether a conversion is to numbers: the argument behind the array is its dtype."""
     dtype = args[0] if args else kwargs.get("dtype")
     return dtype is None or np.dtype(dtype).kind in "fcbiu"
+
+
+def _read_structured_dtype(args: tuple, kwargs: dict) -> np.dtype | None:
+    """Return the dtype that ``np.array`` is given, if it has fields."""
+    given = args[1] if len(args) > 1 else kwargs.get("dtype")
+    if not issubclass(type(given), (list, str, np.dtype)):
+        return None
+    dtype = np.dtype(given)
+    return None if dtype.names is None else dtype
+
+
+def wrap_result(y: Any) -> Any:
+    """Return what any function of NumPy's made behind a handle, or several where it has fields."""
+    return open_structured(y) if is_structured(y) and RUNS.structured and is_numpy_default() else wrap_made(y)
 
 
 def wrap_made(y: Any) -> Any:
@@ -96,6 +113,8 @@ def converter(convert: Callable) -> Callable:
     def converted(a: Any, *args: Any, **kwargs: Any) -> Any:
         if not RUNS.buffers or type(a) is np.ndarray:
             return convert(a, *args, **kwargs)
+        if type(a) is StructuredArray and not args and not kwargs:
+            return a
         a = _open_traced(a)
         if has_tracer((a,)) and _is_numeric(args, kwargs):
             y = FUNCTIONS[convert](a, *args, **kwargs)

@@ -22,6 +22,7 @@ import numpy as np
 from fad.backends import DEVICE_ARRAYS
 from fad.core.buffers import buffer
 from fad.core.stand_ins import KEPT, MADE, NUMPYS, find_stand_in, has_stand_in
+from fad.core.structured_arrays import is_structured, open_structured
 from fad.core.views import Memory, copy_layout, is_writeable
 from fad.introspect.reachable import Walk, is_library, is_of_library
 
@@ -100,6 +101,8 @@ def _find_loan(x: Any, own: bool) -> Any:
         loans = [_find_loan(value, own) for value in x]
         parts = [old if new is None else new for new, old in zip(loans, x, strict=True)]
         return tuple(parts) if type(x) is tuple else type(x)._make(parts)
+    if is_structured(x):
+        return open_structured(x, own, outside=not own)
     if not _is_numeric(x):
         return find_stand_in(x)
     handle = buffer(copy_layout(x) if own else x)
@@ -204,7 +207,7 @@ def _may_be_lent(x: Any) -> bool:
     """Return whether something is an array, a library's object for which another stands in, or a tuple with such."""
     if _is_rebuildable(x):
         return any(map(_may_be_lent, x))
-    return _is_numeric(x) or has_stand_in(x)
+    return _is_numeric(x) or is_structured(x) or has_stand_in(x)
 
 
 def _is_rebuildable(x: Any) -> bool:

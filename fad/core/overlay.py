@@ -132,7 +132,7 @@ def _find_table(needs: _Needs) -> dict[int, Any]:
     if needs not in _tables:
         table = dict(REPLACED)
         if needs.wide:
-            _wide.update({} if _wide else results_as_handles.build(REPLACED[id(np)], wrap_made))
+            _wide.update({} if _wide else results_as_handles.build(REPLACED[id(np)]))
             table.update(_wide)
         named: dict[str, Any] = {}
         if needs.constructs:

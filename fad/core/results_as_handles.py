@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.array_likes import open_array_like
-from fad.core.makers import of_lists
+from fad.core.makers import of_lists, wrap_result
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer, stack_list
@@ -25,8 +25,9 @@ _REPEATING = ("broadcast_to", "broadcast_arrays")
 _SUBMODULES = ("linalg", "fft", "polynomial", "emath")
 
 
-def build(module: types.ModuleType, wrap: Callable[[Any], Any]) -> dict[int, Any]:
-    """Return what stands for NumPy and its parts, by their ids: `module` is the overlay, `wrap` makes a handle."""
+def build(module: types.ModuleType) -> dict[int, Any]:
+    """Return what stands for NumPy and its parts, by their ids: `module` is the overlay."""
+    wrap = wrap_result
     wide = types.ModuleType("numpy", np.__doc__)
     vars(wide).update(vars(module))
     found: dict[int, Any] = {id(np): wide}

@@ -51,6 +51,7 @@ class Running:
     unknown: Sequence[tuple] = ()
     constructs: tuple = ()
     wide = False
+    opens = False  # whether structured arrays have handles for its sake
 
     def __init__(
         self,
@@ -94,6 +95,8 @@ class Running:
 
     def _overlay(self, spaces: tuple) -> None:
         RUNS.buffers += not self.spaces
+        RUNS.structured += self.wide - self.opens
+        self.opens = self.wide
         self.spaces += spaces
         swap_in(spaces, self.wide, self.constructs)
 
@@ -247,4 +250,5 @@ class Running:
             take_back(self.lent)
         if self.spaces:
             RUNS.buffers -= 1
+            RUNS.structured -= self.opens
             swap_out(self.spaces)

@@ -28,6 +28,7 @@ class _Runs(threading.local):
         self.depth = 0  # how many transforms are running in this thread, one inside the other
         self.orders = 0  # of the derivatives that are being taken in this thread, all together
         self.buffers = 0  # how many of them need arrays that user code makes to be handles
+        self.structured = 0  # how many of them need structured arrays to be handles as well
         self.rules = False  # whether a derivative's rules are running, and no code of the user's
         self.effects = False  # whether results of effects are kept until the outermost transform has come to its end
         self.below = False  # whether a layer is written of an array of a younger trace, and layers are all that runs

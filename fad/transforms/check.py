@@ -19,6 +19,7 @@ from fad.core.cotangent import densify
 from fad.core.limits import take_derivative, take_limit
 from fad.core.running import Running
 from fad.core.stand_ins import stand_for_given
+from fad.core.structured_arrays import is_structured, open_structured
 from fad.core.tracer import Trace, Tracer, up_to_date
 from fad.core.values import same_structure
 from fad.core.views import RUNS, copy_layout, is_array, is_writeable, snapshot, unwrap
@@ -40,6 +41,8 @@ def lend(x: Any) -> Any:
 
     Where traced values are written, what stands for a library's function or object is given in its place.
     """
+    if RUNS.structured and is_structured(x):
+        return open_structured(x)
     return borrow(x if not RUNS.buffers or type(x) is Tracer or type(x) in ARRAYS else stand_for_given(x))
 
 

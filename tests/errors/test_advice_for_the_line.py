@@ -41,10 +41,12 @@ def store_in_dictionary(x):
     return table["cells"].sum()
 
 
+CELLS = np.zeros(3, dtype=[("mass", float)])
+
+
 def store_field(x):
-    cells = np.zeros(3, dtype=[("mass", float)])
-    cells["mass"] = x
-    return cells["mass"].sum()
+    CELLS["mass"] = x
+    return CELLS["mass"].sum()
 
 
 def store_sum(x):
@@ -72,9 +74,8 @@ def store_sum_in_list(x):
 
 
 def store_sum_of_field(x):
-    cells = np.zeros(3, dtype=[("mass", float)])
-    cells["mass"] += x
-    return cells["mass"].sum()
+    CELLS["mass"] += x
+    return CELLS["mass"].sum()
 
 
 # NumPy's own functions, which make plain arrays, and not those that a function sees while a transform runs.
@@ -119,11 +120,11 @@ LINES = [
     (store_one, ("rows[i]", "rows = fad.numpy.at(rows)[i].set(", "np.stack")),
     (store_in_attribute, ("Grid.cells[0]", "Grid.cells = fad.numpy.at(Grid.cells)[0].set(")),
     (store_in_dictionary, ("fad.numpy.at(table['cells'])[1:].set(", "table['cells'] = np.array(table['cells'])")),
-    (store_field, ("an array for each field", "structured array")),
+    (store_field, ("structured array", "CELLS = CELLS.copy()")),
     (store_sum, ("rows +=", "rows = rows + ")),
     (store_sum_in_dictionary, ('write table["cells"] = table["cells"] + x', '(table["cells"] = np.array(')),
     (store_sum_in_list, ("write rows[0] = rows[0] - x for rows[0] -= x", "rows[0] = np.array(rows[0])")),
-    (store_sum_of_field, ("an array for each field", "structured array")),
+    (store_sum_of_field, ("structured array", "CELLS = CELLS.copy()")),
     (store_sum_of_part, ("rows[1:] +=", "rows = fad.numpy.at(rows)[1:].add(")),
 ]
 

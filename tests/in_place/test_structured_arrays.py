@@ -1,0 +1,177 @@
+"""Structured arrays that a function makes: traced values are written into their fields, elements and records."""
+
+import numpy as np
+import pytest
+
+import fad
+
+PARTICLES = [("x", float), ("v", float)]
+BODIES = [("position", float, 2), ("velocity", float, 2), ("mass", float), ("number", int)]
+STORED = np.zeros(3, PARTICLES)
+STORED["x"] = [1.0, 2.0, 3.0]
+
+
+def slices(a):
+    p = np.zeros(6, dtype=PARTICLES)
+    p["x"][1:3] = a
+    p[3:]["v"] = a * 2
+    p["v"][::2] += p["x"][::2] + 1
+    return np.sum(p["x"] ** 2 + p["v"] ** 3)
+
+
+def masks(a):
+    p = np.zeros(6, dtype=PARTICLES)
+    p["x"] = np.arange(6) * a
+    many = p["x"] > 2
+    p["v"][many] = p["x"][many] ** 2
+    p[many]["x"] = 99.0  # into a copy
+    chosen = p[many]
+    chosen["x"] *= 2
+    return np.sum(p["x"]) + np.sum(p["v"]) + np.sum(chosen["x"])
+
+
+def records(a):
+    p = np.ones(4, dtype=PARTICLES)
+    for r in p:
+        r["x"] = r["x"] * a
+        r["v"] += a * r["x"]
+    p[2]["x"] = 7 * a
+    p[-1] = (a, a * a)
+    p[0] = p[1]
+    return np.sum(p["x"] * p["v"]) + sum(x * v for x, v in p)
+
+
+def rows_of_tuples(a):
+    p = np.array([(1.0, a), (2.0, a * a)], dtype=PARTICLES)
+    q = np.concatenate([p, p[::-1]])
+    q[1:3] = [(a, 1.0), (2.0, a)]
+    return np.sum(q["x"] * q["v"])
+
+
+def fields_of_vectors(a):
+    b = np.zeros(5, dtype=BODIES)
+    b["position"] = np.arange(10.0).reshape(5, 2) ** 0.5
+    b["mass"], b["number"] = a, np.arange(5)
+    for _ in range(3):
+        d = b["position"][:, None] - b["position"][None]
+        r = np.sqrt(np.sum(d**2, -1) + 0.1)
+        b["velocity"] -= 0.1 * np.sum(b["mass"][None, :, None] * d / r[..., None] ** 3, axis=1)
+        b["position"] += 0.1 * b["velocity"]
+    b["position"][b["number"] > 2] *= a
+    return np.sum(b["position"] ** 2) + b[1]["position"][0] * b[2]["mass"] + np.sum(b[...]["position"][..., 0])
+
+
+def in_order(a):
+    p = np.zeros(5, dtype=PARTICLES)
+    p["x"], p["v"] = np.array([3.0, 1.0, 2.0, 5.0, 4.0]) * a, np.arange(5)
+    p.sort(order="x")
+    q = np.sort(p, order="v")
+    return np.sum(p["x"] * p["v"]) + np.sum(q["x"] ** 2 * np.arange(5)) + p["x"][np.argsort(p, order="v")][0]
+
+
+def of_the_same_kind(a):
+    p = np.zeros((2, 3), dtype=PARTICLES)
+    p["x"] = a
+    q = np.zeros_like(p)
+    q["v"] = p["x"] * 2
+    q[0, 1] = (a, a)
+    r = q.copy()
+    r["v"] *= 0
+    q.reshape(-1)["x"][0] = 5 * a
+    np.asarray(q)["x"][1, 1] = a**3
+    return np.sum(q["v"]) + np.sum(q["x"]) + len(q) + q.size + np.sum(q[["v"]]["v"][1]) + np.sum(np.ravel(q)["x"])
+
+
+def fields_of_fields(a):
+    p = np.zeros(3, dtype=[("state", PARTICLES), ("k", int)])
+    p["state"]["x"] = a
+    p["state"][1] = (2 * a, a)
+    p[2]["state"]["v"] = a
+    return np.sum(p["state"]["x"] ** 2 + p["state"]["v"])
+
+
+def beside_texts(a):
+    p = np.zeros(2, dtype=[("name", "U5"), ("weight", float)])
+    p["name"], p["weight"] = ["a", "b"], a
+    p[0] = ("first", 3 * a)
+    return np.sum(p["weight"][p["name"] == "first"]) + p["weight"][1] ** 2
+
+
+def a_copy_of_one_from_outside(a):
+    p = STORED.copy()
+    for _ in range(3):
+        p["v"] += a * p["x"]
+        p["x"] += 0.1 * p["v"]
+    return np.sum(p["x"])
+
+
+PROGRAMS = [
+    slices, masks, records, rows_of_tuples, fields_of_vectors, in_order, of_the_same_kind, fields_of_fields,
+    beside_texts, a_copy_of_one_from_outside,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_values_and_derivatives_are_right_under_every_transform(f):
+    a, h = 1.3, 1e-5
+    slope = (f(a + h) - f(a - h)) / (2 * h)
+    bend = (fad.grad(f)(a + h) - fad.grad(f)(a - h)) / (2 * h)
+    value, derivative = fad.value_and_grad(f)(a)
+    assert value == f(a)
+    np.testing.assert_allclose(derivative, slope, rtol=1e-7)
+    np.testing.assert_allclose(fad.jvp(f, (a,), (1.0,)), (value, derivative), rtol=1e-13)
+    np.testing.assert_allclose(fad.vmap(fad.grad(f))(np.array([a, 1.5]))[0], derivative, rtol=1e-13)
+    np.testing.assert_allclose(fad.jit(fad.value_and_grad(f))(a), (value, derivative), rtol=1e-13)
+    np.testing.assert_allclose(fad.grad(fad.grad(f))(a), bend, rtol=1e-6, atol=1e-6)
+    assert STORED["v"].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_one_that_is_returned_is_numpys():
+    def f(a):
+        p = np.zeros(2, dtype=PARTICLES)
+        p["x"] = a
+        return np.sum(p["x"] ** 2), p
+
+    for g in (fad.jit(f), fad.value_and_grad(f, has_aux=True)):
+        found = fad.tree.leaves(g(1.5))
+        p = next(x for x in found if np.ndim(x))
+        assert type(p) is np.ndarray
+        assert p.tolist() == [(1.5, 0.0), (1.5, 0.0)]
+
+
+def test_one_that_is_given_as_an_argument_is_written_in_a_copy():
+    def f(p, a):
+        p["v"] = a * p["x"]
+        return np.sum(p["v"])
+
+    assert fad.grad(f, argnums=1)(STORED, 2.0) == 6.0
+    assert STORED["v"].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_loop_over_fields_and_records_is_captured():
+    def f(a):
+        p = np.zeros(300, dtype=PARTICLES)
+        p[0] = (a, 1.0)
+        for i in range(1, 300):
+            p[i]["x"] = p[i - 1]["x"] * 0.9 + p[i - 1]["v"] * a
+            p["v"][i] = p["v"][i - 1] - 0.01 * p["x"][i]
+        return np.sum(p["v"])
+
+    compiled = fad.jit(fad.grad(f))
+    np.testing.assert_allclose(compiled(0.5), fad.grad(f)(0.5), rtol=1e-12)
+    assert len(fad.make_graph(f)(0.5).equations) < 100
+
+
+def test_what_has_no_derivative_there_is_an_error():
+    def of_bytes(a):
+        p = np.zeros(2, dtype=PARTICLES)
+        p["x"] = a
+        return np.frombuffer(p.tobytes())[0]
+
+    def of_global(a):
+        STORED["v"] = a
+        return np.sum(STORED["v"])
+
+    for f in (of_bytes, of_global):
+        with pytest.raises(fad.errors.TracerConversionError):
+            fad.grad(f)(1.0)
