@@ -159,7 +159,7 @@ def _pair(x: Any, y: Any) -> tuple:
 
 def _scale(a: Any, b: Any) -> Any:
     """Return a product of which one factor is a number: BLAS adds it to zeros, so an array has no negative ones."""
-    y = a * b
+    y = np.multiply(a, b)  # whatever `*` is of an array of another class, such as np.matrix
     return y + 0.0 if y.ndim and y.dtype.char in "fdFD" else y
 
 

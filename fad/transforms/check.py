@@ -50,6 +50,8 @@ def _as_plain(x: np.ndarray) -> str:
     """Return how to write an array of a subclass as a plain one."""
     if isinstance(x, np.ma.MaskedArray):
         return "x.filled(0.0), and np.mean(y, where=~mask) of a mask, np.ma.getmaskarray(x), for what leaves some out"
+    if isinstance(x, np.matrix):
+        return "np.asarray(x), with x @ y for the product x * y"
     return "a field is one, np.asarray(x['name'])" if x.dtype.names else "np.asarray(x)"
 
 

@@ -146,6 +146,14 @@ def test_an_object_array_beside_a_traced_value_is_refused():
         fad.grad(lambda x: np.sum(np.array([1.0, 2.0, 3.0], object) * x))(X)
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.parametrize("product", [lambda m, x: m * x, lambda m, x: x * m, lambda m, x: m + x])
+def test_a_matrix_of_numpys_own_class_beside_a_traced_value_is_refused(product):
+    matrix = np.matrix([[1.0, 2.0], [3.0, 4.0]])
+    with refused(errors.UnsupportedInputError, "matrix", "x @ y"):
+        fad.grad(lambda x: np.sum(product(matrix, x)))(2.0)
+
+
 def test_a_masked_array_beside_a_traced_value_is_refused():
     masked = np.ma.masked_array(X, [True, False, False])
     with refused(errors.UnsupportedInputError, "MaskedArray", "filled"):
