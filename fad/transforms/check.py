@@ -167,11 +167,27 @@ def flatten_primals(given: tuple, what: str = "the argument to differentiate") -
         if kind is float64 or (kind is ndarray and x.dtype.kind in "fc"):
             return [x], SINGLE
     leaves, structure = tree.flatten(given)
+    if any(map(is_structured, leaves)):
+        leaves, structure = tree.flatten(open_fields(given))
     try:
         return [as_primal(x, what) for x in leaves], structure
     except (IntegerInputError, UnsupportedInputError):
-        placed, _ = tree.flatten_with_path(given)
+        placed, _ = tree.flatten_with_path(open_fields(given))
     return [as_primal(x, what + _place(path[1:])) for path, x in placed], structure
+
+
+def open_fields(given: Any) -> Any:
+    """Return a tree in which structured arrays have leaves of their own, their fields."""
+    return tree.map(lambda x: open_structured(x) if is_structured(x) else x, given)
+
+
+def flatten_like(given: Any, structure: Any, what: str) -> list:
+    """Return the leaves of tangents or cotangents, which have the structure of the values they belong to."""
+    leaves, found = tree.flatten(given)
+    if found != structure and any(map(is_structured, leaves)):
+        leaves, found = tree.flatten(open_fields(given))
+    same_structure(structure, found, what)
+    return leaves
 
 
 def _place(path: tuple) -> str:
@@ -352,9 +368,8 @@ def check_like(given: list, expected: list, what: str) -> list:
 
 def check_cotangent(ct: Any, out_tree: Any, values: list) -> list:
     """Check a cotangent given by the user against the output of the function."""
-    leaves, ct_tree = tree.flatten(ct)
-    same_structure(out_tree, ct_tree, "the cotangent given to a pullback")
-    return check_like(leaves, values, "the cotangent given to a pullback")
+    what = "the cotangent given to a pullback"
+    return check_like(flatten_like(ct, out_tree, what), values, what)
 
 
 def settle(cts: list, primals: list, given: list) -> list:

@@ -20,7 +20,6 @@ from fad.core.layers import fresh_layers
 from fad.core.limits import keep_perturbed, take_derivative, take_limit
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.core.transformed import as_run
-from fad.core.values import same_structure
 from fad.core.views import (
     RUNS,
     Memory,
@@ -38,6 +37,7 @@ from fad.ops.indexing import join_index
 from fad.transforms.check import (
     as_operand,
     check_like,
+    flatten_like,
     flatten_primals,
     kind_of_traced,
     run,
@@ -393,9 +393,7 @@ def jvp(fun: Callable, primals: PyTree, tangents: PyTree, has_aux: bool = False)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError("jvp takes primals and tangents as tuples: jvp(f, (x,), (dx,))")
     xs, in_tree = flatten_primals(tuple(primals), "a primal of jvp")
-    ts, t_tree = tree.flatten(tuple(tangents))
-    same_structure(in_tree, t_tree, "the tangents of jvp")
-    ts = check_like(ts, xs, "a tangent of jvp")
+    ts = check_like(flatten_like(tuple(tangents), in_tree, "the tangents of jvp"), xs, "a tangent of jvp")
     trace = JVPTrace()
 
     def call() -> Any:

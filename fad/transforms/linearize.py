@@ -16,12 +16,12 @@ from fad.core.journal import effect_place
 from fad.core.limits import take_derivative
 from fad.core.tracer import Trace, Tracer, bind, tracer, youngest
 from fad.core.transformed import LinearMap, as_run
-from fad.core.values import same_structure
 from fad.core.views import running_rules
 from fad.errors import NotLinearError
 from fad.transforms.check import (
     as_value,
     check_like,
+    flatten_like,
     flatten_primals,
     plain_values,
     run,
@@ -186,8 +186,7 @@ def linearize(fun: Callable, *primals: PyTree, has_aux: bool = False) -> tuple:
     trace.records = []
 
     def f_jvp(*tangents):
-        ts, t_tree = tree.flatten(tangents)
-        same_structure(in_tree, t_tree, "the tangents given to a linearized function")
+        ts = flatten_like(tangents, in_tree, "the tangents given to a linearized function")
         ts = check_like(ts, xs, "a tangent")
         slots = _push(steps, ts, size)
         found = [take_derivative(densify(slots[y.info])) if _mine(y, trace) else None for y in ys]

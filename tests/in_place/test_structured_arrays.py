@@ -148,6 +148,24 @@ def test_one_that_is_given_as_an_argument_is_written_in_a_copy():
     assert STORED["v"].tolist() == [0.0, 0.0, 0.0]
 
 
+def test_a_derivative_with_respect_to_one_is_one():
+    def step(p):
+        q = p.copy()
+        q["x"] += q["v"]
+        q[0]["v"] = q[1]["x"] ** 2
+        return q
+
+    ones = np.ones(3, PARTICLES)
+    gradient = fad.grad(lambda p: np.sum(p["x"] ** 2 * (p["v"] + 1)))(STORED)
+    assert gradient.dtype == STORED.dtype
+    assert gradient.tolist() == [(2.0, 1.0), (4.0, 4.0), (6.0, 9.0)]
+    wanted = [(2.0, 8.0), (2.0, 1.0), (2.0, 1.0)]
+    assert fad.jvp(step, (STORED,), (ones,))[1].tolist() == fad.linearize(step, STORED)[1](ones).tolist() == wanted
+    assert fad.vjp(step, STORED)[1](ones)[0].tolist() == [(1.0, 1.0), (5.0, 6.0), (1.0, 2.0)]
+    with pytest.raises(fad.errors.IntegerInputError):
+        fad.grad(lambda p: np.sum(p["x"]))(np.zeros(2, [("x", float), ("k", int)]))
+
+
 def test_a_loop_over_fields_and_records_is_captured():
     def f(a):
         p = np.zeros(300, dtype=PARTICLES)
