@@ -76,6 +76,9 @@ class StructuredArray:
     def __repr__(self) -> str:
         return f"StructuredArray({self.fields!r}, dtype={self.dtype})"
 
+    def __copy__(self) -> StructuredArray:
+        return self.copy()
+
     # --- elements and fields ------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Any:
@@ -85,7 +88,7 @@ class StructuredArray:
             return StructuredArray(self.dtype[key], {name: self._field(name) for name in key})
         key = self._expand(key)
         if len(key) == self.ndim and all(map(_is_integer, key)):
-            next(iter(self.fields.values()))[key]  # out of bounds is an error now
+            check_bounds(key, self.shape)
             return Record(self, key)
         return self._map(lambda field: field[key])
 
@@ -287,6 +290,13 @@ def split_fields(value: Any, dtype: np.dtype) -> list:
             raise ValueError(f"could not assign tuple of length {len(value)} to structure with {len(names)} fields.")
         return list(value)
     return [value] * len(names)
+
+
+def check_bounds(places: tuple, shape: tuple) -> None:
+    """Raise NumPy's error for a place that an array does not have, as far as places are known."""
+    for axis, (k, n) in enumerate(zip(places, shape, strict=True)):
+        if type(k) is not Tracer and not -n <= k < n:
+            raise IndexError(f"index {k} is out of bounds for axis {axis} with size {n}")
 
 
 def _is_integer(part: Any) -> bool:
