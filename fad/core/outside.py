@@ -62,8 +62,15 @@ def restore(copied: Iterable[tuple]) -> None:
     for x, then in copied:
         if type(then) is dict:
             x.set_state(then) if hasattr(x, "set_state") else setattr(x, "state", then)
-        elif x.tobytes() != then.tobytes():
+        elif has_changed(x, then):
             x[...] = then
+
+
+def has_changed(x: np.ndarray, then: np.ndarray) -> bool:
+    """Return whether an array holds something else than a copy of it does."""
+    if x.dtype.names is not None:  # what lies between the fields was not copied
+        return any(has_changed(x[name], then[name]) for name in x.dtype.names)
+    return x.tobytes() != then.tobytes()
 
 
 def lend(function: Any, own: bool = False) -> list[tuple]:

@@ -12,7 +12,7 @@ from fad.core.callees import writes_arrays
 from fad.core.conversions import is_offered
 from fad.core.journal import JOURNAL, forget
 from fad.core.like_users import is_like_users, sees_overlay
-from fad.core.outside import MANY, copies, lend, reaches_device, restore, take_back
+from fad.core.outside import MANY, copies, has_changed, lend, reaches_device, restore, take_back
 from fad.core.overlay import is_exchanged, swap_in, swap_out
 from fad.core.overlay_needs import (
     Needs,
@@ -186,7 +186,7 @@ class Running:
         result = self._run_until_known(run, own_error)
         remember(self.user, self.spaces, bool(self.lent), self.wide, self.constructs)
         for x, then in self.unknown:
-            if x.tobytes() != then.tobytes():
+            if has_changed(x, then):
                 raise ItemAssignmentError(
                     f"a function picked while the program ran wrote into an array of shape {x.shape} and dtype "
                     f"{x.dtype} from outside, and a traced value into one of its own, for which it had to run again: "

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.buffers import buffer
-from fad.core.tracer import Tracer, stack_list
+from fad.core.buffers import buffer, plain
+from fad.core.tracer import Tracer, stack_list, stop
 from fad.core.views import Memory
 from fad.introspect.reachable import INSIDE
 
@@ -148,12 +148,19 @@ class StructuredArray:
         """Return the places of the elements in order: by the fields named, then by the others."""
         if self.ndim != 1:
             raise NotImplementedError("a structured array of several axes cannot be sorted in a transform")
+        known = tree.map(lambda x: plain(stop(x)), self)  # NumPy's, if all is known
+        if type(known) is np.ndarray:
+            return np.argsort(known, axis, kind, order, stable=stable)
         first = [order] if type(order) is str else list(order or ())
-        names = [*first, *[name for name in self.fields if name not in first]]
-        return np.lexsort(tuple([self.fields[name] for name in reversed(names)]))
+        keys = []
+        for name in [*first, *[name for name in self.fields if name not in first]]:
+            if self.fields[name].ndim > 1 or type(self.fields[name]) is StructuredArray:
+                break  # NumPy compares the bytes of arrays
+            keys.append(self.fields[name])
+        return np.lexsort(tuple(reversed(keys)))
 
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
-        self[...] = self[self.argsort(axis, order=order)]
+        self[...] = self[self.argsort(axis, kind, order, stable=stable)]
 
     def tolist(self) -> list:
         return [x.tolist() for x in self]
@@ -338,7 +345,7 @@ def _concatenate(arrays: Any, axis: int = 0) -> StructuredArray:
 
 
 def _sort(a: StructuredArray, axis: int = -1, kind: Any = None, order: Any = None) -> StructuredArray:
-    return a[a.argsort(axis, order=order)]
+    return a[a.argsort(axis, kind, order)]
 
 
 def _sharing(function: Callable) -> Callable:
@@ -358,7 +365,7 @@ _FUNCTIONS: dict[Callable, Callable] = {
     np.append: lambda arr, values, axis=None: _concatenate([arr.ravel(), values]),
     np.hstack: _concatenate,
     np.sort: _sort,
-    np.argsort: lambda a, axis=-1, kind=None, order=None: a.argsort(axis, order=order),
+    np.argsort: lambda a, axis=-1, kind=None, order=None: a.argsort(axis, kind, order),
     np.reshape: lambda a, shape, order="C": a.reshape(shape, order=order),
     np.ravel: lambda a, order="C": a.ravel(order),
     np.shape: lambda a: a.shape,

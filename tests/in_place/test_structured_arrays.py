@@ -69,6 +69,15 @@ def in_order(a):
     return np.sum(p["x"] * p["v"]) + np.sum(q["x"] ** 2 * np.arange(5)) + p["x"][np.argsort(p, order="v")][0]
 
 
+def in_order_of_vectors(a):
+    b = np.zeros(3, dtype=BODIES)
+    b["position"], b["mass"] = a * np.array([[2.0, 1.0], [1.0, 5.0], [1.0, 3.0]]), [1.0, 2.0, 3.0]
+    part = b[["mass", "number"]]
+    part["mass"] *= 2  # into b
+    b.sort(order="number")
+    return np.sum(b["mass"] * b["position"][:, 1] * np.arange(3))
+
+
 def of_the_same_kind(a):
     p = np.zeros((2, 3), dtype=PARTICLES)
     p["x"] = a
@@ -106,8 +115,8 @@ def a_copy_of_one_from_outside(a):
 
 
 PROGRAMS = [
-    slices, masks, records, rows_of_tuples, fields_of_vectors, in_order, of_the_same_kind, fields_of_fields,
-    beside_texts, a_copy_of_one_from_outside,
+    slices, masks, records, rows_of_tuples, fields_of_vectors, in_order, in_order_of_vectors, of_the_same_kind,
+    fields_of_fields, beside_texts, a_copy_of_one_from_outside,
 ]  # fmt: skip
 
 
