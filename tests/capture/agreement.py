@@ -34,36 +34,43 @@ def differences(f, x, step=1e-6):
     return g
 
 
-def agree(f, x, order=2, smooth=True):
-    """Check a scalar function of one array under every transform, captured and recorded."""
-    with np.errstate(all="ignore"):
-        value = f(x.copy())
-        slope = differences(lambda y: f(y.copy()), x) if smooth else None
-    results = {}
-    for loops in ("capture", "record"):
-        with fad.config.use(loops=loops), warnings.catch_warnings():
-            warnings.simplefilter("ignore", fad.errors.LoopFallbackWarning)
-            given = x.copy()
-            fast, steep = fad.jit(f), fad.jit(fad.grad(f))
-            for _ in range(2):
+def agree(f, *points, order=2, smooth=True):
+    """Check a scalar function of one array at some points, under every transform, captured and recorded."""
+    results = {loops: _results_of(f, points, loops, order, smooth) for loops in ("capture", "record")}
+    if not smooth:
+        return
+    for x, captured, recorded in zip(points, results["capture"], results["record"], strict=True):
+        close(captured[0], recorded[0], (f.__name__, "captured beside recorded"), 1e-9)
+        close(fad.grad(f)(x.copy()), captured[0], (f.__name__, "eager gradient"), 1e-9)
+        if order > 1:
+            close(captured[1], recorded[1], (f.__name__, "second derivative"), 1e-8)
+
+
+def _results_of(f, points, loops, order, smooth):
+    """Return the gradients of a jitted function and of a product with it, at each point; compare with differences.
+
+    The programs of the first point serve the others, as far as they take the same way.
+    """
+    v = np.linspace(0.5, -0.3, points[0].size).reshape(points[0].shape)
+    found = []
+    with fad.config.use(loops=loops), warnings.catch_warnings():
+        warnings.simplefilter("ignore", fad.errors.LoopFallbackWarning)
+        fast, steep, mapped = fad.jit(f), fad.jit(fad.grad(f)), fad.jit(fad.vmap(f))
+        push = fad.jit(lambda y: fad.jvp(f, (y,), (v,)))
+        curve = fad.jit(fad.grad(lambda y: np.sum(v * fad.grad(f)(y))))
+        for k, x in enumerate(points):
+            given, batch = x.copy(), np.stack([x, x * 1.01])
+            with np.errstate(all="ignore"):
+                value, other = f(x.copy()), f(batch[1].copy())
+                slope = differences(lambda y: f(y.copy()), x) if smooth else None
+            for _ in range(1 if k else 2):
                 close(fast(given), value, (f.__name__, loops, "value"), 1e-12)
             if smooth:
-                for _ in range(2):
-                    results[loops] = steep(given)
-                close(results[loops], slope, (f.__name__, loops, "gradient"), 2e-5)
-                v = np.linspace(0.5, -0.3, x.size).reshape(x.shape)
-                pushed = fad.jit(lambda y: fad.jvp(f, (y,), (v,)))(given)  # noqa: B023
-                close(pushed[1], np.sum(v * results[loops]), (f.__name__, loops, "jvp"), 1e-9)
-                if order > 1:
-                    curve = fad.jit(fad.grad(lambda y: np.sum(v * fad.grad(f)(y))))  # noqa: B023
-                    results[loops, 2] = curve(given)
-            batch = np.stack([x, x * 1.01])
-            close(
-                fad.jit(fad.vmap(f))(batch), np.array([value, f(batch[1].copy())]), (f.__name__, loops, "vmap"), 1e-12
-            )
+                for _ in range(1 if k else 2):
+                    gradient = steep(given)
+                close(gradient, slope, (f.__name__, loops, "gradient"), 2e-5)
+                close(push(given)[1], np.sum(v * gradient), (f.__name__, loops, "jvp"), 1e-9)
+                found.append((gradient, curve(given) if order > 1 else None))
+            close(mapped(batch), np.array([value, other]), (f.__name__, loops, "vmap"), 1e-12)
             np.testing.assert_array_equal(given, x)
-    if smooth:
-        close(results["capture"], results["record"], (f.__name__, "captured beside recorded"), 1e-9)
-        close(fad.grad(f)(x.copy()), results["capture"], (f.__name__, "eager gradient"), 1e-9)
-        if order > 1:
-            close(results["capture", 2], results["record", 2], (f.__name__, "second derivative"), 1e-8)
+    return found

@@ -235,8 +235,7 @@ CAPTURED = [
 def test_a_loop_that_makes_an_array_longer_is_captured(f):
     what, text = report_of(f, X)
     assert set(what) == {"captured"}, text
-    for k in range(3):
-        agree(f, X * (1.0 - 0.2 * k))
+    agree(f, X, 0.8 * X, 0.6 * X)
 
 
 def join(path, v):
