@@ -343,6 +343,12 @@ def is_wider(out: Any, args: tuple) -> bool:
     return dtype.itemsize < out.dtype.itemsize
 
 
+def as_computed(ufunc: np.ufunc, x: Any, out: np.dtype) -> Any:
+    """Return an operand in the dtype in which NumPy goes along it, for an output of some dtype."""
+    dtype = ufunc.resolve_dtypes((out, x.dtype, None), casting="unsafe", reduction=True)[1]
+    return x.astype(dtype) if dtype.kind in "fc" and dtype != x.dtype else x
+
+
 def same_size(out: Any, y: Any, name: str) -> None:
     """Raise as NumPy does if an array for a result that is not broadcast has another shape than the result."""
     if out.shape != np.shape(y):

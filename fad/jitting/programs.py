@@ -22,9 +22,10 @@ from fad.config import bytes_of, memory_limit
 from fad.core.graph import ARRAY, Graph, GuardFailed, has_effects, same_outcome
 from fad.core.refusals import OF_VALUES, may_refuse
 from fad.errors import ImpureFunctionError, MemoryLimitError
+from fad.introspect.collection import pause_collection
 from fad.introspect.frames import show_place, user_line
 from fad.introspect.loops import steps_of
-from fad.staging.record import is_recording, pause_collection
+from fad.staging.record import is_recording
 from fad.transforms.batch_trace import batching
 from fad.transforms.slopes import has_steep
 

@@ -10,7 +10,6 @@ Python numbers among the arguments keep NumPy's weak promotion: ``0.1 * x`` stay
 from __future__ import annotations
 
 import contextlib
-import gc
 import itertools
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -38,9 +37,11 @@ from fad.core.transformed import as_run, transformed
 from fad.core.views import RUNS, Aliased, noticing_layouts, noting_aliases, own_small_part
 from fad.core.weak import is_weak, may_raise, number, weaken
 from fad.errors import NonArrayOutputError, TracerConversionError
+from fad.introspect.collection import pause_collection
 from fad.introspect.frames import is_printing, is_printing_number, user_line, user_place
 from fad.ops.conversion import python_number_p, widest_of
 from fad.ops.elementwise import add
+from fad.staging.flatness import has_no_derivative
 from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused, noting_tries
 from fad.staging.mixed_types import MixedTypes, is_asked, note_question, noting_types, tells_types_apart
@@ -266,6 +267,9 @@ class RecordTrace(Trace):
             end_run(self, Refused(self, error))  # int() of NaN
         return self.guard(x, convert, answer)
 
+    def is_flat(self, x: Tracer) -> bool:
+        return super().is_flat(x) or has_no_derivative(self, x.info)
+
     def number(self, x: Tracer, convert: Callable) -> Any:
         if not self.dead and is_printing_number():
             return convert(self.value_to_print(x))
@@ -368,19 +372,6 @@ def _record_again(before: Earlier, *args: Any) -> Recording:
         rewind()
         with config.use(loops="record"):
             return _record(*args)
-
-
-@contextlib.contextmanager
-def pause_collection() -> Iterator[None]:
-    """Pause the garbage collector: many small objects are made here, and none of them is garbage."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def is_recording() -> bool:
