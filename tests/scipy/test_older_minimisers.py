@@ -105,6 +105,18 @@ def test_full_output_is_scipys_and_its_value_has_the_derivative_of_the_objective
             fad.jit(report)(A)
 
 
+@pytest.mark.parametrize("method", ["CG", "BFGS", "Nelder-Mead", "L-BFGS-B", "SLSQP"])
+def test_the_value_of_a_minimum_is_a_number_where_the_objective_gives_an_array_of_one_element(method):
+    bounds = [(0.0, 5.0)] if method in ("L-BFGS-B", "SLSQP") else None
+    find = lambda a: so.minimize(lambda x, a: (x - a) ** 2 + a**3, [0.5], (a,), method, bounds=bounds)
+    assert np.shape(fad.vjp(lambda a: find(a).fun, 2.0)[0]) == ()
+    np.testing.assert_allclose(fad.grad(lambda a: find(a).fun)(2.0), 12.0, 1e-6)
+    np.testing.assert_allclose(fad.jit(fad.grad(lambda a: find(a).fun))(2.0), 12.0, 1e-6)
+    below = {"type": "ineq", "fun": lambda x: 5.0 - x[0]}
+    constrained = lambda a: so.minimize(lambda x, a: (x - a) ** 2 + a**3, [0.5], (a,), constraints=below).fun
+    assert np.shape(fad.vjp(constrained, 2.0)[0]) == ()
+
+
 def test_the_iterates_of_a_minimisation_are_refused():
     with pytest.raises(NotImplementedError, match="callback of minimize"):
         fad.grad(lambda a: so.fmin_cg(objective, START, slope, (a,), retall=True)[0][0])(A)
