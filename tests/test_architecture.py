@@ -22,8 +22,8 @@ ROOT = Path(fad.__file__).parent
 # An entry that ends in a dot is a folder and stands for all its files, among which only cycles are forbidden.
 LAYERS = [
     [
-        "typing", "config", "introspect", "introspect.frames", "introspect.loops", "introspect.outer_values",
-        "introspect.reachable", "errors.", "tree.",
+        "typing", "config", "introspect", "introspect.collection", "introspect.frames", "introspect.loops",
+        "introspect.outer_values", "introspect.reachable", "errors.", "tree.",
     ],
     ["viz."],
     ["backends."],
@@ -68,7 +68,7 @@ LAYERS = [
     ],
     [
         "staging", "staging.may_raise", "staging.outer_state", "staging.live_constants", "staging.mixed_types",
-        "staging.python_numbers", "staging.record",
+        "staging.python_numbers", "staging.flatness", "staging.record",
     ],
     [
         "control_flow", "control_flow.loop_layout", "control_flow.axis_positions", "control_flow.subgraph",

@@ -36,8 +36,9 @@ _COVERING = ("setting an array element with a sequence.", _OF_FLAT, _OF_NDITER)
 # What Cython and Numba say of a traced value.
 _OF_COMPILED = re.compile(
     r"(got|not) '?Tracer'?$|got Tracer\)|^Cannot convert Tracer|^No matching signature found$|^can't unbox array from|"
-    r"^bad argument type for built-in operation$"
+    r"^bad argument type for built-in operation$|^descriptor '\w+' .*'Tracer'"
 )
+_OF_METHOD = re.compile(r"^descriptor '(\w+)' (?:for|requires a) '([\w.]+)'")  # of a class, called with a traced value
 _OF_MEMORY = "a bytes-like object is required"  # what NumPy says of a traced value where it was to use its memory
 _OF_MASKED = (
     "A masked array holds plain numbers: keep the mask apart, and write np.where(mask, 0.0, x) for its values, "
@@ -146,6 +147,13 @@ def of_compiled_code(error: Exception) -> TracerConversionError | None:
             f"an array was to be made of the memory of a traced one ({show_place(place)}), without its derivative. "
             "Write x.reshape(shape) for np.ndarray(shape, dtype, x); an object of a class derived from np.ndarray "
             f"holds plain numbers, so make it of what the transform returns; {_BARE}"
+        )
+    method = _OF_METHOD.match(str(error))
+    if method:
+        name, of = method.groups()
+        return TracerConversionError(
+            f"{of}.{name}(x), the method of a class, takes plain values, and was given a traced one "
+            f"({show_place(place)}). Write x.{name}(), the method of the value; {_BARE}"
         )
     numba = "; of a function that Numba compiles, call the Python function, f.py_func" if "numba" in sys.modules else ""
     return TracerConversionError(
@@ -342,6 +350,12 @@ def is_wider(out: Any, args: tuple) -> bool:
     if dtype is None or dtype.kind not in "fc" or dtype.kind != out.dtype.kind:
         return False
     return dtype.itemsize < out.dtype.itemsize
+
+
+def as_computed(ufunc: np.ufunc, x: Any, out: np.dtype) -> Any:
+    """Return an operand in the dtype in which NumPy goes along it, for an output of some dtype."""
+    dtype = ufunc.resolve_dtypes((out, x.dtype, None), casting="unsafe", reduction=True)[1]
+    return x.astype(dtype) if dtype.kind in "fc" and dtype != x.dtype else x
 
 
 def same_size(out: Any, y: Any, name: str) -> None:

@@ -25,7 +25,7 @@ from fad import tree
 from fad.backends import DEVICE_ARRAYS, host
 from fad.backends.counterparts import explain
 from fad.core.array_likes import open_array_like, open_operand
-from fad.core.conversions import of_compiled_code, own_error, same_size, to_array, to_number, written_into
+from fad.core.conversions import as_computed, of_compiled_code, own_error, same_size, to_array, to_number, written_into
 from fad.core.lengths import Iteration, Length, Seen
 from fad.core.like_users import find_written
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
@@ -137,10 +137,10 @@ class Tracer(metaclass=Seen):
         return up_to_date(self).owner.number(self, complex)
 
     def __hash__(self) -> int:
-        """Hash whole numbers and booleans by value; an equal float has another derivative, so it is another key."""
-        if self.dtype.kind not in "biu" or self.shape or is_array(self):
+        """Hash by value what has no derivative; an equal float may have another one, so it is another key."""
+        if self.shape or is_array(self) or not up_to_date(self).owner.is_flat(self):
             return object.__hash__(self)
-        return hash(up_to_date(self).owner.concrete(self, int))
+        return hash(self.owner.concrete(self, int if self.dtype.kind in "biu" else float))
 
     def __copy__(self) -> Tracer:
         return snapshot(self)
@@ -177,7 +177,7 @@ class Tracer(metaclass=Seen):
         options = {k: v for k, v in kwargs.items() if k != "out"}
         where = options.pop("where", True) if method == "__call__" else True
         if method in _ALONG and options.get("dtype") is None and hasattr(inputs[0], "dtype"):
-            inputs = (_as_computed(ufunc, inputs[0], outs[0].dtype), *inputs[1:])
+            inputs = (as_computed(ufunc, inputs[0], outs[0].dtype), *inputs[1:])
         try:
             values = getattr(ufunc, method)(*inputs, **options)
         except ValueError:  # of the shapes; NumPy looks at the dtypes first, and says it if they do not fit
@@ -226,12 +226,6 @@ def up_to_date(x: Tracer) -> Tracer:
     if x.memory is not None:
         refresh(x)
     return x
-
-
-def _as_computed(ufunc: np.ufunc, x: Any, out: np.dtype) -> Any:
-    """Return an operand in the dtype in which NumPy goes along it, for an output of some dtype."""
-    dtype = ufunc.resolve_dtypes((out, x.dtype, None), casting="unsafe", reduction=True)[1]
-    return x.astype(dtype) if dtype.kind in "fc" and dtype != x.dtype else x
 
 
 def stack_list(x: Any) -> Any:
@@ -351,6 +345,10 @@ class Trace:
         """Return the plain array behind a tracer of this trace, on which the shape of a result depends (a mask)."""
         self.check_alive()
         return outcome(x.wrapped)
+
+    def is_flat(self, x: Tracer) -> bool:
+        """Return whether a value is known to have no derivative, as whole numbers have none, and what floor gives."""
+        return x.dtype.kind in "biu"
 
     def any_of(self, x: Tracer) -> bool:
         """Return whether any element of a flat condition holds, in any batch element: it is an error then."""

@@ -10,7 +10,6 @@ Python numbers among the arguments keep NumPy's weak promotion: ``0.1 * x`` stay
 from __future__ import annotations
 
 import contextlib
-import gc
 import itertools
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +23,7 @@ from fad.backends import host, is_numpy_scalar, is_on_device
 from fad.core import effects
 from fad.core.buffers import PLAIN
 from fad.core.conversions import to_number
-from fad.core.ended_runs import end_run, run_to_end
+from fad.core.ended_runs import Uncaught, end_run, run_to_end
 from fad.core.errstate import calm, is_strict, state
 from fad.core.graph import EFFECT, GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.journal import effect_place, rewind, with_journal
@@ -38,9 +37,11 @@ from fad.core.transformed import as_run, transformed
 from fad.core.views import RUNS, Aliased, noticing_layouts, noting_aliases, own_small_part
 from fad.core.weak import is_weak, may_raise, number, weaken
 from fad.errors import NonArrayOutputError, TracerConversionError
+from fad.introspect.collection import pause_collection
 from fad.introspect.frames import is_printing, is_printing_number, user_line, user_place
 from fad.ops.conversion import python_number_p, widest_of
 from fad.ops.elementwise import add
+from fad.staging.flatness import has_no_derivative
 from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused, noting_tries
 from fad.staging.mixed_types import MixedTypes, is_asked, note_question, noting_types, tells_types_apart
@@ -266,11 +267,19 @@ class RecordTrace(Trace):
             end_run(self, Refused(self, error))  # int() of NaN
         return self.guard(x, convert, answer)
 
+    def is_flat(self, x: Tracer) -> bool:
+        return super().is_flat(x) or has_no_derivative(self, x.info)
+
     def number(self, x: Tracer, convert: Callable) -> Any:
+        if type(self.ended) is Uncaught:  # which a bare except caught
+            raise Uncaught(self.ended.error)
         if not self.dead and is_printing_number():
             return convert(self.value_to_print(x))
-        if is_to_exchange():  # to a traced number, which every call may have another of
-            raise self.refusal(to_number(self.kind))
+        if is_to_exchange():  # to a traced number, which every call may have another of: the function runs again
+            error = self.refusal(to_number(self.kind))
+            if type(self) is RecordTrace:
+                end_run(self, Uncaught(error))
+            raise error
         return self.concrete(x, convert)
 
     def any_of(self, x: Tracer) -> bool:
@@ -368,19 +377,6 @@ def _record_again(before: Earlier, *args: Any) -> Recording:
         rewind()
         with config.use(loops="record"):
             return _record(*args)
-
-
-@contextlib.contextmanager
-def pause_collection() -> Iterator[None]:
-    """Pause the garbage collector: many small objects are made here, and none of them is garbage."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def is_recording() -> bool:

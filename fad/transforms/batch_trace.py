@@ -34,6 +34,9 @@ from fad.transforms.layered_writes import overwrite_layers
 _warned: set[str] = set()
 
 
+FLAT = "flat"  # the info of values that steps have made, which have no derivative
+
+
 class Split(BaseException):
     """Batch elements take different paths from here on. Not an Exception: user code may catch those."""
 
@@ -125,7 +128,7 @@ class BatchTrace(Trace):
         if self.dead or prim.partials is None or (self.writes and self._may_share(prim, x)):
             return bind(prim, x)
         try:
-            return self._wrap(prim(x.wrapped))
+            return self._wrap(prim, prim(x.wrapped))
         except Exception:
             return bind(prim, x)  # `process` knows what to do
 
@@ -136,7 +139,7 @@ class BatchTrace(Trace):
         if self.writes and (self._may_share(prim, x) or type(y.memory) is tuple):
             return bind(prim, x, y)
         try:
-            return self._wrap(prim(a, b))
+            return self._wrap(prim, prim(a, b))
         except Exception:
             return bind(prim, x, y)
 
@@ -146,7 +149,7 @@ class BatchTrace(Trace):
         if self.writes and self._may_share(prim, x):
             return super().left(prim, x, b)
         try:
-            return self._wrap(prim(x.wrapped, b))
+            return self._wrap(prim, prim(x.wrapped, b))
         except Exception:
             return super().left(prim, x, b)
 
@@ -156,7 +159,7 @@ class BatchTrace(Trace):
         if self.writes and self._may_share(prim, y):
             return super().right(prim, a, y)
         try:
-            return self._wrap(prim(a, y.wrapped))
+            return self._wrap(prim, prim(a, y.wrapped))
         except Exception:
             return super().right(prim, a, y)
 
@@ -164,11 +167,11 @@ class BatchTrace(Trace):
         """Return whether an operand is a view, to be taken again, or an operation may hand it on."""
         return type(x.memory) is tuple or type(prim.forward) is not np.ufunc
 
-    def _wrap(self, y: Any) -> Tracer:
+    def _wrap(self, prim: Any, y: Any) -> Tracer:
         out = Tracer()
         out.wrapped = y
         out.owner = self
-        out.info = None
+        out.info = FLAT if prim.flat is True else None
         out.memory = None
         return out
 
@@ -197,7 +200,7 @@ class BatchTrace(Trace):
             raise
         if prim.multi:
             return tuple(tracer(v, self, None) for v in y)
-        out = tracer(y, self, None)
+        out = tracer(y, self, FLAT if prim.flat is True or _moves_flat(prim, args) else None)
         if self.writes and not (prim.view is not None and prim.view.is_view(args[0], out, params)):
             out.wrapped = fresh_layers(y, values) if type(y) is Tracer else fresh(y, values)
         return out
@@ -227,6 +230,10 @@ class BatchTrace(Trace):
                 f"the truth value of an array of shape {self.shape(x)} is ambiguous: use a.any() or a.all()"
             )
         return convert(self.decide(x.wrapped))
+
+    def is_flat(self, x: Tracer) -> bool:
+        below = x.wrapped
+        return x.info is FLAT or (below.owner.is_flat(below) if type(below) is Tracer else super().is_flat(x))
 
     def decide(self, value: Any) -> Any:
         """Return the one outcome of a batched value in this run; split the batch if there are several.
@@ -315,6 +322,11 @@ class BatchTrace(Trace):
     def number(self, x: Tracer, convert: Callable) -> Any:
         self.check_alive()
         raise self.refusal(to_number_of_batch(self.size))
+
+
+def _moves_flat(prim: Any, args: tuple) -> bool:
+    """Return whether an operation only moves elements of a value that has no derivative."""
+    return prim.view is not None and type(args[0]) is Tracer and args[0].info is FLAT
 
 
 def _elements(values: list, batched: list, size: int) -> Iterator[list]:

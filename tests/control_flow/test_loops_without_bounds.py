@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 import fad
 from fad import control
 from fad.compile.machine.stack_memory import StackMemory
+from fad.compile.runtime import jit_engine
+from fad.compile.targets import select
 from fad.compile.targets.select import has_llvm, using
 from fad.core.graph import Type
 
@@ -33,6 +35,38 @@ def check_as_plain(f, *args, rtol=1e-8, guards=False):
             np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-12)
     assert bool(fad.make_graph(f)(*args).guards()) == guards
     return fast
+
+
+def iterate(a):
+    """Return where a contraction ends: a loop of a dozen steps, whose text is long."""
+
+    def step(s):
+        x, _ = s
+        y = x
+        for _ in range(12):
+            y = y + 0.01 * (np.cos(a * y) - y)
+        return y, np.abs(y - x)
+
+    return control.while_loop(lambda s: s[1] > 1e-2, step, (0.5 * a, 1.0))[0]
+
+
+@pytest.mark.skipif(not has_llvm(), reason="compiles native code")
+def test_a_loop_that_ends_soon_is_not_compiled_by_the_call_that_records_it(lowering):
+    with using("auto"):
+        fad.jit(lambda x: x + 1.0)(X)  # loads what all programs need
+        before = dict(jit_engine.statistics)
+        fast = fad.jit(fad.grad(iterate))
+        first = fast(X)
+        assert jit_engine.statistics == before
+        np.testing.assert_allclose([fast(X), fast(X)], first, rtol=1e-12)
+        np.testing.assert_allclose(first, fad.grad(iterate)(X), rtol=1e-12)
+
+
+def test_a_loop_that_numpy_gave_up_is_run_from_its_beginning(monkeypatch):
+    monkeypatch.setattr(select, "_FEW", 8)
+    monkeypatch.setattr(select, "_FEW_EACH", 0)
+    check_as_plain(fad.value_and_grad(iterate), X)
+    check_as_plain(fad.value_and_grad(lambda a: upto(6, lambda x: np.sin(a * x), a)), X)
 
 
 def upto(n, step, state):

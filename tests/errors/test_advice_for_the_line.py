@@ -423,3 +423,13 @@ def test_what_the_user_was_handling_stays_in_the_traceback():
         fad.grad(f)(np.ones(2))
     text = "".join(traceback.format_exception(caught.value))
     assert text.count("During handling") == text.count("KeyError: 'mine'") == 1
+
+
+@pytest.mark.parametrize("transform", [fad.grad, lambda f: fad.jit(fad.grad(f)), fad.jacfwd])
+def test_a_method_of_a_class_that_is_given_a_traced_value_is_answered_with_the_values_own(transform):
+    with refused(errors.TracerConversionError, "numpy.ndarray.flatten(x)", "Write x.flatten()", "stop_gradient"):
+        transform(lambda x: np.ndarray.flatten(x).sum())(X)
+    with refused(errors.TracerConversionError, "Write x.sum()"):
+        transform(lambda x: sum(map(np.ndarray.sum, [x, x * x])))(X)
+    with refused(errors.TracerConversionError, "float.is_integer(x)", "Write x.is_integer()"):
+        transform(lambda x: float.is_integer(x[0]) * x[0])(X)

@@ -74,8 +74,52 @@ def test_constraints_of_slsqp_may_be_traced():
     above = lambda x, a: np.stack([x[0] - a[1], 10.0 - x[1]])
     find = lambda a: so.fmin_slsqp(distance, START, f_ieqcons=above, args=(a,), acc=1e-13, iprint=0)
     np.testing.assert_allclose(fad.jacobian(find)(A), [[0.0, 1.0], [0.0, 1.0]], atol=1e-6)
-    with pytest.raises(NotImplementedError, match="full_output=0"):
-        fad.scipy.optimize.fmin_slsqp(distance, START, args=(A,), full_output=1)
+
+
+REPORTING = {
+    "fmin": lambda of, a: of.fmin(objective, START, (a,), 1e-8, 1e-8, full_output=True, disp=False),
+    "fmin_powell": lambda of, a: of.fmin_powell(objective, START, (a,), 1e-8, 1e-8, full_output=True, disp=False),
+    "fmin_bfgs": lambda of, a: of.fmin_bfgs(objective, START, slope, (a,), 1e-8, full_output=True, disp=False),
+    "fmin_cg": lambda of, a: of.fmin_cg(objective, START, slope, (a,), 1e-8, full_output=True, disp=False),
+    "fmin_ncg": lambda of, a: of.fmin_ncg(objective, START, slope, args=(a,), full_output=True, disp=False),
+    "fmin_slsqp": lambda of, a: of.fmin_slsqp(objective, START, args=(a,), acc=1e-9, full_output=True, iprint=0),
+}
+
+
+@pytest.mark.parametrize("name", REPORTING)
+def test_full_output_is_scipys_and_its_value_has_the_derivative_of_the_objective(name):
+    report = lambda a: REPORTING[name](so, a)
+    wanted, ours = report(A), REPORTING[name](fad.scipy.optimize, A)
+    assert len(ours) == len(wanted)
+    for found, theirs in zip(ours[:2], wanted[:2], strict=True):
+        np.testing.assert_allclose(found, theirs, 1e-4)
+    assert ours[-1] == wanted[-1]
+    np.testing.assert_allclose(fad.grad(lambda a: report(a)[1])(A), -2 * (wanted[0] - A), 1e-3)
+    np.testing.assert_allclose(
+        fad.jacobian(lambda a: report(a)[0])(A), np.diag(1.0 / (1.0 + 6.0 * wanted[0] ** 2)), 1e-3, 1e-12
+    )
+    if name in ("fmin", "fmin_cg", "fmin_ncg"):
+        np.testing.assert_allclose(fad.jit(lambda a: report(a)[1])(A), wanted[1], 1e-6)
+    else:
+        with pytest.raises(NotImplementedError, match="of minimize there"):
+            fad.jit(report)(A)
+
+
+@pytest.mark.parametrize("method", ["CG", "BFGS", "Nelder-Mead", "L-BFGS-B", "SLSQP"])
+def test_the_value_of_a_minimum_is_a_number_where_the_objective_gives_an_array_of_one_element(method):
+    bounds = [(0.0, 5.0)] if method in ("L-BFGS-B", "SLSQP") else None
+    find = lambda a: so.minimize(lambda x, a: (x - a) ** 2 + a**3, [0.5], (a,), method, bounds=bounds)
+    assert np.shape(fad.vjp(lambda a: find(a).fun, 2.0)[0]) == ()
+    np.testing.assert_allclose(fad.grad(lambda a: find(a).fun)(2.0), 12.0, 1e-6)
+    np.testing.assert_allclose(fad.jit(fad.grad(lambda a: find(a).fun))(2.0), 12.0, 1e-6)
+    below = {"type": "ineq", "fun": lambda x: 5.0 - x[0]}
+    constrained = lambda a: so.minimize(lambda x, a: (x - a) ** 2 + a**3, [0.5], (a,), constraints=below).fun
+    assert np.shape(fad.vjp(constrained, 2.0)[0]) == ()
+
+
+def test_the_iterates_of_a_minimisation_are_refused():
+    with pytest.raises(NotImplementedError, match="callback of minimize"):
+        fad.grad(lambda a: so.fmin_cg(objective, START, slope, (a,), retall=True)[0][0])(A)
 
 
 T = np.arange(8.0)

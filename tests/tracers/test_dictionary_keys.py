@@ -1,4 +1,4 @@
-"""Whole numbers and booleans that a program computes are keys of dictionaries and elements of sets, by their value."""
+"""Numbers without a derivative (whole numbers, booleans, what floor gives) are keys of dictionaries by their value."""
 
 import collections
 import functools
@@ -42,11 +42,33 @@ def cached_by_place(x):
     return power(np.argmax(x)) + power(np.argmin(x) + 1) * power(0)
 
 
-PROGRAMS = [sums_by_class, weight_from_a_table, number_of_visits, answer_in_a_table, cached_by_place]
+def means_of_cells(x):
+    cells = collections.defaultdict(list)
+    for v in x:
+        cells[v // 0.47].append(v)
+    return sum(np.mean(cell) ** 2 for cell in cells.values())
+
+
+def means_of_cells_of_points(x):
+    points = np.stack([x, x[::-1] + 0.1, 1.2 * x])
+    cells = collections.defaultdict(list)
+    for point in points:
+        cells[tuple(point // 0.47)].append(point)
+    return np.sum(np.vstack([np.mean(cell, axis=0) for cell in cells.values()]) ** 2)
+
+
+def number_of_rounded_values(x):
+    return len({*np.round(x), np.sign(x[0]), np.trunc(x[1])}) * np.sum(x**3)
+
+
+PROGRAMS = [
+    sums_by_class, weight_from_a_table, number_of_visits, answer_in_a_table, cached_by_place, means_of_cells,
+    means_of_cells_of_points, number_of_rounded_values,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("f", PROGRAMS)
-def test_whole_numbers_are_keys_by_their_value(f):
+def test_numbers_without_a_derivative_are_keys_by_their_value(f):
     values = np.stack([f(x) for x in POINTS])
     h = 1e-6
     steps = h * np.eye(3)
@@ -58,6 +80,7 @@ def test_whole_numbers_are_keys_by_their_value(f):
         np.testing.assert_allclose(compiled(x), values[k])
         np.testing.assert_allclose(gradient(x), slopes[k], rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(fad.vmap(f)(POINTS), values)
+    np.testing.assert_allclose(fad.grad(lambda xs: np.sum(fad.vmap(f)(xs)))(POINTS), slopes, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(fad.jit(fad.vmap(fad.grad(f)))(POINTS), slopes, rtol=1e-6, atol=1e-8)
 
 
@@ -67,3 +90,10 @@ def test_a_cache_does_not_take_one_float_for_an_equal_one():
         return square(x[0]) + square(x[1])
 
     np.testing.assert_array_equal(fad.grad(f)(np.array([2.0, 2.0])), [4.0, 4.0])
+
+
+def test_what_is_computed_of_such_numbers_is_a_key_by_its_value_in_compiled_functions():
+    f = lambda x: len({v + 1.0 for v in 0.5 * np.floor(2.0 * x)}) * x
+    compiled = fad.jit(f)
+    for x in (*POINTS, POINTS[0]):
+        np.testing.assert_array_equal(compiled(x), f(x))

@@ -180,7 +180,8 @@ class Writer:
         else:
             run = f"range({count} - 1, -1, -1)" if loop.reverse else f"range({count})"
             head, stored = [f"for {at} in {run}:"], f"[{at}]"
-        steps = [f"{inner[i]} = {names[o]}[{at}]" for i, o in zip(loop.x_inputs, loop.xs, strict=True)]
+        steps = self.begin_step(loop)
+        steps += [f"{inner[i]} = {names[o]}[{at}]" for i, o in zip(loop.x_inputs, loop.xs, strict=True)]
         steps += self.lines(body, inner, plan)
         steps += [f"{name}{stored} = {inner[v]}{self.mark(eq)}" for name, v in zip(stacks, loop.ys, strict=True)]
         if loop.carry:
@@ -196,6 +197,10 @@ class Writer:
             steps.append(f"{at} += 1")
             after.append(f"{done[0]} = int64({at})")
         return [*before, *head, *[f"    {line}" for line in steps or ["pass"]], *after]
+
+    def begin_step(self, loop: Loop) -> list[str]:
+        """Return what a step of a loop begins with."""
+        return []
 
     def branch(self, eq: Equation, names: dict[int, str]) -> list[str]:
         found: list[str] = []

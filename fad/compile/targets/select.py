@@ -17,6 +17,7 @@ import numpy as np
 from fad.compile.ir.uses import home_of
 from fad.compile.passes.loop_bodies import alone
 from fad.compile.pipeline import optimise
+from fad.compile.targets.limited_numpy import cost_of, run_within
 from fad.compile.targets.numpy_program import NumPyProgram
 from fad.control_flow.interpreter import runner
 from fad.core.graph import Graph, type_of
@@ -58,15 +59,8 @@ def using(lowering: str) -> Iterator[None]:
 
 _FEW = 20_000  # operations of a loop that NumPy has done sooner than native code is there
 _FEW_EACH = 3_000  # the same for each operation in the text of its steps, which is to be compiled
-_LIKE_ONE = 1000  # elements that NumPy computes, or copies, in the time of one call
 _KEPT = 32
 _loops: OrderedDict[Any, tuple] = OrderedDict()
-
-
-def _is_done_sooner(graph: Graph, once: bool) -> bool:
-    """Return whether NumPy has run a loop sooner than native code is there for it, which may be run again or not."""
-    limit = _FEW + (_FEW_EACH * _length_of_text(graph) if once else 0)
-    return home_of(graph) is None and _operations(graph) < limit
 
 
 def _length_of_text(graph: Graph) -> int:
@@ -88,7 +82,7 @@ def _operations(graph: Graph) -> float:
         elif eq.prim.archetype == "branch":
             total += max(map(_operations, eq.params["branches"]))
         else:
-            total += 1.0 + sum([graph.types[o].size for o in eq.outs]) / _LIKE_ONE
+            total += cost_of(graph, eq)
     return total
 
 
@@ -118,15 +112,27 @@ def _run_loop(operands: Any, params: dict) -> tuple:
         if once:  # it is not run again
             graph, operands = _fix_known(graph, operands)
         graph = optimise(graph)
-        program = (NumPyProgram if _is_done_sooner(graph, once) else lower)(graph)
         if once:
             with np.errstate(all="ignore"):  # native code gives no warnings, and the user's program has none of these
-                return tuple(program(list(operands)))
-        found = (body, program)
+                return tuple(_run_once(graph, list(operands)))
+        few = home_of(graph) is None and _operations(graph) < _FEW
+        found = (body, (NumPyProgram if few else lower)(graph))
         _loops[key] = found
         while len(_loops) > _KEPT:
             _loops.popitem(last=False)
     return tuple(found[1](list(operands)))
+
+
+def _run_once(graph: Graph, operands: list) -> list:
+    """Run a loop that is not run again: by NumPy if it has done that sooner than native code is there."""
+    if home_of(graph) is not None:
+        return lower(graph)(operands)
+    limit, most = _FEW + _FEW_EACH * _length_of_text(graph), _operations(graph)
+    if most < limit:
+        return NumPyProgram(graph)(operands)
+    # A loop that is longer than that takes half as long again.
+    found = run_within(graph, operands, limit / 2) if most == math.inf else None
+    return lower(graph)(operands) if found is None else found
 
 
 runner.append(_run_loop)

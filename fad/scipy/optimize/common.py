@@ -185,3 +185,17 @@ def finish(x, success, report, equation, problem, what, count=None):
     problem.closure.settle()
     result.success = success if np.ndim(success) else bool(success) if type(success) is np.ndarray else success
     return result
+
+
+def select_output(name: str, result: Any, full_output: Any, retall: Any, *entries: str) -> Any:
+    """Return the minimum as SciPy's older names do: with full output its value and some entries of the result, too."""
+    if retall:
+        raise NotImplementedError(f"{name} takes retall=0 here: a callback of minimize sees each iterate")
+    if not full_output:
+        return result.x
+    missing = [key for key in entries if key not in result]
+    if missing:
+        raise NotImplementedError(
+            f"full output of {name} has no {missing[0]} under fad.jit and fad.vmap: take x and fun of minimize there"
+        )
+    return (result.x, result.fun, *[result[key] for key in entries])

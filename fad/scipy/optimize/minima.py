@@ -106,6 +106,7 @@ def minimize(
     slope = grad(_number(problem.at()))
     equation = make_equation(slope, x, low, high)
     result = finish(x, success, report, equation, problem, "scipy.optimize.minimize")
+    result.fun = _as_number(result.fun)
     result.jac = unravel(stop_gradient(slope(x)))
     return result
 
@@ -128,6 +129,7 @@ def _minimize_within(limits: Constraints, problem: Problem, flat: Any, name: str
     slope = grad(_number(problem.at()))
     equation = limits.make_equation(slope, z, n) if traced else slope
     result = finish(z, success, report, equation, problem, "scipy.optimize.minimize", n)
+    result.fun = _as_number(result.fun)
     limits.problem.closure.settle()
     result.jac = problem.unravel(stop_gradient(slope(stop_gradient(z)[:n])))
     return result
@@ -181,6 +183,11 @@ def minimize_scalar(
     x, success, report = run(solver, problem.held, traced_ends(low, high))
     equation = make_equation(grad(_number(problem.at())), x, low, high)
     return finish(x, success, report, equation, problem, "scipy.optimize.minimize_scalar")
+
+
+def _as_number(y: Any) -> Any:
+    """Return a value of one element as the number that SciPy reports."""
+    return y.reshape(())[()] if np.ndim(y) else y
 
 
 def _number(f: Callable) -> Callable:

@@ -10,7 +10,7 @@ import scipy.optimize as so
 
 from fad.ops.structural import as_array
 from fad.scipy.host import plain as value
-from fad.scipy.optimize.common import Problem, as_arguments, as_float, finish, run
+from fad.scipy.optimize.common import Problem, as_arguments, as_float, finish, run, select_output
 from fad.scipy.optimize.minima import (
     OptimizeResult,
     broadcast_end,
@@ -25,11 +25,9 @@ from fad.transforms.grad import grad
 _EPSILON = float(np.sqrt(np.finfo(float).eps))
 
 
-def _minimise(name: str, method: str, f: Callable, x0: Any, args: Any, wanted: Any, options: dict) -> Any:
-    if wanted:
-        raise NotImplementedError(f"{name} takes full_output=0 and retall=0 here; minimize reports how it went")
+def _minimise(method: str, f: Callable, x0: Any, args: Any, options: dict) -> OptimizeResult:
     options = {key: option for key, option in options.items() if option is not None}
-    return minimize(f, x0, args, method, options={"disp": False} | options).x
+    return minimize(f, x0, args, method, options={"disp": False} | options)
 
 
 def fmin(
@@ -49,20 +47,22 @@ def fmin(
         What the minimum depends on and is differentiable in.
     xtol, ftol, maxiter, maxfun, initial_simplex
         As in SciPy.
-    full_output, retall : int
+    full_output : bool
+        Whether to return what SciPy returns with it, too: its value, counts of iterations and calls, a flag.
+    retall : int
         0 only.
     disp, callback
         Without effect.
 
     Returns
     -------
-    array
+    array, or a tuple with it
         The minimum, differentiated by the implicit function theorem.
 
     Raises
     ------
     NotImplementedError
-        for full output.
+        for ``retall``.
 
     Examples
     --------
@@ -72,7 +72,8 @@ def fmin(
     np.float64(1.0)
     """
     options = {"xatol": xtol, "fatol": ftol, "maxiter": maxiter, "maxfev": maxfun, "initial_simplex": initial_simplex}
-    return _minimise("fmin", "Nelder-Mead", func, x0, args, full_output or retall, options)
+    result = _minimise("Nelder-Mead", func, x0, args, options)
+    return select_output("fmin", result, full_output, retall, "nit", "nfev", "status")
 
 
 def fmin_powell(
@@ -92,20 +93,23 @@ def fmin_powell(
         What the minimum depends on and is differentiable in.
     xtol, ftol, maxiter, maxfun, direc
         As in SciPy.
-    full_output, retall : int
+    full_output : bool
+        Whether to return what SciPy returns with it, too: its value, directions, counts of iterations
+        and calls, a flag.
+    retall : int
         0 only.
     disp, callback
         Without effect.
 
     Returns
     -------
-    array
+    array, or a tuple with it
         The minimum, differentiated by the implicit function theorem.
 
     Raises
     ------
     NotImplementedError
-        for full output.
+        for ``retall``.
 
     Examples
     --------
@@ -115,7 +119,8 @@ def fmin_powell(
     np.float64(1.0)
     """
     options = {"xtol": xtol, "ftol": ftol, "maxiter": maxiter, "maxfev": maxfun, "direc": direc}
-    return _minimise("fmin_powell", "Powell", func, x0, args, full_output or retall, options)
+    result = _minimise("Powell", func, x0, args, options)
+    return select_output("fmin_powell", result, full_output, retall, "direc", "nit", "nfev", "status")
 
 
 def fmin_bfgs(
@@ -137,20 +142,23 @@ def fmin_bfgs(
         What the minimum depends on and is differentiable in.
     gtol, norm, maxiter, xrtol, c1, c2, hess_inv0
         As in SciPy.
-    full_output, retall : int
+    full_output : bool
+        Whether to return what SciPy returns with it, too: its value, the gradient, the inverse Hessian,
+        counts of calls of `f` and its gradient, a flag.
+    retall : int
         0 only.
     disp, callback
         Without effect.
 
     Returns
     -------
-    array
+    array, or a tuple with it
         The minimum, differentiated by the implicit function theorem.
 
     Raises
     ------
     NotImplementedError
-        for full output.
+        for ``retall``.
 
     Examples
     --------
@@ -160,7 +168,8 @@ def fmin_bfgs(
     np.float64(1.0)
     """
     options = {"gtol": gtol, "norm": norm, "maxiter": maxiter, "xrtol": xrtol, "c1": c1, "c2": c2}
-    return _minimise("fmin_bfgs", "BFGS", f, x0, args, full_output or retall, options | {"hess_inv0": hess_inv0})
+    result = _minimise("BFGS", f, x0, args, options | {"hess_inv0": hess_inv0})
+    return select_output("fmin_bfgs", result, full_output, retall, "jac", "hess_inv", "nfev", "njev", "status")
 
 
 def fmin_cg(
@@ -182,20 +191,22 @@ def fmin_cg(
         What the minimum depends on and is differentiable in.
     gtol, norm, maxiter, c1, c2
         As in SciPy.
-    full_output, retall : int
+    full_output : bool
+        Whether to return what SciPy returns with it, too: its value, counts of calls of `f` and its gradient, a flag.
+    retall : int
         0 only.
     disp, callback
         Without effect.
 
     Returns
     -------
-    array
+    array, or a tuple with it
         The minimum, differentiated by the implicit function theorem.
 
     Raises
     ------
     NotImplementedError
-        for full output.
+        for ``retall``.
 
     Examples
     --------
@@ -205,7 +216,8 @@ def fmin_cg(
     np.float64(1.0)
     """
     options = {"gtol": gtol, "norm": norm, "maxiter": maxiter, "c1": c1, "c2": c2}
-    return _minimise("fmin_cg", "CG", f, x0, args, full_output or retall, options)
+    result = _minimise("CG", f, x0, args, options)
+    return select_output("fmin_cg", result, full_output, retall, "nfev", "njev", "status")
 
 
 def fminbound(

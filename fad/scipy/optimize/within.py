@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.scipy.optimize.common import as_arguments, as_float
+from fad.scipy.optimize.common import as_arguments, as_float, select_output
 from fad.scipy.optimize.minima import minimize
 
 _EPSILON = float(np.sqrt(np.finfo(float).eps))
@@ -138,20 +138,23 @@ def fmin_ncg(
         What the minimum depends on and is differentiable in.
     avextol, maxiter, c1, c2
         As in SciPy.
-    full_output, retall : int
+    full_output : bool
+        Whether to return what SciPy returns with it, too: its value, counts of calls of `f`, its gradient and its
+        Hessian, a flag.
+    retall : int
         0 only.
     disp, callback
         Without effect.
 
     Returns
     -------
-    array
+    array, or a tuple with it
         The minimum, differentiated by the implicit function theorem.
 
     Raises
     ------
     NotImplementedError
-        for full output.
+        for ``retall``.
 
     Examples
     --------
@@ -159,9 +162,8 @@ def fmin_ncg(
     >>> fad.grad(lambda a: fad.scipy.optimize.fmin_ncg(f, np.ones(2), None, args=(a,))[0])(3.0).round(6)
     np.float64(1.0)
     """
-    if full_output or retall:
-        raise NotImplementedError("fmin_ncg takes full_output=0 and retall=0 here; minimize reports how it went")
-    return minimize(f, x0, args, "Newton-CG", options=_pick(xtol=avextol, maxiter=maxiter, c1=c1, c2=c2)).x
+    result = minimize(f, x0, args, "Newton-CG", options=_pick(xtol=avextol, maxiter=maxiter, c1=c1, c2=c2))
+    return select_output("fmin_ncg", result, full_output, retall, "nfev", "njev", "nhev", "status")
 
 
 def fmin_slsqp(
@@ -190,20 +192,20 @@ def fmin_slsqp(
         What the minimum depends on and is differentiable in.
     iter, acc
         As in SciPy.
-    full_output : int
-        0 only.
+    full_output : bool
+        Whether to return what SciPy returns with it, too: its value, a count of iterations, a flag and what it says.
     iprint, disp, callback
         Without effect.
 
     Returns
     -------
-    array
+    array, or a tuple with it
         The minimum, differentiated by the conditions of Karush, Kuhn and Tucker.
 
     Raises
     ------
     NotImplementedError
-        for full output.
+        for full output under `jit` and `vmap`.
 
     Examples
     --------
@@ -213,8 +215,6 @@ def fmin_slsqp(
     >>> fad.grad(find)(np.array([1.0, 2.0])).round(6)
     array([ 0.5, -0.5])
     """
-    if full_output:
-        raise NotImplementedError("fmin_slsqp takes full_output=0 here; minimize reports how it went")
     more = as_arguments(args)
     given = [
         *[("eq", c) for c in (eqcons if f_eqcons is None else [f_eqcons])],
@@ -223,7 +223,8 @@ def fmin_slsqp(
     constraints = [{"type": kind, "fun": lambda x, c=c: c(x, *more)} for kind, c in given]
     limits = bounds if len(bounds) else None
     options = _pick(ftol=acc, maxiter=iter)
-    return minimize(func, x0, args, "SLSQP", bounds=limits, constraints=constraints, options=options).x
+    result = minimize(func, x0, args, "SLSQP", bounds=limits, constraints=constraints, options=options)
+    return select_output("fmin_slsqp", result, full_output, False, "nit", "status", "message")
 
 
 def approx_fprime(xk: Any, f: Callable, epsilon: Any = _EPSILON, *args: Any) -> Any:
