@@ -20,7 +20,7 @@ class Body:
 
     __slots__ = (
         "trace", "trial", "aliased", "level", "ways", "around", "grown", "growing", "changed", "made", "made_around",
-        "kept", "tables", "windows", "fillable", "filled",
+        "kept", "tables", "windows", "fillable", "filled", "unfilled", "held",
         "touched", "lent", "sources", "alone", "draws", "raised", "own", "shared",
     )  # fmt: skip
 
@@ -40,6 +40,8 @@ class Body:
         self.windows: set[int] = set()  # lists that looks have seen moved, by identity
         self.fillable: set[int] = set()  # dictionaries, and lists of more than numbers, that it may fill, by identity
         self.filled: dict[int, Any] = {}  # those of which it reads or sets items by traced keys: the last of these
+        self.unfilled: list = []  # lists of arrays of which it has come to a place where there is none yet
+        self.held: list = []  # what lists hold for which arrays stand
         self.touched: dict[int, tuple[list, list]] = {}  # lists that a look has read or written so: what was written
         self.lent: list = []  # objects that stand for others, so that nobody may keep them
         self.sources: dict[int, list] = {}  # lists by identity that are read as they were before the loop
@@ -86,7 +88,8 @@ def recording_body(trace: Any, trial: bool, kept: dict | None = None, way: bool 
     if around is not None:
         body.alone = False
         body.tables, body.windows = around.tables, around.windows
-        body.fillable, body.filled = around.fillable, around.filled
+        body.fillable, body.filled, body.unfilled = around.fillable, around.filled, around.unfilled
+        body.held = around.held
     if around is not None and way:
         body.around, body.growing = around, around.growing
     token = _current.set(body)

@@ -16,6 +16,7 @@ import numpy as np
 from fad.capture.context import refuse
 from fad.capture.growing_lists import GrowingList
 from fad.capture.grown_entries import Entry
+from fad.capture.names import SUMMARIES
 from fad.capture.values import STANDING
 from fad.core.buffers import buffer
 
@@ -51,6 +52,8 @@ class GrowingArray:
 
     def __getitem__(self, index: Any) -> Any:
         places = list(index) if type(index) is tuple else [index]
+        if any(type(x) is slice and not _is_of_last(x) for x in places[self.axis :][:1]):
+            return self.whole(True)[index]
         if len(places) <= self.axis or any(x is None or x is Ellipsis for x in places):
             self._refuse()
         place = places[self.axis]
@@ -60,6 +63,10 @@ class GrowingArray:
             return found[tuple(places)] if places else found
         places[self.axis] = slice(None)
         return np.stack(found, self.axis)[tuple(places)] if found else self._none[tuple(places)]
+
+    def whole(self, copy: bool) -> Any:
+        """Return the array as it is now, one of its own or one that is read at once."""
+        return np.moveaxis(self.rows.as_array(copy), 0, self.axis) if self.axis else self.rows.as_array(copy)
 
     def length(self) -> Any:
         """Return how long the first axis is."""
@@ -88,11 +95,16 @@ class GrowingArray:
         each = self._none.shape[: self.axis] + self._none.shape[self.axis + 1 :]
         return self.rows.length() * int(np.prod(each)) if each else self.rows.length()
 
+    def __getattr__(self, name: str) -> Any:
+        if name not in SUMMARIES:
+            self._refuse()
+        return getattr(self.whole(False), name)
+
     def _refuse(self, *_: Any) -> Any:
         refuse(f"it reads {self.rows.name}, which it makes longer, as a whole")
 
     __iter__ = __len__ = __contains__ = __add__ = __radd__ = __mul__ = __eq__ = __bool__ = _refuse
-    __setitem__ = __array__ = __array_ufunc__ = __array_function__ = __getattr__ = _refuse
+    __setitem__ = __array__ = __array_ufunc__ = __array_function__ = _refuse
     __lt__ = __repr__ = __format__ = _refuse
     __hash__ = object.__hash__
 
@@ -105,6 +117,11 @@ def growing_operand(first: Any) -> GrowingArray | None:
     if type(first) in (list, tuple) and first:
         first = first[0]
     return first if type(first) is GrowingArray else None
+
+
+def _is_of_last(x: slice) -> bool:
+    """Return whether a slice takes a known number of the last elements."""
+    return type(x.start) is int and x.start < 0 and x.stop is None and x.step in (None, 1)
 
 
 def find_axis(before: Any, now: Any) -> int | None:
