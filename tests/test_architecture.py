@@ -67,7 +67,7 @@ LAYERS = [
     ],
     [
         "staging", "staging.may_raise", "staging.outer_state", "staging.live_constants", "staging.mixed_types",
-        "staging.python_numbers", "staging.record",
+        "staging.python_numbers", "staging.prints", "staging.record",
     ],
     [
         "control_flow", "control_flow.loop_layout", "control_flow.axis_positions", "control_flow.subgraph",
@@ -94,8 +94,8 @@ LAYERS = [
         "capture.windows", "capture.values", "capture.draws", "capture.grown_entries", "capture.array_lists",
         "capture.growing_rooms", "capture.growing_lists",
         "capture.growing_arrays", "capture.growing_dicts", "capture.growth", "capture.number_lists",
-        "capture.common_types", "capture.branches", "capture.calls", "capture.sequences", "capture.iterables",
-        "capture.generators",
+        "capture.common_types", "capture.branches", "capture.printing", "capture.calls",
+        "capture.sequences", "capture.iterables", "capture.generators",
         "capture.step", "capture.capture", "capture.loops",
         "capture.folds", "capture.runtime",
     ],

@@ -26,6 +26,7 @@ from fad.capture.growing_arrays import GrowingArray, growing_operand
 from fad.capture.growing_dicts import GrowingDict
 from fad.capture.growing_lists import GrowingList
 from fad.capture.places import Variable, content, find_item, find_part, is_exclusive
+from fad.capture.printing import print_in_step
 from fad.capture.unseen import find_variables
 from fad.capture.values import STANDING, as_number, getitem, note_made, setitem
 from fad.capture.windows import find_window
@@ -473,12 +474,9 @@ def _ignore(_: Any) -> None:
     """Take what a first look appends to a list; the next one has something in the place of the list."""
 
 
-def _print(*_: Any, **__: Any) -> None:
-    refuse("it prints")
-
-
 STANDS_IN: dict[Any, Callable] = {
     min: _extreme(min, np.minimum), max: _extreme(max, np.maximum), int: _int, float: _float, complex: _complex,
     round: _round_by(round, np.rint), math.floor: _round_by(math.floor, np.floor),
-    math.ceil: _round_by(math.ceil, np.ceil), math.trunc: _round_by(math.trunc, np.trunc), len: _len, print: _print,
+    math.ceil: _round_by(math.ceil, np.ceil), math.trunc: _round_by(math.trunc, np.trunc), len: _len,
+    print: print_in_step,
 }  # fmt: skip

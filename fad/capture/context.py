@@ -21,7 +21,7 @@ class Body:
     __slots__ = (
         "trace", "trial", "aliased", "level", "ways", "around", "grown", "growing", "changed", "made", "made_around",
         "kept", "tables", "windows", "fillable", "filled", "unfilled", "held",
-        "touched", "lent", "sources", "alone", "draws", "raised", "own", "shared",
+        "touched", "lent", "sources", "alone", "draws", "raised", "own", "shared", "numbers",
     )  # fmt: skip
 
     def __init__(self, trace: Any, trial: bool, kept: tuple[dict, ...] = ()):
@@ -50,6 +50,7 @@ class Body:
         self.own: list[Any] = []  # variables that are state by their names
         self.shared: set[int] | None = None  # variables that its code shares with the functions around it, by identity
         self.raised: list[Any] = []  # whether functions that it has called have raised errors
+        self.numbers: tuple = ()  # of its step and those of the loops around; None of one whose steps are not counted
         self.kept = kept  # what places were bound to, as loops and branches around keep it to put it back
 
     def note_change(self, place: Part) -> None:
@@ -89,7 +90,7 @@ def recording_body(trace: Any, trial: bool, kept: dict | None = None, way: bool 
         body.alone = False
         body.tables, body.windows = around.tables, around.windows
         body.fillable, body.filled, body.unfilled = around.fillable, around.filled, around.unfilled
-        body.held = around.held
+        body.held, body.numbers = around.held, around.numbers
     if around is not None and way:
         body.around, body.growing = around, around.growing
     token = _current.set(body)

@@ -60,6 +60,7 @@ class Step:
         self.site = site
         self.body = body
         self.test = test
+        self.counts = test is None  # whether its steps are counted
         self.cells: dict[Any, Any] = cells_of(*([body] if test is None else [body, test]))
         self.bound: list[Any] = [name for name in site.names if name in self.cells]
         self.names: list[Any] = []
@@ -112,10 +113,13 @@ class Step:
             body.windows |= self.windows
             self.windows = body.windows
             body.own = [self.cells[name] for name in self.bound if type(name) is str]
+            outer, body.numbers = body.numbers, (*body.numbers, number if self.counts else None)
             body.shared = {id(cell) for name, cell in self.cells.items() if type(name) is str}
         with self.lists.growing(body, number), self.number_lists.standing(body), self.draws.drawing(body, number):
             self.marks = mark_lists()
             yield
+        if body is not None:
+            body.numbers = outer
 
     def _find_own(self) -> dict[int, Any]:
         """Return the lists and dictionaries that names are bound to by value: each step has its own."""
