@@ -3,7 +3,9 @@
 Python makes an array in every step. Here the rows are gathered as the elements of a list are to which steps append, and
 behind the loop they are put behind the array that there was before it. In a step an object stands for the array. It
 takes what NumPy's functions put behind it, gives its last rows, and refuses all else. It stays the same object while
-it grows: the text tells that nobody in the loop keeps the array as it was before (`names.find_joined`).
+it grows: the text tells that nobody in the loop keeps the array as it was before (`names.find_joined`). For parts of
+objects, ``self.path = np.append(self.path, x)``, no text tells that. There each join gives another object, and one that
+has been made longer is not read any more.
 """
 
 from __future__ import annotations
@@ -24,17 +26,25 @@ from fad.core.buffers import buffer
 class GrowingArray:
     """Stands for an array in a step: its rows are the elements of a list that grows."""
 
-    __slots__ = ("rows", "axis", "_none")
+    __slots__ = ("_rows", "_end", "axis", "_none")
 
-    def __init__(self, rows: GrowingList, none: Any, axis: int):
-        self.rows = rows
+    def __init__(self, rows: GrowingList, none: Any, axis: int, end: int | None = None):
+        self._rows = rows
+        self._end = end  # how often the step had made it longer when this was made; None where it stays the same object
         self.axis = axis  # along which it grows
         self._none = none  # an array like it without rows
+
+    @property
+    def rows(self) -> GrowingList:
+        """Its rows, if this is the array as it is now."""
+        if self._end not in (None, self._rows.end):
+            refuse(f"it reads {self._rows.name} as it was before it was made longer")
+        return self._rows
 
     def join(self, f: Callable, first: Any, *args: Any, **options: Any) -> GrowingArray:
         """Put behind the array what a function of NumPy's puts behind one without rows."""
         self._add(f(self._none if first is self else (self._none, *first[1:]), *args, **options))
-        return self
+        return self if self._end is None else GrowingArray(self._rows, self._none, self.axis, self._rows.end)
 
     def put_behind(self, plain: Any, rows: Any) -> Any:
         """Return an array with rows behind it."""
@@ -132,10 +142,10 @@ def find_axis(before: Any, now: Any) -> int | None:
     return longer[0] if len(longer) == 1 and before.shape[longer[0]] < now.shape[longer[0]] else None
 
 
-def let_grow(x: Any, name: Any, axis: int) -> GrowingArray:
-    """Return what stands for an array in the steps that make it longer along an axis."""
+def let_grow(x: Any, name: Any, axis: int, renewed: bool) -> GrowingArray:
+    """Return what stands for an array in the steps that make it longer along an axis, as another object each time."""
     none = buffer(np.zeros([0 if k == axis else n for k, n in enumerate(x.shape)], x.dtype))
-    return GrowingArray(GrowingList(np.moveaxis(x, axis, 0), name), none, axis)
+    return GrowingArray(GrowingList(np.moveaxis(x, axis, 0), name), none, axis, 0 if renewed else None)
 
 
 def let_grow_inside(x: GrowingArray, name: Any) -> GrowingArray:

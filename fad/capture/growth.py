@@ -30,7 +30,7 @@ from fad.capture.grown_entries import (
 )
 from fad.capture.held_arrays import HeldArrays
 from fad.capture.objects import count_held
-from fad.capture.places import Cell, bind_name, content, is_exclusive
+from fad.capture.places import Attribute, Cell, Item, Variable, bind_name, content, is_exclusive
 from fad.capture.sites import Loop
 from fad.capture.state import fresh, is_handle
 
@@ -149,16 +149,26 @@ class Growth:
 
     def join(self, name: Any, before: Any, now: Any) -> bool:
         """Let the array that a name is bound to grow, if a step makes it longer; return whether it does."""
-        if name not in self._arrays or not self.allowed:
+        part = type(name) in (Attribute, Item, Variable)
+        if not (part or name in self._arrays) or not self.allowed or (self._inside and part):
             return False
         if not is_handle(now) or not (is_handle(before) or type(before) is np.ndarray):
             return False
         axis = find_axis(before, now)
         if axis is None:
             return False
-        stands = let_grow(before, name, axis)
-        self.known[name] = _Grown(self._arrays[name], before, stands.rows, stands)
+        stands = let_grow(before, name, axis, part)
+        self.known[name] = _Grown(name if part else self._arrays[name], before, stands.rows, stands)
         return True
+
+    def find_renewed(self) -> set:
+        """Return the parts of objects that are arrays that grow; refuse a step that leaves one bound to another."""
+        found = {name for name, x in self.known.items() if type(x.stands) is GrowingArray and name is x.cell}
+        for name in found:
+            x = content(name)
+            if type(x) is not GrowingArray or x.rows is not self.known[name].growing:
+                refuse(f"it binds {name} to another array than the one that it makes longer")
+        return found
 
     @contextlib.contextmanager
     def growing(self, body: Any, number: Any) -> Iterator[None]:
@@ -186,6 +196,7 @@ class Growth:
             for x in self.known.values():
                 x.growing.begin(None, None)
                 bind_name(x.cell, x.plain)
+                body.changed.pop(x.cell, None)  # it is bound to what it was
 
     def look(self) -> tuple[bool, list[Last | Length]]:
         """Return whether a first look showed something new, and the elements and lengths that are to be carried."""

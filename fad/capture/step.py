@@ -251,7 +251,7 @@ class Step:
         for name in {*self.site.carried, *self.site.behind} & before.keys() - shown:
             if self.content(name) is not before[name]:
                 refuse(f"it binds {name} in one step and not in another")
-        for place in changed.keys() - shown:
+        for place in changed.keys() - shown - self.lists.find_renewed():
             if place not in before or self.content(place) is not before[place]:
                 refuse(f"it binds {place} in one step and not in another")
 
