@@ -196,7 +196,8 @@ class Growth:
             for x in self.known.values():
                 x.growing.begin(None, None)
                 bind_name(x.cell, x.plain)
-                body.changed.pop(x.cell, None)  # it is bound to what it was
+                if isinstance(x.cell, Attribute | Item | Variable):
+                    body.changed.pop(x.cell, None)  # it is bound to what it was
 
     def look(self) -> tuple[bool, list[Last | Length]]:
         """Return whether a first look showed something new, and the elements and lengths that are to be carried."""
