@@ -17,6 +17,7 @@ _SCOPED = frozenset({"super", "locals", "vars", "globals", "eval", "exec", "dir"
 _SEQUENCES = frozenset({
     "range", "zip", "enumerate", "reversed", "map", "pairwise", "product", "combinations", "ndindex", "ndenumerate",
     "count", "cycle", "repeat", "islice", "filter", "accumulate", "permutations", "combinations_with_replacement",
+    "chain",
 })  # fmt: skip
 
 
