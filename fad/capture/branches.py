@@ -28,6 +28,7 @@ from fad.capture.context import (
 )
 from fad.capture.growing_lists import truth_of
 from fad.capture.growth import Ways
+from fad.capture.held_arrays import held_since, mark_lists
 from fad.capture.labels import Label, close_name, find_numbers, is_one_of, name_labels, number_labels, open_name
 from fad.capture.objects import is_known_alone, knows_arrays_alone
 from fad.capture.outcomes import END, Outcome, add_raises, count_raises, kind_of, note_raise, value_of
@@ -311,7 +312,8 @@ class _Choice:
         value = name_labels(fresh(value))
         bound = self.exclusive & {*names, *drop}  # a name that no way binds knows its array still
         alone = {id(root_of(x)) for name in bound for x in arrays_in(open_name(self.before[name]))}
-        left = {**{name: open_name(content(self.cells[name])) for name in names}, RETURNED: value}
+        left: dict[Any, Any] = {**{name: open_name(content(self.cells[name])) for name in names}, RETURNED: value}
+        left |= {x: x.left(None) for x, _ in mark_lists()}
         note_links(self.links, left, lambda x: id(x) in alone)
         if one_kind and kinds[0] == END and not value:
             return None
@@ -359,6 +361,7 @@ class _Choice:
     def _try_way(self, trace: Any, way: Callable) -> tuple:
         roots, values = self._lift(trace)
         self._note_variables()
+        marks = mark_lists()
         try:
             with standing_for(roots, values):
                 outcome = way()
@@ -376,6 +379,8 @@ class _Choice:
                     self.written.append(root)
             return ends, (kind_of(outcome), value), self._extent()
         finally:
+            for x, since in marks:
+                del x.known[since:]
             self._restore()
 
     def _note_variables(self) -> None:
@@ -457,6 +462,7 @@ class _Choice:
         """Run a way for its results, in the types that both have."""
         trace = recorder.get()
         roots, values = self._lift(trace)
+        marks = mark_lists()
         try:
             with recording_body(trace, False, self.before, way=True), standing_for(roots, values):
                 self._note_variables()
@@ -474,10 +480,12 @@ class _Choice:
                 left = [tree.map(convert_leaf, x, t) for x, t in zip(found, targets[1], strict=True)]
                 check_aliased()
                 outer = {id(x) for x in roots}
-                ends = {**dict(zip(names, found, strict=True)), RETURNED: value_of(outcome)}
+                ends = {**dict(zip(names, found, strict=True)), **held_since(marks), RETURNED: value_of(outcome)}
                 self.links.append(links_of(ends, lambda x: [x] if id(x) in outer else None, len(self.links)))
                 return kind, value, left, [snapshot(x) for x in self.written]
         finally:
+            for x, since in marks:
+                x.forget(since, trace)
             self._restore()
 
 

@@ -26,6 +26,7 @@ from fad.capture.growing_arrays import GrowingArray, growing_operand
 from fad.capture.growing_dicts import GrowingDict
 from fad.capture.growing_lists import GrowingList
 from fad.capture.places import Variable, content, find_item, find_part, is_exclusive
+from fad.capture.printing import print_in_step
 from fad.capture.unseen import find_variables
 from fad.capture.values import STANDING, as_number, getitem, note_made, setitem
 from fad.capture.windows import find_window
@@ -61,6 +62,12 @@ _WRITING_METHODS = frozenset({
     "sort", "fill", "put", "partition", "itemset", "resize", "setfield", "setflags", "byteswap", "tofile", "dump",
 })  # fmt: skip
 _WRITING = frozenset({np.copyto, np.put, np.putmask, np.place, np.put_along_axis, np.fill_diagonal})
+# Functions that give no view of what they read.
+_REDUCING = frozenset({
+    np.sum, np.mean, np.std, np.var, np.min, np.max, np.median, np.prod, np.dot, np.vdot, np.inner, np.cumsum,
+    np.argmin, np.argmax, np.any, np.all, np.percentile, np.quantile, np.diff, np.sort, np.linalg.norm,
+})  # fmt: skip
+_MAKING = frozenset({"array", "asarray", "asanyarray", "ascontiguousarray"})
 check_draw.append(lambda: None if current() is None else refuse("it draws random numbers"))
 make_helpers: list[Callable] = []  # of converted code; put here by `fad.capture.runtime`, which stands above
 folds: dict[Callable, Callable] = {}  # what runs in place of sum, max, ...; put here by the same
@@ -139,7 +146,7 @@ def _function(f: types.FunctionType) -> Any:
             return refuse(f"it calls {f.__qualname__}, and {why}")
         for place in find_variables(f):
             current().note_change(place)  # type: ignore[union-attr]
-        return found
+        return functools.partial(_given, found) if current().growing else found  # type: ignore[union-attr]
     root = (f.__module__ or "").partition(".")[0]
     if root == "fad":
         return f
@@ -152,10 +159,27 @@ def _function(f: types.FunctionType) -> Any:
     return refuse(f"it calls {f.__module__}.{f.__qualname__}, of which it is not known what it does")
 
 
+def _given(f: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Call a function of the user's with arrays that grow as they are now: nobody shall see them grow."""
+    args = tuple([x.whole(True) if type(x) is GrowingArray else x for x in args])
+    return f(*args, **{name: x.whole(True) if type(x) is GrowingArray else x for name, x in kwargs.items()})
+
+
 def _numpys(f: Any) -> Any:
     if f in _WRITING or getattr(f, "__wrapped__", None) in _WRITING:
         return functools.partial(_writing, f)
     return functools.partial(_with_out, f)
+
+
+def _read_whole(x: Any, copy: bool) -> Any:
+    """Return what a function of NumPy reads of an argument: of what grows the elements that there are."""
+    if type(x) is GrowingList:
+        return x.as_array(copy)
+    if type(x) is GrowingArray:
+        return x.whole(copy)
+    if type(x) in (list, tuple) and any(type(y) in (GrowingList, GrowingArray) for y in x):
+        return type(x)([_read_whole(y, copy) for y in x])
+    return x
 
 
 def _writing(f: Callable, target: Any, *args: Any, **kwargs: Any) -> Any:
@@ -166,6 +190,9 @@ def _writing(f: Callable, target: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _with_out(f: Callable, *args: Any, **kwargs: Any) -> Any:
     """Call a function of NumPy, unless it is to write into a plain array."""
+    given, args = args, tuple([_read_whole(x, f not in _REDUCING) for x in args])
+    if args and args[0] is not given[0] and type(args[0]) is PaddedArray and getattr(f, "__name__", "") in _MAKING:
+        return args[0] if len(args) == 1 and not kwargs else refuse(f"it calls {f.__name__} with options")
     out = kwargs.get("out")
     if out is not None and any(
         type(x) is not Tracer and x is not None for x in (out if type(out) is tuple else (out,))
@@ -447,12 +474,9 @@ def _ignore(_: Any) -> None:
     """Take what a first look appends to a list; the next one has something in the place of the list."""
 
 
-def _print(*_: Any, **__: Any) -> None:
-    refuse("it prints")
-
-
 STANDS_IN: dict[Any, Callable] = {
     min: _extreme(min, np.minimum), max: _extreme(max, np.maximum), int: _int, float: _float, complex: _complex,
     round: _round_by(round, np.rint), math.floor: _round_by(math.floor, np.floor),
-    math.ceil: _round_by(math.ceil, np.ceil), math.trunc: _round_by(math.trunc, np.trunc), len: _len, print: _print,
+    math.ceil: _round_by(math.ceil, np.ceil), math.trunc: _round_by(math.trunc, np.trunc), len: _len,
+    print: print_in_step,
 }  # fmt: skip

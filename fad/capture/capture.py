@@ -53,7 +53,7 @@ from fad.staging.may_raise import Refused
 from fad.staging.record import LARGEST, recorder, recording_by
 from fad.transforms.batch_trace import BatchTrace
 
-_TRIALS = 6
+_TRIALS = 8
 _TOO_LARGE = "an integer of Python's may leave 64 bits"
 
 
@@ -92,6 +92,7 @@ class Capture:
 
     def over(self, n: Any, item: Callable, limit: int) -> Outcome | None:
         """Capture a loop of n steps; return how it ended. Raises NotCaptured where it is short, or cannot be."""
+        self.step.lists.note_steps(n)
         if type(n) is not int:
             self.step.lists.allow_masked(self.most)
         with self._reporting_errors():
@@ -339,8 +340,11 @@ class Capture:
         except Unrecordable as why:
             if why.trace.birth < mark:
                 raise
-            if self.peel and step.lists.miss_elements():
-                raise NeedsFirstStep from None
+            unfilled = step.number_lists.find_unfilled()
+            if self.peel and unfilled is not None:
+                raise NeedsFirstStep(lambda: sum(x is not None for x in unfilled)) from None
+            if self.peel and (count := step.lists.count_missing()):
+                raise NeedsFirstStep(count) from None
             self.why = why
         except NeedsFirstStep:
             if self.peel:
@@ -355,11 +359,12 @@ class Capture:
         self.give_up()
 
     def _try_or_fill(self, n: Any, item: Callable | None, holdings: Holdings, mark: float) -> bool:
-        """Run a step, as `_try` does; where it fills a dictionary, let that grow in the next one."""
+        """Run a step, as `_try` does; where it shows what grows in another way than was thought, let it run again."""
         try:
             return self._try(n, item, holdings)
         except Unrecordable as why:
-            if why.trace.birth < mark or not self.step.lists.fill(self.step.cells):
+            lists = self.step.lists
+            if why.trace.birth < mark or not (lists.fill(self.step.cells) or lists.make_room() or lists.unfill()):
                 raise
             return True
 
@@ -424,7 +429,7 @@ class Capture:
                 step.value = NOTHING if outcome is None else type_example(value_of(outcome))
                 if not changed:
                     step.check_aliases(given, value_of(outcome))
-                step.lists.forget_appended()
+                step.forget_given()
             self.touched = require_body().touched
         if not changed and len(roots) == len(step.roots):
             step.check_shared(given, self.peel)

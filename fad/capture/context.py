@@ -20,8 +20,8 @@ class Body:
 
     __slots__ = (
         "trace", "trial", "aliased", "level", "ways", "around", "grown", "growing", "changed", "made", "made_around",
-        "kept", "tables", "windows", "fillable", "filled",
-        "touched", "lent", "sources", "alone", "draws", "raised", "own", "shared",
+        "kept", "tables", "windows", "fillable", "filled", "unfilled", "held",
+        "touched", "lent", "sources", "alone", "draws", "raised", "own", "shared", "numbers",
     )  # fmt: skip
 
     def __init__(self, trace: Any, trial: bool, kept: tuple[dict, ...] = ()):
@@ -40,6 +40,8 @@ class Body:
         self.windows: set[int] = set()  # lists that looks have seen moved, by identity
         self.fillable: set[int] = set()  # dictionaries, and lists of more than numbers, that it may fill, by identity
         self.filled: dict[int, Any] = {}  # those of which it reads or sets items by traced keys: the last of these
+        self.unfilled: list = []  # lists of arrays of which it has come to a place where there is none yet
+        self.held: list = []  # what lists hold for which arrays stand
         self.touched: dict[int, tuple[list, list]] = {}  # lists that a look has read or written so: what was written
         self.lent: list = []  # objects that stand for others, so that nobody may keep them
         self.sources: dict[int, list] = {}  # lists by identity that are read as they were before the loop
@@ -48,6 +50,7 @@ class Body:
         self.own: list[Any] = []  # variables that are state by their names
         self.shared: set[int] | None = None  # variables that its code shares with the functions around it, by identity
         self.raised: list[Any] = []  # whether functions that it has called have raised errors
+        self.numbers: tuple = ()  # of its step and those of the loops around; None of one whose steps are not counted
         self.kept = kept  # what places were bound to, as loops and branches around keep it to put it back
 
     def note_change(self, place: Part) -> None:
@@ -86,7 +89,8 @@ def recording_body(trace: Any, trial: bool, kept: dict | None = None, way: bool 
     if around is not None:
         body.alone = False
         body.tables, body.windows = around.tables, around.windows
-        body.fillable, body.filled = around.fillable, around.filled
+        body.fillable, body.filled, body.unfilled = around.fillable, around.filled, around.unfilled
+        body.held, body.numbers = around.held, around.numbers
     if around is not None and way:
         body.around, body.growing = around, around.growing
     token = _current.set(body)

@@ -7,6 +7,7 @@ into one is refused, as is one into an array that is an element. A name that kee
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import current, refuse
+from fad.capture.labels import Label, is_label, number_of
 from fad.capture.state import is_handle, is_written
 from fad.control_flow.intervals import interval
 from fad.control_flow.subgraph import example, to_number_p
@@ -23,7 +25,7 @@ from fad.core.graph import ARRAY, NUMBER, type_of
 from fad.core.tracer import Tracer, bind
 from fad.core.views import Memory, layout, root_of, snapshot
 from fad.ops.creation import array
-from fad.staging.mixed_types import note_number
+from fad.staging.mixed_types import note_mixed, note_number
 from fad.staging.record import is_traceable
 
 _SMALL = 1 << 24  # bytes of a list over which a loop runs
@@ -32,14 +34,21 @@ _SMALL = 1 << 24  # bytes of a list over which a loop runs
 class ElementTable:
     """Stands for a list, tuple or dictionary that steps read by places that they compute."""
 
-    __slots__ = ("_first", "_size", "_structure", "_columns", "_plain")
+    __slots__ = ("_first", "_size", "_structure", "_columns", "_plain", "_kinds")
 
     def __init__(self, x: Any):
         elements, self._first = _elements_of(x), min(x) if type(x) is dict else None
         self._size = len(elements)
         self._structure = tree.structure(elements[0])
-        columns = list(zip(*map(tree.leaves, elements), strict=True))
-        self._plain = [type_of(example(column[0])).kind == NUMBER for column in columns]
+        columns = [[*column] for column in zip(*map(tree.leaves, elements), strict=True)]
+        self._kinds = [type(column[0]) if is_label(column[0]) else None for column in columns]  # of labels
+        columns = [
+            column if kind is None else list(map(number_of, column))
+            for column, kind in zip(columns, self._kinds, strict=True)
+        ]
+        self._plain = [all(type_of(example(y)).kind == NUMBER for y in column) for column in columns]
+        if any(map(_is_mixed, columns)):
+            note_mixed()
         self._columns = [_join(column) for column in columns]
 
     def __getitem__(self, index: Any) -> Any:
@@ -48,6 +57,7 @@ class ElementTable:
         found = [bind(to_number_p, y) if plain else y for y, plain in zip(found, self._plain, strict=True)]
         for y in found:
             note_number(y)
+        found = [y if kind is None else Label(kind, y) for y, kind in zip(found, self._kinds, strict=True)]
         element = tree.unflatten(self._structure, found)
         body = current()
         if body is not None:
@@ -67,7 +77,7 @@ class ElementTable:
 
 def is_small(x: Any) -> bool:
     """Return whether the arrays in a list are few bytes, so that they may be copied whether that is of use or not."""
-    return sum(type_of(example(y)).nbytes for y in tree.leaves(x)) <= _SMALL
+    return sum(type_of(example(y)).nbytes for y in tree.leaves(x) if not is_label(y)) <= _SMALL
 
 
 def is_table(x: Any) -> bool:
@@ -95,17 +105,26 @@ def _is_plain_structure(x: Any) -> bool:
         return all(map(_is_plain_structure, x))
     if type(x) is dict:
         return all(map(_is_plain_structure, x.values()))
-    return type(x) is Tracer or (is_traceable(x) and not isinstance(x, str))
+    return type(x) is Tracer or is_label(x) or (is_traceable(x) and not isinstance(x, str))
 
 
 def _is_column(column: tuple) -> bool:
     """Return whether the same part of all elements can be in one array."""
+    if any(map(is_label, column)):
+        return all(map(is_label, column)) and len(set(map(type, column))) == 1
     if not all(type(y) is Tracer or is_traceable(y) for y in column):
         return False
+    if _is_mixed(column):
+        return True
     types = [type_of(example(y)) for y in column]
     if any(t.key() != types[0].key() for t in types) or types[0].dtype.kind not in "biufc":
         return False
     return types[0].kind != ARRAY or (bool(types[0].shape) and all(map(_lies_in_order, column)))
+
+
+def _is_mixed(column: Iterable) -> bool:
+    """Return whether some numbers of a column are Python's and others NumPy's: all are scalars of NumPy's then."""
+    return {example(y).__class__ for y in column} == {float, np.float64}
 
 
 def _lies_in_order(x: Any) -> bool:
@@ -113,9 +132,9 @@ def _lies_in_order(x: Any) -> bool:
     return type(plain) is not np.ndarray or plain.ndim < 2 or plain.flags.c_contiguous
 
 
-def _join(column: tuple) -> Tracer:
+def _join(column: list) -> Tracer:
     """Return an array of the same part of all elements, into which nobody may write."""
-    made = array(list(column))
+    made = array(column)
     made = snapshot(made) if type(made) is Tracer else buffer(np.array(made))
     made.memory = Memory()
     made.memory.outside = True
@@ -152,3 +171,28 @@ def _elements_by_table() -> Iterator[tuple[Tracer, list[Tracer] | None]]:
             leaves = [y for y in tree.leaves(x) if np.ndim(example(y))]
             elements = None if np.ndarray in map(type, leaves) else [root_of(y) for y in leaves]
             yield from ((y, elements) for y in table.arrays())
+
+
+def unknown_element(x: Any, body: Any) -> Any:
+    """Return an element like another one, of which a first look does not know what it is."""
+
+    def forget(y: Any) -> Any:
+        return Label(type(y), body.trace.new(np.int64(0))) if is_label(y) else body.trace.new(example(y))
+
+    return tree.map(forget, x)
+
+
+def look_up(table: dict, key: Any) -> Any:
+    """Return ``table[key]`` by a label, or a tuple with some, of values that can be in one array."""
+    wanted = key if type(key) is tuple else (key,)
+    kinds = [x.kind if type(x) is Label else example(x).__class__ for x in wanted]
+    rows = [(other if type(key) is tuple else (other,), value) for other, value in table.items()]
+    rows = [(row, value) for row, value in rows if type(row) is tuple and list(map(type, row)) == kinds]
+    values = [value for _, value in rows]
+    if not is_table(values):
+        refuse(f"it takes an item of a {type(table).__name__} by a key that differs from step to step")
+    place: Any = np.int64(len(rows))  # which is none, as of a key that is not there
+    for k, (row, _) in enumerate(rows):
+        same = [x == y for x, y in zip(wanted, row, strict=True)]
+        place = np.where(functools.reduce(np.logical_and, same), np.int64(k), place)
+    return ElementTable(values)[place]

@@ -17,6 +17,7 @@ _SCOPED = frozenset({"super", "locals", "vars", "globals", "eval", "exec", "dir"
 _SEQUENCES = frozenset({
     "range", "zip", "enumerate", "reversed", "map", "pairwise", "product", "combinations", "ndindex", "ndenumerate",
     "count", "cycle", "repeat", "islice", "filter", "accumulate", "permutations", "combinations_with_replacement",
+    "chain",
 })  # fmt: skip
 
 
@@ -60,6 +61,8 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         lifted = None if self._inside else self._lift(node, self)
+        if self.staged and name_called(node) == "print":
+            node.args = [self._make_text(x) if isinstance(x, ast.JoinedStr) else x for x in node.args]
         self.generic_visit(node)
         append = _append_of(node.func) if self.staged else None
         if append is not None:
@@ -71,6 +74,16 @@ class Expressions(ast.NodeTransformer):
             return node
         lifted.orelse = node  # type: ignore[attr-defined]
         return lifted
+
+    def _make_text(self, node: ast.JoinedStr) -> ast.expr:
+        """Return an f-string as a call that is given its parts: texts, and values with what tells how they look."""
+        parts: list[ast.expr] = []
+        for x in node.values:
+            if isinstance(x, ast.FormattedValue):
+                spec = ast.Constant("") if x.format_spec is None else self.visit(x.format_spec)
+                x = ast.Tuple([self.visit(x.value), ast.Constant(x.conversion), spec], ast.Load())
+            parts.append(x)
+        return ast.fix_missing_locations(helper("make_text", *parts, at=node))
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
         lifted = None if self._inside else self._lift(node, self)

@@ -14,6 +14,7 @@ from typing import Any
 from fad.capture.calls import make_helpers, prepare_call
 from fad.capture.context import current
 from fad.capture.convert import convert_function
+from fad.capture.growing_lists import GrowingList
 from fad.capture.sequences import sequence_of
 from fad.capture.values import holds_numbers
 from fad.core.tracer import Tracer
@@ -95,7 +96,7 @@ def _is_of_traced(xs: Any) -> bool:
     """Return whether numbers are the elements of one traced array, and there are any."""
     if type(xs) is Tracer:
         return xs.shape != () and xs.shape[0] > 0
-    return type(xs) in (list, tuple) and not holds_numbers(xs) and sequence_of(xs) is not None
+    return type(xs) in (list, tuple, GrowingList) and not holds_numbers(xs) and sequence_of(xs) is not None
 
 
 def _asks_in_body(builtin: Callable, xs: Any) -> bool:

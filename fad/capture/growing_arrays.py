@@ -3,7 +3,9 @@
 Python makes an array in every step. Here the rows are gathered as the elements of a list are to which steps append, and
 behind the loop they are put behind the array that there was before it. In a step an object stands for the array. It
 takes what NumPy's functions put behind it, gives its last rows, and refuses all else. It stays the same object while
-it grows: the text tells that nobody in the loop keeps the array as it was before (`names.find_joined`).
+it grows: the text tells that nobody in the loop keeps the array as it was before (`names.find_joined`). For parts of
+objects, ``self.path = np.append(self.path, x)``, no text tells that. There each join gives another object, and one that
+has been made longer is not read any more.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import numpy as np
 from fad.capture.context import refuse
 from fad.capture.growing_lists import GrowingList
 from fad.capture.grown_entries import Entry
+from fad.capture.names import SUMMARIES
 from fad.capture.values import STANDING
 from fad.core.buffers import buffer
 
@@ -23,17 +26,25 @@ from fad.core.buffers import buffer
 class GrowingArray:
     """Stands for an array in a step: its rows are the elements of a list that grows."""
 
-    __slots__ = ("rows", "axis", "_none")
+    __slots__ = ("_rows", "_end", "axis", "_none")
 
-    def __init__(self, rows: GrowingList, none: Any, axis: int):
-        self.rows = rows
+    def __init__(self, rows: GrowingList, none: Any, axis: int, end: int | None = None):
+        self._rows = rows
+        self._end = end  # how often the step had made it longer when this was made; None where it stays the same object
         self.axis = axis  # along which it grows
         self._none = none  # an array like it without rows
+
+    @property
+    def rows(self) -> GrowingList:
+        """Its rows, if this is the array as it is now."""
+        if self._end not in (None, self._rows.end):
+            refuse(f"it reads {self._rows.name} as it was before it was made longer")
+        return self._rows
 
     def join(self, f: Callable, first: Any, *args: Any, **options: Any) -> GrowingArray:
         """Put behind the array what a function of NumPy's puts behind one without rows."""
         self._add(f(self._none if first is self else (self._none, *first[1:]), *args, **options))
-        return self
+        return self if self._end is None else GrowingArray(self._rows, self._none, self.axis, self._rows.end)
 
     def put_behind(self, plain: Any, rows: Any) -> Any:
         """Return an array with rows behind it."""
@@ -51,6 +62,8 @@ class GrowingArray:
 
     def __getitem__(self, index: Any) -> Any:
         places = list(index) if type(index) is tuple else [index]
+        if any(type(x) is slice and not _is_of_last(x) for x in places[self.axis :][:1]):
+            return self.whole(True)[index]
         if len(places) <= self.axis or any(x is None or x is Ellipsis for x in places):
             self._refuse()
         place = places[self.axis]
@@ -60,6 +73,10 @@ class GrowingArray:
             return found[tuple(places)] if places else found
         places[self.axis] = slice(None)
         return np.stack(found, self.axis)[tuple(places)] if found else self._none[tuple(places)]
+
+    def whole(self, copy: bool) -> Any:
+        """Return the array as it is now, one of its own or one that is read at once."""
+        return np.moveaxis(self.rows.as_array(copy), 0, self.axis) if self.axis else self.rows.as_array(copy)
 
     def length(self) -> Any:
         """Return how long the first axis is."""
@@ -88,11 +105,16 @@ class GrowingArray:
         each = self._none.shape[: self.axis] + self._none.shape[self.axis + 1 :]
         return self.rows.length() * int(np.prod(each)) if each else self.rows.length()
 
+    def __getattr__(self, name: str) -> Any:
+        if name not in SUMMARIES:
+            self._refuse()
+        return getattr(self.whole(False), name)
+
     def _refuse(self, *_: Any) -> Any:
         refuse(f"it reads {self.rows.name}, which it makes longer, as a whole")
 
     __iter__ = __len__ = __contains__ = __add__ = __radd__ = __mul__ = __eq__ = __bool__ = _refuse
-    __setitem__ = __array__ = __array_ufunc__ = __array_function__ = __getattr__ = _refuse
+    __setitem__ = __array__ = __array_ufunc__ = __array_function__ = _refuse
     __lt__ = __repr__ = __format__ = _refuse
     __hash__ = object.__hash__
 
@@ -107,6 +129,11 @@ def growing_operand(first: Any) -> GrowingArray | None:
     return first if type(first) is GrowingArray else None
 
 
+def _is_of_last(x: slice) -> bool:
+    """Return whether a slice takes a known number of the last elements."""
+    return type(x.start) is int and x.start < 0 and x.stop is None and x.step in (None, 1)
+
+
 def find_axis(before: Any, now: Any) -> int | None:
     """Return the axis along which an array is longer than another one; None if it is no longer one of its kind."""
     if before.ndim != now.ndim or before.dtype != now.dtype:
@@ -115,10 +142,10 @@ def find_axis(before: Any, now: Any) -> int | None:
     return longer[0] if len(longer) == 1 and before.shape[longer[0]] < now.shape[longer[0]] else None
 
 
-def let_grow(x: Any, name: Any, axis: int) -> GrowingArray:
-    """Return what stands for an array in the steps that make it longer along an axis."""
+def let_grow(x: Any, name: Any, axis: int, renewed: bool) -> GrowingArray:
+    """Return what stands for an array in the steps that make it longer along an axis, as another object each time."""
     none = buffer(np.zeros([0 if k == axis else n for k, n in enumerate(x.shape)], x.dtype))
-    return GrowingArray(GrowingList(np.moveaxis(x, axis, 0), name), none, axis)
+    return GrowingArray(GrowingList(np.moveaxis(x, axis, 0), name), none, axis, 0 if renewed else None)
 
 
 def let_grow_inside(x: GrowingArray, name: Any) -> GrowingArray:

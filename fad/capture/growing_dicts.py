@@ -66,7 +66,8 @@ class GrowingDict:
         if not self.follows or type(key) is tuple:
             self._refuse()
         place = key if self._first is None else key - self._first
-        if type(place) is int and place < 0:
+        least = interval(place)[0] if type(place) is Tracer else place
+        if least is None or least < 0:  # of a list it would be one of the last places
             self._refuse()
         return self.rows[place]
 

@@ -2,7 +2,9 @@
 
 What the steps append is stacked as a result of the loop, and behind it the list gets the rows (`growth.py`). A step
 may read the last elements, ``ys[-1]``, which are carried from step to step, and in a loop over numbers also
-``ys[i - 1]``, if that is as far from the end in all steps. Whatever else it asks of the list ends the capture.
+``ys[i - 1]``, if that is as far from the end in all steps. A step that reads others, ``ys[len(ys) // 2]``, or all of
+them, ``np.mean(ys)``, has them in an array with room for those that all steps append, from the next look on
+(`growing_rooms.py`). Whatever else it asks of the list ends the capture.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import current, refuse
+from fad.capture.growing_rooms import Room
 from fad.capture.grown_entries import Entry, is_number, view_element
 from fad.capture.objects import close_objects, open_objects
 from fad.capture.places import UNBOUND, Attribute, bind_name
 from fad.capture.state import is_handle, is_state, type_example
 from fad.capture.values import STANDING, as_number
-from fad.control_flow.intervals import interval
+from fad.control_flow.intervals import assume, interval
 from fad.control_flow.subgraph import example
 from fad.core.tracer import Tracer
 from fad.staging.mixed_types import note_mixed
@@ -29,7 +32,7 @@ class GrowingList:
 
     __slots__ = (
         "_plain", "name", "body", "level", "ways", "entries", "end", "sure", "tail", "wanted", "number", "rate",
-        "steady", "start", "counts", "missed", "_outer",
+        "steady", "start", "counts", "missed", "room", "_outer",
     )  # fmt: skip
 
     def __init__(self, plain: Any, name: Any, outer: GrowingList | None = None):
@@ -43,7 +46,8 @@ class GrowingList:
         self.steady = True  # whether each step appends all of these
         self.start: Any = None  # how many elements there are before the step, if that is carried
         self.counts = False  # whether the step has asked for that while it is not
-        self.missed = False  # whether it has asked for an element that there is not before the loop
+        self.room = Room(plain, name)
+        self.missed = 0  # how many elements there have to be before the loop for what it has asked for
         self.begin(None, None)
 
     @property
@@ -83,7 +87,9 @@ class GrowingList:
             body = body.around  # type: ignore[union-attr]
         if body is not self.body or body.level != self.level:
             refuse(f"it appends to {self.name} in an inner loop")
-        if current() is body and body.ways == self.ways:  # type: ignore[union-attr]
+        sure = current() is body and body.ways == self.ways  # type: ignore[union-attr]
+        self.room.put(new, self.length, sure)
+        if sure:
             self.entries.append(new)
         else:
             self._add_in_way(new)
@@ -194,7 +200,9 @@ class GrowingList:
             return self._count_from(self.start, entries)
         known = len(self._plain) + sum(entry.size for entry in entries)
         if self.rate is None:  # the first look does not know how many the steps before have appended
-            return self.body.trace.new(known)
+            found = self.body.trace.new(known)
+            assume(found, known, known + max(self.room.steps or 0, 1))
+            return found
         if not self.steady:
             self.counts = True
             return self.body.trace.new(known)
@@ -216,20 +224,44 @@ class GrowingList:
             first, last, step = index.start, index.stop, index.step
             if type(first) is not int or first >= 0 or last is not None or step not in (None, 1):
                 refuse(f"it takes a part of {self.name}, to which it appends")
-            return [self._find(k) for k in range(-first, 0, -1)]
+            return [self._find(k) for k in range(-first, 0, -1)]  # the first tells how many are missing
         if type(index) is int and index >= 0 and index < len(self._plain):
             return self._plain[index]
-        return self._find(-index if type(index) is int and index < 0 else self._distance(index))
+        distance = -index if type(index) is int and index < 0 else self._distance(index)
+        return self.at(index) if distance is None else self._find(distance)
+
+    def at(self, index: Any) -> Any:
+        """Return the element at a place that no constant distance from the end is."""
+        self._check_known_whole()
+        return self.room.take(index, self.length())
+
+    def is_whole(self) -> bool:
+        """Return whether its elements can be run over; where an array has to be made first, the look is run again."""
+        if current() is None or self._outer is not None:
+            return False
+        self._check_known_whole()
+        return True
+
+    def as_array(self, copy: bool = True) -> Any:
+        """Return all elements there are now as an array, one of its own or one that is read at once."""
+        self._check_known_whole()
+        return self.room.part(self.length(), copy)
+
+    def _check_known_whole(self) -> None:
+        if self._outer is not None or not self.room.is_wanted():
+            self._refuse()
+        self.missed = self.missed or int(not len(self._plain))
+        self.room.check()
 
     def _find(self, distance: int) -> Any:
         found = self.last(distance)
         if found is UNBOUND:
-            self.missed = True
+            self.missed = max(self.missed, distance)
             refuse(f"it reads an element of {self.name} that only later steps have")
         return found
 
-    def _distance(self, index: Any) -> int:
-        """Return how far a place is from the end of the list, the same in all steps."""
+    def _distance(self, index: Any) -> int | None:
+        """Return how far a place is from the end of the list, if that is the same in all steps."""
         if type(index) is Tracer and not index.shape and index.dtype.kind in "iu":
             if self.rate is None:
                 return 1  # in a first look any element does
@@ -237,11 +269,13 @@ class GrowingList:
             if least is not None and least == most and least > 0:
                 if first is not None and first >= 0:
                     return least
-                self.missed = True  # behind the first steps it may be a place
+                self.missed = 1  # behind the first steps it may be a place
+                refuse(f"it reads an element of {self.name} that only later steps have")
+            return None
         return refuse(f"it reads an element of {self.name} at no constant distance from its end")
 
     def __bool__(self) -> bool:
-        self.missed = not (self._plain or self.sure)
+        self.missed = int(not (self._plain or self.sure))
         return not self.missed or self._refuse()
 
     def truth(self) -> Any:

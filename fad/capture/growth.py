@@ -7,7 +7,7 @@ the array is joined with the rows.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,8 +28,9 @@ from fad.capture.grown_entries import (
     take_elements,
     take_rows,
 )
+from fad.capture.held_arrays import HeldArrays
 from fad.capture.objects import count_held
-from fad.capture.places import Cell, bind_name, content, is_exclusive
+from fad.capture.places import Attribute, Cell, Item, Variable, bind_name, content, is_exclusive
 from fad.capture.sites import Loop
 from fad.capture.state import fresh, is_handle
 
@@ -61,6 +62,7 @@ class Growth:
 
     def __init__(self, site: Loop, cells: dict[Any, Cell]):
         self.known: dict[Any, _Grown] = {}
+        self._steps: int | None = None  # how many the loop takes at most, if that is known
         # Whether it is known, or can be asked, how many steps there are.
         self.allowed = current() is None or (site.kind == "for" and not site.leaves)
         self._arrays = {name: cells[name] for name in site.joined if name in cells}
@@ -121,18 +123,52 @@ class Growth:
                 self.known[name] = _Grown(cells[name], plain, stands.rows, stands)
         return bool(filled)
 
+    def note_steps(self, n: Any) -> None:
+        """Note how many steps the loop takes at most."""
+        self._steps = n if type(n) is int else None
+        for x in self.known.values():
+            x.growing.room.steps = self._steps
+
+    def held(self) -> dict[HeldArrays, list]:
+        """Return what the lists hold for which there are arrays of all elements, with the lists."""
+        rooms = [(x.growing.room, x.plain) for x in self.known.values()]
+        return {room.held: plain for room, plain in rooms if room.held is not None}
+
+    def make_room(self) -> bool:
+        """Make arrays of the elements that the last look has read otherwise than as the last ones."""
+        self.note_steps(self._steps)
+        made = [x.growing.room.make(x.growing.rate) for x in self.known.values()]
+        return any(made)
+
+    def unfill(self) -> bool:
+        """Let no list be filled any more of which one look could not be made so; return whether there was one."""
+        found = [name for name, x in self.known.items() if type(x.stands) is FilledList and type(x.plain) is list]
+        for name in found:
+            del self.known[name]
+        return bool(found)
+
     def join(self, name: Any, before: Any, now: Any) -> bool:
         """Let the array that a name is bound to grow, if a step makes it longer; return whether it does."""
-        if name not in self._arrays or not self.allowed:
+        part = type(name) in (Attribute, Item, Variable)
+        if not (part or name in self._arrays) or not self.allowed or (self._inside and part):
             return False
         if not is_handle(now) or not (is_handle(before) or type(before) is np.ndarray):
             return False
         axis = find_axis(before, now)
         if axis is None:
             return False
-        stands = let_grow(before, name, axis)
-        self.known[name] = _Grown(self._arrays[name], before, stands.rows, stands)
+        stands = let_grow(before, name, axis, part)
+        self.known[name] = _Grown(name if part else self._arrays[name], before, stands.rows, stands)
         return True
+
+    def find_renewed(self) -> set:
+        """Return the parts of objects that are arrays that grow; refuse a step that leaves one bound to another."""
+        found = {name for name, x in self.known.items() if type(x.stands) is GrowingArray and name is x.cell}
+        for name in found:
+            x = content(name)
+            if type(x) is not GrowingArray or x.rows is not self.known[name].growing:
+                refuse(f"it binds {name} to another array than the one that it makes longer")
+        return found
 
     @contextlib.contextmanager
     def growing(self, body: Any, number: Any) -> Iterator[None]:
@@ -140,6 +176,7 @@ class Growth:
         if body is None:
             yield
             return
+        held, body.held = body.held, [*body.held, *self.held()]
         outer, body.grown = body.grown, {} if self.allowed else None
         around, body.growing = body.growing, [*body.growing]
         fillable, filled = body.fillable, body.filled
@@ -151,12 +188,16 @@ class Growth:
                 body.growing.append(x.growing)
             yield
         finally:
-            body.grown, body.growing = outer, around
+            body.grown, body.growing, body.held = outer, around, held
+            for x in self.held():
+                x.known.clear()
             self._filled = body.filled
             body.fillable, body.filled = fillable, filled | body.filled
             for x in self.known.values():
                 x.growing.begin(None, None)
                 bind_name(x.cell, x.plain)
+                if isinstance(x.cell, Attribute | Item | Variable):
+                    body.changed.pop(x.cell, None)  # it is bound to what it was
 
     def look(self) -> tuple[bool, list[Last | Length]]:
         """Return whether a first look showed something new, and the elements and lengths that are to be carried."""
@@ -167,8 +208,8 @@ class Growth:
             if growing.body is None:  # it is new: the step did not append to it
                 continue
             found = growing.count(), growing.is_steady()
-            changed = changed or found != (growing.rate, growing.steady)
-            growing.rate, growing.steady = found
+            changed = changed or found != (growing.rate, growing.steady) or growing.room.changed
+            growing.rate, growing.steady, growing.room.changed = *found, False
             wanted += [Last(growing, name, k) for k in growing.find_wanted()]
             if growing.counts and growing.start is None:
                 wanted.append(Length(growing))
@@ -178,11 +219,14 @@ class Growth:
         for x in self.known.values():
             if isinstance(x.stands, GrowingDict):
                 changed, x.stands.changed = changed or x.stands.changed, False
-        return changed or bool(wanted), wanted
+        return self.make_room() or changed or bool(wanted), wanted
 
-    def miss_elements(self) -> bool:
-        """Return whether a step has asked for an element that there is not before the loop."""
-        return any(x.growing.missed for x in self.known.values())
+    def count_missing(self) -> Callable[[], int] | None:
+        """Return what counts the elements that there are up to those that a step has asked for; None if none miss."""
+        for x in self.known.values():
+            if wanted := x.growing.missed:
+                return lambda x=x, wanted=wanted: min(len(content(x.cell)), wanted)  # type: ignore[misc]
+        return None
 
     def note_appended(self) -> None:
         """Note what the step that was run has appended, before it has gone."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.capture.branches import choose
 from fad.capture.calls import prepare_call
 from fad.capture.context import current, is_staged, refuse
 from fad.capture.sequences import Sequence, number_at, sequence_of
@@ -160,6 +161,25 @@ def _combine(choose: Callable, count: Callable, x: Any, r: Any = None) -> Any:
     return Sequence(len(table), element, lambda: choose(found, r))
 
 
+def _chain(*xs: Any) -> Any:
+    found: list[Any] = [sequence_of(x) for x in xs if type(x) not in (list, tuple) or x]
+    if not found or any(s is None or type(s.length) is not int or not s.length for s in found):
+        return _make_reiterable(itertools.chain, *xs)
+
+    def element(k: Any, first: int = 0) -> Any:
+        here, behind = found[first], first + 1
+        if behind == len(found):
+            return here.element(k)
+        last, others = here.length - 1, k - here.length  # each way is recorded for all k, and stays within its own
+        return choose(
+            k <= last,
+            lambda: here.element(as_number(np.minimum(k, last)) if type(k) is Tracer else k),
+            lambda: element(as_number(np.maximum(others, 0)) if type(k) is Tracer else others, behind),
+        )
+
+    return Sequence(sum(s.length for s in found), element, lambda: itertools.chain(*found))
+
+
 def _count(start: Any = 0, step: Any = 1) -> Any:
     if any(type(x) is not int for x in (start, step)):  # floating-point numbers are added up, and rounded
         return _make_reiterable(itertools.count, start, step)
@@ -219,7 +239,7 @@ def _enumerate_places(x: Any) -> Any:
 _OWN: dict[Any, Callable] = {
     range: _range, enumerate: _enumerate, zip: _zip, reversed: _reverse, map: _map, itertools.pairwise: _pair,
     itertools.count: _count, itertools.cycle: _cycle, itertools.repeat: _repeat, itertools.islice: _slice,
-    itertools.product: _product, np.ndindex: _index,
+    itertools.product: _product, np.ndindex: _index, itertools.chain: _chain,
     itertools.combinations: functools.partial(_combine, itertools.combinations, math.comb),
     itertools.permutations: functools.partial(_combine, itertools.permutations, math.perm),
     itertools.combinations_with_replacement: functools.partial(

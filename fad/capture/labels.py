@@ -15,7 +15,6 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import body_trace, refuse
-from fad.capture.element_tables import ElementTable, is_table
 from fad.capture.objects import close_objects, open_objects
 from fad.core.tracer import Tracer
 
@@ -40,7 +39,7 @@ class Label:
     def __eq__(self, other: Any) -> Any:
         kind = other.kind if type(other) is Label else type(other)
         if kind is self.kind:
-            return np.equal(self.number, other.number if type(other) is Label else _number_of(other))
+            return np.equal(self.number, other.number if type(other) is Label else number_of(other))
         if not {kind, self.kind} <= {str, type(None)} and any(issubclass(k, (str, int)) for k in (kind, self.kind)):
             self._refuse()  # members of enumerations may be equal to others
         return False
@@ -72,7 +71,8 @@ class _Numbered:
 tree.register_node(_Numbered, lambda x: ((x.number,), x.kind), lambda kind, numbers: _Numbered(kind, *numbers))
 
 
-def _number_of(x: Any) -> np.int64:
+def number_of(x: Any) -> np.int64:
+    """Return the number of a label."""
     if (type(x), x) not in _numbers:
         _numbers[type(x), x] = len(_labels)
         _labels.append(x)
@@ -91,7 +91,7 @@ def number_labels(x: Any) -> Any:
     if isinstance(x, tuple):
         parts = map(number_labels, x)
         return type(x)(*parts) if hasattr(x, "_fields") else tuple(parts) if type(x) is tuple else x
-    return _Numbered(type(x), _number_of(x)) if is_label(x) else x
+    return _Numbered(type(x), number_of(x)) if is_label(x) else x
 
 
 def name_labels(x: Any) -> Any:
@@ -131,18 +131,3 @@ def is_one_of(x: Any, labels: Any) -> Any:
     if type(labels) not in (tuple, list, set, frozenset, dict):
         x._refuse()
     return functools.reduce(np.logical_or, [x == y for y in labels], np.bool_(False))
-
-
-def look_up(table: dict, x: Label) -> Any:
-    """Return ``table[x]``, where the values are labels of one type, or arrays and numbers that can be in one array."""
-    keys = [key for key in table if type(key) is x.kind]
-    values = [table[key] for key in keys]
-    kinds = {type(y) for y in values} if all(map(is_label, values)) else set()
-    numbers = [_number_of(y) for y in values] if len(kinds) == 1 else values
-    if not is_table(numbers):
-        x._refuse()
-    place: Any = np.int64(len(keys))  # which is none, as of a key that is not there
-    for k, key in enumerate(keys):
-        place = np.where(x == key, np.int64(k), place)
-    found = ElementTable(numbers)[place]
-    return found if numbers is values else Label(kinds.pop(), found)

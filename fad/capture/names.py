@@ -17,6 +17,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 JOINING = frozenset({"append", "concatenate", "vstack", "hstack", "column_stack", "row_stack", "dstack"})
 BRACKETS = frozenset({"r_", "c_"})
 _FACTS = frozenset({"shape", "size", "ndim", "dtype"})
+SUMMARIES = frozenset({"mean", "sum", "std", "var", "min", "max", "prod", "dot"})  # methods that read all elements
 
 
 class Names(ast.NodeVisitor):
@@ -235,10 +236,12 @@ def find_joined(loop: ast.AST) -> set[str]:
         if isinstance(node, ast.Assign) and (name := _joined_by(node)):
             joined.add(name)
             known[name] += 2
-        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in _FACTS):
+        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in _FACTS | SUMMARIES):
             known[_name_of(node.value) if isinstance(node.ctx, ast.Load) else ""] += 1
         elif isinstance(node, ast.Call) and _name_of(node.func) == "len" and len(node.args) == 1:
             known[_name_of(node.args[0])] += 1
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and name_called(node) not in JOINING:
+            known.update(map(_name_of, node.args))  # of NumPy's, as is asked when it is called
     every = Counter(n.id for n in ast.walk(loop) if isinstance(n, ast.Name))
     return {name for name in joined if every[name] == known[name]}
 

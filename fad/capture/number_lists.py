@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.capture.array_lists import ArrayList, can_stand_for
 from fad.capture.context import current, refuse
 from fad.capture.element_tables import ElementTable, holders_in, is_table
+from fad.capture.held_arrays import HeldArrays
 from fad.capture.objects import is_known_alone, is_openable
 from fad.capture.places import Cell, Item, bind_name, content, find_part
 from fad.capture.values import STANDING, as_number, note_touched
@@ -106,6 +108,16 @@ class NumberList:
         self._kind.admit(given, self._name)
         self._array[index] = array(value) if type(value) is list else value
 
+    def take_change(self) -> bool:
+        """Return whether the last look has shown numbers of another type, and forget it."""
+        changed, self._kind.changed = self._kind.changed, False
+        return changed
+
+    @property
+    def dtype(self) -> np.dtype:
+        """What the array holds that stands for the list."""
+        return self._kind.dtype
+
     def __len__(self) -> int:
         return len(self._array)
 
@@ -148,7 +160,8 @@ class NumberLists:
 
     def __init__(self, cells: dict[Any, Cell]):
         self._own = {name: cell for name, cell in _places_of(cells) if _may_be_written(cell)}
-        self._written: dict[Any, tuple[Cell, list, NumberList]] = {}
+        self._written: dict[Any, tuple[Cell, list, NumberList | ArrayList]] = {}
+        self._unfilled: list[list] = []  # of arrays, of which a look has come to a place where there is none yet
         self._tables: dict[int, tuple[Any, NumberList | ElementTable]] = {}  # those that are read alone, by identity
 
     @contextlib.contextmanager
@@ -157,7 +170,8 @@ class NumberLists:
         if body is None:
             yield
             return
-        outer, sources = body.tables, body.sources
+        outer, sources, held = body.tables, body.sources, body.held
+        body.unfilled, body.held = self._unfilled, [*held, *self.held()]
         try:
             body.tables = outer | self._tables
             body.sources = sources | {id(part): part for x, _ in self._tables.values() for part in holders_in(x)}
@@ -165,7 +179,9 @@ class NumberLists:
                 bind_name(cell, stands)
             yield
         finally:
-            body.tables, body.sources = outer, sources
+            body.tables, body.sources, body.held = outer, sources, held
+            for x in self.held():
+                x.known.clear()
             for cell, plain, _ in self._written.values():
                 bind_name(cell, plain)
 
@@ -177,13 +193,12 @@ class NumberLists:
         """
         changed = False
         for _, _, stands in self._written.values():
-            changed = changed or stands._kind.changed
-            stands._kind.changed = False
+            changed = stands.take_change() or changed
         for x, values in touched.values():
             if any(type(y) is Tracer and y.owner.dead for y in tree.leaves(x)):
                 raise Unsuitable("by a counter it reads or writes a list that each step makes")
             if any(id(part) in bound for part in holders_in(x)):
-                if not _is_of_numbers(x):  # what is read is what the step has bound
+                if not (values or _is_of_numbers(x)):  # what is read is what the step has bound
                     continue
                 values.append(example(tree.leaves(x)[0]))  # its kind is none that the list does not have
             if values:
@@ -204,17 +219,31 @@ class NumberLists:
         if name is None:
             raise Unsuitable("by a counter it writes into a list that may have another name")
         cell, known = self._own[name], self._written.get(name)
-        self._written[name] = (cell, content(cell), _stand_for(content(cell), name, values)) if known is None else known
+        if known is None:
+            arrays = content(cell) is x and can_stand_for(x)
+            known = (cell, content(cell), ArrayList(x, name) if arrays else _stand_for(content(cell), name, values))
+        self._written[name] = known
         self._tables.pop(id(content(cell)), None)
 
     def hold_integers(self) -> bool:
         """Return whether steps write integers of Python's, which may leave the 64 bits of an array's."""
-        return any(stands._kind.dtype == _WHOLE for _, _, stands in self._written.values())
+        return any(type(x) is NumberList and x.dtype == _WHOLE for _, _, x in self._written.values())
+
+    def find_unfilled(self) -> list | None:
+        """Return a list of which a look has come to a place where no array is yet."""
+        return self._unfilled[0] if self._unfilled else None
+
+    def held(self) -> dict[HeldArrays, list]:
+        """Return what the lists of arrays hold, with the lists."""
+        return {x.held: plain for _, plain, x in self._written.values() if type(x) is ArrayList}
 
     def finish(self) -> None:
         """Let the lists that the steps wrote into hold what the loop made of them."""
         for _, plain, stands in self._written.values():
-            _fill(plain, stands)
+            if type(stands) is ArrayList:
+                stands.fill(plain)
+            else:
+                _fill(plain, stands)
 
 
 def _places_of(cells: dict[Any, Cell]) -> Iterator[tuple[Any, Cell]]:

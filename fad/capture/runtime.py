@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fad import config
-from fad.capture import branches, calls, folds, generators, iterables, loops, outcomes, values
+from fad.capture import branches, calls, folds, generators, iterables, loops, outcomes, printing, values
 from fad.capture.context import current, forget, report, reporting
 from fad.capture.convert import Sites
 from fad.capture.expressions import is_made
@@ -54,6 +54,7 @@ class Helpers:
     append_to = staticmethod(calls.append_to)
     join = staticmethod(calls.join)
     join_in_brackets = staticmethod(calls.join_in_brackets)
+    make_text = staticmethod(printing.make_text)
     made = staticmethod(values.note_made)
     getitem = staticmethod(values.getitem)
     setitem = staticmethod(calls.set_item)

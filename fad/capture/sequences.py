@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.capture.array_lists import ArrayList
 from fad.capture.context import current, refuse
 from fad.capture.element_tables import ElementTable, holders_in, is_small, is_table
+from fad.capture.growing_lists import GrowingList
 from fad.capture.number_lists import NumberList, lists_in
 from fad.capture.values import as_number, getitem, holds_numbers
 from fad.control_flow.subgraph import example
@@ -45,8 +47,12 @@ def sequence_of(x: Any) -> Sequence | None:
         return Sequence(len(x), lambda k: number_at(x.start, x.step, k), x)
     if (type(x) is np.ndarray and x.ndim and x.dtype.kind in "fcbiu") or (type(x) is Tracer and x.shape):
         return Sequence(x.shape[0], lambda k: getitem(x, k), x)
-    if type(x) is NumberList:
+    if type(x) is str:
+        return Sequence(len(x), lambda k: getitem(x, k), x)
+    if type(x) in (NumberList, ArrayList):
         return Sequence(len(x), lambda k: x[k], x)
+    if type(x) is GrowingList and x.is_whole():
+        return Sequence(x.length(), x.at, x)
     if (column := _column(x)) is not None:
         return Sequence(len(x), _unless_changed(column, x), x)
     if type(x) not in (list, tuple) or not x:

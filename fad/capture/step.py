@@ -13,6 +13,7 @@ from fad.capture.draws import StepDraws
 from fad.capture.element_tables import check_elements, elements_behind
 from fad.capture.growing_lists import Last
 from fad.capture.growth import Growth
+from fad.capture.held_arrays import Marks, held_since, mark_lists
 from fad.capture.labels import close_name, is_opened_label, open_name
 from fad.capture.number_lists import NumberLists
 from fad.capture.objects import holders_in, is_known_alone, knows_arrays_alone, open_objects
@@ -59,6 +60,7 @@ class Step:
         self.site = site
         self.body = body
         self.test = test
+        self.counts = test is None  # whether its steps are counted
         self.cells: dict[Any, Any] = cells_of(*([body] if test is None else [body, test]))
         self.bound: list[Any] = [name for name in site.names if name in self.cells]
         self.names: list[Any] = []
@@ -79,6 +81,7 @@ class Step:
         self.draws = StepDraws()
         self.kinds: list | None = None  # which leaves are numbers of Python's behind the first step that is recorded
         self.links: dict[str, list] = {}  # what the arrays that a step leaves names bound to may be, besides new ones
+        self.marks: Marks = []  # of lists of arrays, where the step began
         self.passed: set[str] = set()  # names whose arrays a step may leave to itself or to another name
         self._guess()
 
@@ -110,9 +113,13 @@ class Step:
             body.windows |= self.windows
             self.windows = body.windows
             body.own = [self.cells[name] for name in self.bound if type(name) is str]
+            outer, body.numbers = body.numbers, (*body.numbers, number if self.counts else None)
             body.shared = {id(cell) for name, cell in self.cells.items() if type(name) is str}
         with self.lists.growing(body, number), self.number_lists.standing(body), self.draws.drawing(body, number):
+            self.marks = mark_lists()
             yield
+        if body is not None:
+            body.numbers = outer
 
     def _find_own(self) -> dict[int, Any]:
         """Return the lists and dictionaries that names are bound to by value: each step has its own."""
@@ -228,7 +235,7 @@ class Step:
                 self.lists.note_appended()
                 self._check_kept(before, changed)
                 self.check_aliases(handles, value_of(outcome))
-                self.lists.forget_appended()
+                self.forget_given()
                 self._drop_dead()
                 left = [self._find_left(name) for name in self.names]
                 lates = [self._find_left(name) for name in self.late]
@@ -244,7 +251,7 @@ class Step:
         for name in {*self.site.carried, *self.site.behind} & before.keys() - shown:
             if self.content(name) is not before[name]:
                 refuse(f"it binds {name} in one step and not in another")
-        for place in changed.keys() - shown:
+        for place in changed.keys() - shown - self.lists.find_renewed():
             if place not in before or self.content(place) is not before[place]:
                 refuse(f"it binds {place} in one step and not in another")
 
@@ -305,7 +312,7 @@ class Step:
         given = {id(x): x for value in handles.values() for x in tree.leaves(value) if is_handle(x)}
         writes = [x for x in given.values() if is_written(x)]
         seen: set[int] = set()
-        values = self._left_by(returned)
+        values = {**self._left_by(returned), **held_since(self.marks)}
         check_elements(values.values())
         left = [(name, x) for name, value in values.items() for x in arrays_in(value)]
         for name, x in left:
@@ -317,14 +324,21 @@ class Step:
             seen.add(id(root))
         if check_aliased() and writes:
             refuse("it writes into an array that may have another name, as an if decides")
-        self._link(handles, returned)
+        self._link(handles, values)
 
-    def _left_by(self, returned: Any) -> dict[str, Any]:
+    def forget_given(self) -> None:
+        """Forget what the step has put into lists, so that nobody here holds it."""
+        self.lists.forget_appended()
+        for x, since in self.marks:
+            x.forget(since, recorder.get())
+
+    def _left_by(self, returned: Any) -> dict[Any, Any]:
         """Return what a step leaves names bound to, and what it returns."""
         appended = {f"what it appends to {name}": open_objects(xs) for name, xs in self.lists.appended.items()}
-        return {**{name: self.read(name) for name in [*self.names, *self.late]}, **appended, RETURNED: returned}
+        names = {name: self.read(name) for name in [*self.names, *self.late]}
+        return {**names, **appended, RETURNED: returned}
 
-    def _link(self, handles: dict[str, Any], returned: Any) -> None:
+    def _link(self, handles: dict[str, Any], values: dict[Any, Any]) -> None:
         """Note for each name which arrays it may know besides new ones."""
         given = {id(x): name for name, value in handles.items() for x in tree.leaves(value) if is_handle(x)}
         self.passed = set()
@@ -336,15 +350,18 @@ class Step:
             self.passed.add(name)
             return [("before", name), *[root_of(y) for y in self._known_before(name) if y.shape]]
 
-        links = links_of(self._left_by(returned), find_links)
+        links = links_of(values, find_links)
         self.links = {name: list(_follow(name, links)) for name in links}
 
     def note_links(self, runs: bool, returned: Any = ()) -> None:
         """Note behind the loop which names may know one array."""
         before = {name: [root_of(y) for y in self._known_before(name) if y.shape] for name in self.names}
-        tables = [self.links, {} if runs else before]
+        tables: list[dict] = [self.links, {} if runs else before]
         alone = {id(x) for name in self.exclusive for x in before.get(name, ())}
-        note_links(tables, self._left_by(returned), lambda x: id(x) in alone)
+        lists = {**self.number_lists.held(), **self.lists.held()}
+        tables.append({x: x.before for x in lists})
+        held = {x: x.left(lists.get(x)) for x, _ in self.marks}
+        note_links(tables, self._left_by(returned) | held, lambda x: id(x) in alone)
 
     def _known_before(self, name: str) -> list[Tracer]:
         """Return the arrays that a name is bound to before the loop."""

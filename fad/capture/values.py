@@ -10,8 +10,8 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import Body, current, is_staged, refuse
-from fad.capture.element_tables import ElementTable, is_table
-from fad.capture.labels import Label, look_up
+from fad.capture.element_tables import ElementTable, is_table, look_up, unknown_element
+from fad.capture.labels import Label
 from fad.capture.objects import close_objects, open_objects
 from fad.capture.places import Item, find_item
 from fad.capture.windows import find_window
@@ -47,7 +47,7 @@ def _is_traced(index: Any) -> bool:
 def getitem(x: Any, index: Any) -> Any:
     """Return ``x[index]``."""
     body = current()
-    if type(index) is Label and type(x) is dict:
+    if type(x) is dict and Label in map(type, index if type(index) is tuple else (index,)):
         return look_up(x, index)
     if body is None or type(x) in STANDING or not _is_traced(index):
         if body is not None and type(x) is collections.defaultdict and index not in x and id(x) not in body.made:
@@ -57,6 +57,8 @@ def getitem(x: Any, index: Any) -> Any:
         return _outside(x)[index]
     if type(index) is Tracer and holds_numbers(x):
         return as_number(_outside(np.array(x))[index])
+    if type(index) is Tracer and type(x) is str and x:
+        return ElementTable(tuple(x))[index]
     if type(index) is Tracer and type(x) in (list, tuple, dict):
         return _read_element(x, index, body)
     return _refuse_place(x)
@@ -79,6 +81,8 @@ def _read_element(x: Any, index: Tracer, body: Body) -> Any:
         refuse(f"it takes an element of an empty {type(x).__name__}")
     if type(x) is list and _has_numbers(x):
         return _read_number(x, index, body)
+    if _is_unfilled(x):
+        body.unfilled.append(x)
     if not is_table(x):
         _refuse_place(x)
     if _is_passing(x, body) or any(type(y) is Tracer and y.owner is body.trace for y in tree.leaves(x)):
@@ -86,7 +90,7 @@ def _read_element(x: Any, index: Tracer, body: Body) -> Any:
     if not body.trial:
         _refuse_place(x)
     body.touched.setdefault(id(x), (x, []))
-    return tree.map(lambda y: body.trace.new(example(y)), next(iter(x.values())) if type(x) is dict else x[0])
+    return unknown_element(next(iter(x.values())) if type(x) is dict else x[0], body)
 
 
 def _may_be_filled(x: Any, body: Body) -> bool:
@@ -98,6 +102,11 @@ def _note_filled(x: Any, index: Any, body: Body) -> None:
     if _may_be_filled(x, body):
         body.filled[id(x)] = index
         refuse(f"it reads or sets items of a {type(x).__name__} by places that differ from step to step")
+
+
+def _is_unfilled(x: Any) -> bool:
+    """Return whether a list has places for arrays at which there are none yet, ``[None] * n``."""
+    return type(x) is list and any(y is None for y in x)
 
 
 def _read_number(x: list, index: Tracer, body: Body) -> Any:
@@ -118,7 +127,10 @@ def _is_passing(x: Any, body: Body) -> bool:
 
 def note_touched(x: list, body: Body) -> list:
     """Note that a look has come to an element of a list by a traced place; return examples of what was written."""
-    if not body.trial or _is_passing(x, body) or not all(map(_may_be_element, tree.leaves(x))):
+    if _is_unfilled(x):
+        body.unfilled.append(x)
+    may_stand = all(map(_may_be_element, tree.leaves(x))) or is_table(x)
+    if not body.trial or _is_passing(x, body) or _is_unfilled(x) or not may_stand:
         _refuse_place(x)
     return body.touched.setdefault(id(x), (x, []))[1]
 
@@ -169,7 +181,7 @@ def setitem(value: Any, x: Any, index: Any) -> None:
         if _is_traced(index):
             _note_filled(x, index, body)
         if type(x) is list and type(index) is Tracer:
-            note_touched(x, body).append(example(value))
+            note_touched(x, body).append(tree.map(example, value))
             return
         if _is_traced(index):
             _refuse_place(x)

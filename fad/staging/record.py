@@ -46,6 +46,7 @@ from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused, noting_tries
 from fad.staging.mixed_types import MixedTypes, is_asked, note_question, noting_types, tells_types_apart
 from fad.staging.outer_state import OuterState
+from fad.staging.prints import drop_prints
 from fad.staging.python_numbers import gives_number, keep_kind, on_numbers, to_number_p, to_scalar_p
 from fad.transforms.check import as_operand
 from fad.transforms.mutation import Earlier, Snapshots, recording
@@ -57,7 +58,6 @@ LARGEST = 2**62  # integers beyond are constants of a program, not arguments: su
 
 recorder: ContextVar[RecordTrace | None] = ContextVar("recorder", default=None)
 """The trace that writes down what the running function does, the innermost one."""
-
 
 _found: ContextVar[Sequence] = ContextVar("found", default=())  # what the function that is recorded finds by name
 
@@ -417,7 +417,7 @@ def _record(
         _found.reset(token)
         trace.finish()
     trace.snapshots.check()
-    graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
+    graph = drop_prints(Graph(trace.types, inputs, trace.constants, trace.equations, outputs))
     if notes.mixed and (is_asked(notes, trace, graph) or tells_types_apart(graph)):
         raise MixedTypes
     shared = {id(x) for x in (*leaves, *trace.constants.values()) if hasattr(x, "shape")} | trace.sources.keys()

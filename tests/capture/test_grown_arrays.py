@@ -282,14 +282,6 @@ def two_made_of_one(x):
     return total + np.sum(other)
 
 
-def read_as_a_whole(x):
-    path, total = x[:1], 0.0
-    for i in range(STEPS):
-        path = np.append(path, x[i % 5] * i)
-        total += np.mean(path)
-    return total
-
-
 def put_before_it(x):
     path = x[:1]
     for i in range(STEPS):
@@ -334,7 +326,7 @@ def returned_from_the_loop(x):
 
 
 LEFT = [
-    another_name_knows_it, a_function_knows_it, appended_by_the_users_function, two_made_of_one, read_as_a_whole,
+    another_name_knows_it, a_function_knows_it, appended_by_the_users_function, two_made_of_one,
     put_before_it, written_in_the_loop, a_row_of_it_is_written, longer_and_longer_pieces, returned_from_the_loop,
 ]  # fmt: skip
 

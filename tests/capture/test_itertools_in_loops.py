@@ -61,9 +61,33 @@ def forces_between_pairs(x):
     return np.sum(forces**2) + energy
 
 
+def one_behind_the_other(x):
+    s, u = 0.0, x * 1.0
+    for k in itertools.chain([2], range(5), (), (1, 3)):
+        u[k] = 0.9 * u[k] + 0.1 * s
+        s = s + np.sin(x[k] * u[k])
+    for v in itertools.chain(u[:3], x, TABLE[:4]):
+        s = 0.9 * s + v * u[4]
+    for k, (v, w) in enumerate(itertools.chain(zip(x, u, strict=True), [(0.1, 0.2)], zip(u, x, strict=True))):
+        s = 0.9 * s + v * w * k
+    for row in itertools.chain(np.outer(x, x), u[None]):
+        s = 0.5 * s + np.sum(np.cos(row))
+    return s + sum(v * v for v in itertools.chain(x, u))
+
+
+def zero_before_the_others(x):
+    s = x[0]
+    for v in itertools.chain([0.0], x):
+        s = 0.9 * s + v * x[1]
+    return s
+
+
 @pytest.mark.parametrize(
     "f",
-    [numbers_from_one, every_other_one, steps_in_turn, the_same_again, forces_between_pairs],
+    [
+        numbers_from_one, every_other_one, steps_in_turn, the_same_again, forces_between_pairs, one_behind_the_other,
+        zero_before_the_others,
+    ],
     ids=lambda f: f.__name__,
 )
 def test_a_loop_over_some_of_itertools_is_captured(f):

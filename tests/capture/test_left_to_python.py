@@ -537,11 +537,11 @@ SAME = [
     the_target_is_changed, a_closure_reads_the_state, a_function_made_in_the_body, a_lambda_over_the_counter,
     a_comprehension_in_the_body, a_walrus, a_helper_that_writes, a_helper_that_writes_and_returns,
     a_helper_with_early_returns, a_helper_with_a_loop, a_recursive_helper, a_method, a_decorated_helper,
-    an_inner_gradient, asserts, changes_shape, fills_a_dictionary,
+    an_inner_gradient, asserts, changes_shape, fills_a_dictionary, looks_up_a_list_of_strings,
+    prints,
 ]  # fmt: skip
 LEFT = [
-    prints, draws_from_a_generator, runs_over_a_generator, looks_up_missing_keys, looks_up_a_list_of_strings,
-    counts_in_a_global,
+    draws_from_a_generator, runs_over_a_generator, looks_up_missing_keys, counts_in_a_global,
     a_helper_counts_in_a_global, runs_over_itertools, pops_from_a_list,
     factorial_of_python_integers, doubled_integers,
 ]  # fmt: skip

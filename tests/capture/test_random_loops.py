@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from capture.layer_programs import LayerProgram
 from capture.loop_programs import GrowingProgram, HandlingProgram, ObjectProgram, Program, compiled
 
 import fad
@@ -55,7 +56,7 @@ def check_replay(f, wanted, what):
         check(got, wanted, what)
 
 
-KINDS = [Program, ObjectProgram, HandlingProgram, GrowingProgram]
+KINDS = [Program, ObjectProgram, HandlingProgram, GrowingProgram, LayerProgram]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
