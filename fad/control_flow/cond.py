@@ -21,7 +21,7 @@ from fad.control_flow.linear_map import make_pusher
 from fad.control_flow.loop_layout import has_condition, place_marked, select_marked
 from fad.control_flow.record_loop import attempt
 from fad.control_flow.scan import CHOOSE
-from fad.control_flow.split_pullback import find_needed, record_uses
+from fad.control_flow.split_pullback import find_needed, record_marked, record_uses
 from fad.control_flow.subgraph import (
     Body,
     BodyTrace,
@@ -44,9 +44,11 @@ from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_value, kind_of, split_as_kept, was_changed, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
-from fad.transforms.slopes import has_steep
+from fad.transforms.push_tangents import push_body
+from fad.transforms.slopes import find_care_of_call
+from fad.transforms.steep_programs import has_steep
 from fad.transforms.tape import is_inexact
-from fad.transforms.vjp import VJPTrace, vjp
+from fad.transforms.vjp import VJPTrace, deferring_looks, vjp
 
 
 def clamp_index(index: Any, n: int) -> int:
@@ -193,9 +195,9 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
     out_types = [branches[0].types[o] for o in branches[0].outputs]
     shown_cts = [np.zeros_like(t.zeros())[()] for t in select_marked(out_types, marks)]
     whole, operands = branches, trace.keep(values, parents)
-    branches, pullbacks, _ = cut_pullbacks(
-        branches, [record_flat(pull(g), [*shown, *shown_cts]) for g in branches], n
-    )
+    with deferring_looks() as looks:
+        pullbacks = [record_flat(pull(g), [*shown, *shown_cts]) for g in branches]
+    branches, pullbacks, _ = cut_pullbacks(branches, pullbacks, n)
     graphs, read = _drop_unread(pullbacks, n)
     used = _find_used(graphs)
     ys = list(bind(cond_p, index, *values, branches=branches))
@@ -210,16 +212,24 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
         return place_marked([_mask_unused(c, index, u) for c, u in zip(found, used, strict=True)], active)
 
     def find_uses(used: list, when: Any) -> list:
-        graphs = tuple([_only_uses(g, active, marks, [*shown, *shown_cts]) for g in whole])
+        graphs = tuple([_only_pulls(record_uses, g, active, marks, [*shown, *shown_cts]) for g in whole])
         return place_marked(bind(cond_p, index, *map(stop, operands), *fill(used), branches=graphs), active)
 
-    outs = trace.call(parents, ys, Masking(pullback, find_uses))
+    def pull_marked(cts: list, used: list) -> tuple[list, list]:
+        cts, used = fill(cts), fill(used)
+        graphs = tuple([_only_pulls(record_marked, g, active, marks, [*shown, *shown_cts, *shown_cts]) for g in whole])
+        found = bind(cond_p, index, *operands, *cts, *used, branches=graphs)
+        return place_marked(found[: sum(active)], active), place_marked(found[sum(active) :], active)
+
+    steep = any(map(has_steep, whole))
+    rules = (pull_marked, find_care_of_call(values), looks.wanted) if steep else ()
+    outs = trace.call(parents, ys, Masking(pullback, find_uses, *rules))
     return [t if m else y for t, y, m in zip(outs, ys, marks, strict=True)]
 
 
-def _only_uses(graph: Graph, active: list[bool], marks: list[bool], shown: list) -> Graph:
-    """Return what says which elements of its operands a branch uses, by marks of its results."""
-    graph = record_uses(graph, active, marks, shown)
+def _only_pulls(record: Callable, graph: Graph, active: list[bool], marks: list[bool], shown: list) -> Graph:
+    """Return what is recorded of a branch with its pullback, or with what it uses, without its own results."""
+    graph = record(graph, active, marks, shown)
     outputs = graph.outputs[len(marks) :]
     return graph.replace(outputs=outputs, equations=find_needed(graph.equations, outputs))
 
@@ -298,7 +308,7 @@ def _push(index: Any, values: list, tangents: list, branches: tuple) -> tuple[li
 def _forward(trace: JVPTrace, index: Any, args: Any, branches: tuple) -> list:
     values = [trace.lower(x) for x in args]
     tangents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
-    ys, ts = _push(index, values, tangents, branches)
+    ys, ts = push_body(lambda: _push(index, values, tangents, branches), trace.steep)
     trace.steep = trace.steep or any(map(has_steep, branches))
     return [y if t is None or not is_inexact(y) else tracer(y, trace, t) for y, t in zip(ys, ts, strict=True)]
 
@@ -307,8 +317,10 @@ def _linear(trace: LinearTrace, index: Any, args: Any, branches: tuple) -> Any:
     values, parents = split_as_kept(trace, args, None)
     ys = bind(cond_p, index, *values, branches=branches)
     values = trace.keep_constants(values, parents)
-    trace.steep = trace.steep or any(map(has_steep, branches))
-    push, run = lambda ts: _push(index, values, ts, branches)[1], lambda xs: _run(index, *xs, branches=branches)
+    steep = trace.steep
+    trace.steep = steep or any(map(has_steep, branches))
+    push = lambda ts: push_body(lambda: _push(index, values, ts, branches), steep)[1]
+    run = lambda xs: _run(index, *xs, branches=branches)
     return trace.attach(True, ys, parents, make_pusher(push, run, values))
 
 
