@@ -221,9 +221,8 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
         found = bind(cond_p, index, *operands, *cts, *used, branches=graphs)
         return place_marked(found[: sum(active)], active), place_marked(found[sum(active) :], active)
 
-    steep = any(map(has_steep, whole))
-    rules = (pull_marked, find_care_of_call(values), looks.wanted) if steep else ()
-    outs = trace.call(parents, ys, Masking(pullback, find_uses, *rules))
+    care = find_care_of_call(values) if any(map(has_steep, whole)) else 0
+    outs = trace.call(parents, ys, Masking(pullback, find_uses, pull_marked, care, looks.wanted))
     return [t if m else y for t, y, m in zip(outs, ys, marks, strict=True)]
 
 

@@ -227,16 +227,16 @@ def _run_again(values: list, inputs: list, outputs: list, params: dict, record: 
 
 
 def _masking(pull: Callable, uses: Callable, parts: tuple, unsure: bool) -> Masking:
-    """Return the pullback of a loop, which takes masks along where a slope in its body may be infinite."""
+    """Return the pullback of a loop, which takes masks along if it has to."""
     values, inputs, outputs, params = parts
     body = params["body"]
-    some = leaves_out(body, inputs)
-    if not has_steep(body):
-        return Masking(pull, uses, leaves_out=some)
-    # what a step leaves out of the state may have an infinite slope in the step before
-    unsure = unsure or (some and leaves_out(body, inputs, Inputs.split(body.inputs, params).carry))
+    some, care = leaves_out(body, inputs), 0
+    if has_steep(body):
+        care = find_care_of_call(values)
+        # what a step leaves out of the state may have an infinite slope in the step before
+        unsure = unsure or (some and leaves_out(body, inputs, Inputs.split(body.inputs, params).carry))
     pull_marked = lambda cts, marks: _run_again(values, inputs, outputs, params, record_marked, cts, marks)
-    return Masking(pull, uses, pull_marked, find_care_of_call(values), unsure, some)
+    return Masking(pull, uses, pull_marked, care, unsure, some)
 
 
 def _bytes(cut: Any, values: list, inputs: list[bool], params: dict) -> list[int]:

@@ -218,9 +218,10 @@ class Masking:
     arrays for the results. Where `when` is traced and false, nobody needs to know. It is called when a mask of what is
     pulled back is looked at.
 
-    Of an operation that may have infinite slopes itself ``pull_marked(cts, marks)`` returns the cotangents of the
-    operands and such marks of them, and `care` says where a sweep has to be careful for it. With `unsure` it selects
-    something itself of which `pull` does not know. `leaves_out` says whether it may use a part of its operands only.
+    ``pull_marked(cts, marks)`` returns the cotangents of the operands and such marks of them, from a rule that knows
+    in all its steps what is zero by selection. `care` says where a sweep has to be careful for the operation's own
+    slopes, and `leaves_out` whether it may use a part of its operands only. With `unsure` it selects something itself
+    of which `pull` does not know.
     """
 
     __slots__ = ("pull", "find_uses", "pull_marked", "care", "unsure", "leaves_out")
@@ -261,7 +262,15 @@ class Masking:
                 uses.extend(self.find_uses([None if ct is None else ones_where_live(ct) for ct in cts], when))
             return np.not_equal(uses[k], 0)
 
-        return [None if c is None else Masked(densify(c), lambda k=k: live(k), clean=True) for k, c in enumerate(found)]
+        return [None if c is None else mask_result(densify(c), lambda k=k: live(k)) for k, c in enumerate(found)]
+
+
+def mask_result(c: Any, live: Callable) -> Masked:
+    """Return what a pullback gives of plain cotangents, which is zero where nothing is used; not so its tangents."""
+    x = c
+    while type(x) is Tracer and (x.owner.compiled or x.owner.batched):
+        x = x.wrapped
+    return Masked(c, live, clean=type(x) is not Tracer)
 
 
 class Indexed:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_on_device
-from fad.core.cotangent import Masked, densify, is_finite, ones_where_live
+from fad.core.cotangent import Masked, densify, is_finite, mask_result, ones_where_live
 from fad.core.tracer import Trace, Tracer, tracer, youngest
 from fad.core.views import unwrap
 from fad.jitting.call import own
@@ -104,7 +104,7 @@ class _Pullback:
                 live.extend(self.retrace().find_live(marks))
             return np.not_equal(live[k], 0)
 
-        return [Masked(c, lambda k=k: find_live(k), clean=True) for k, c in enumerate(found)]
+        return [mask_result(c, lambda k=k: find_live(k)) for k, c in enumerate(found)]
 
 
 def _cotangent_of(y: Any, ct: Any) -> Any:

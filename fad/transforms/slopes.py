@@ -264,8 +264,14 @@ def _mark_steep(tape: Any) -> bytearray:
     return marks
 
 
+def _is_steep_call(record: Any) -> bool:
+    """Return whether a record is that of a call or checkpoint with slopes that may be infinite."""
+    care = record[4] if record[0] == RERUN else getattr(record[2], "care", NOWHERE) if record[0] == CALL else NOWHERE
+    return care > NOWHERE
+
+
 def _may_be_steep(record: Any) -> bool:
-    if record[0] == RERUN or (record[0] == CALL and getattr(record[2], "care", NOWHERE)):
+    if record[0] == RERUN or _is_steep_call(record):
         return True
     if record[0] == ONE_OF_TWO and record[2] in FACTORS and _has_infinity(record[4 + FACTORS[record[2]]]):
         return True
@@ -293,7 +299,7 @@ def is_infinite_before(steep: Steep, i: int, record: Any, care: int) -> Any:
             continue
         reached.update(parents_of(record))
         slopes += _slopes_of(record)
-        called = called or (record[0] == CALL and getattr(record[2], "care", NOWHERE) > NOWHERE)
+        called = called or _is_steep_call(record)
     called = called and getattr(pullback, "leaves_out", True)
     if called and not steep.looks_again:
         return True

@@ -153,3 +153,26 @@ def test_gradients_that_a_captured_loop_takes_drop_it_too():
         fast = fad.jit(lambda x: descend(x, slope))
         for _ in range(2):
             np.testing.assert_allclose(fast(X), wanted, rtol=1e-9)
+
+
+def root_times_cosine(x, r):
+    return np.cos(r) * np.sqrt(x)
+
+
+INFINITE_TANGENTS = {
+    "a loop": lambda x: control.fori_loop(0, 2, lambda i, r: root_times_cosine(x, r), x),
+    "a while loop": lambda x: control.while_loop(
+        lambda s: s[0] < 2, lambda s: (s[0] + 1, root_times_cosine(x, s[1])), (0, 1.0 * x)
+    )[1],
+    "a loop in a loop": lambda x: control.fori_loop(
+        0, 2, lambda i, r: control.fori_loop(0, 2, lambda j, r: root_times_cosine(x, r), r), x
+    ),
+}
+
+
+@pytest.mark.parametrize("how", SECOND)
+@pytest.mark.parametrize("name", INFINITE_TANGENTS)
+def test_infinite_tangents_of_a_state_that_is_not_used_have_no_part_in_second_derivatives(name, how):
+    f, after = INFINITE_TANGENTS[name], AFTER["slice"]
+    wanted = fad.jvp(fad.grad(with_safe_values(f, after)), (X,), (V,))[1]
+    np.testing.assert_allclose(SECOND[how](lambda x: after(x, f(x)))(X), wanted, rtol=1e-7, atol=1e-9)

@@ -106,3 +106,9 @@ def test_a_jitted_call_with_finite_slopes_is_not_run_again():
         for _ in range(4):
             np.testing.assert_allclose(slope(X), [0.0, 1.0, 0.5])
     assert len(runs) == 1
+
+
+@pytest.mark.filterwarnings("ignore:(invalid value|divide by zero) encountered:RuntimeWarning")
+def test_what_a_jitted_call_leaves_out_of_a_checkpoint_has_no_part():
+    later = fad.jit(lambda r: np.sum(r[1:] ** 2))
+    np.testing.assert_allclose(fad.grad(lambda x: later(fad.checkpoint(np.sqrt)(x)))(X), [0.0, 1.0, 1.0])
