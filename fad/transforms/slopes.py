@@ -173,12 +173,18 @@ def select_by_constants(g: Any, partials: tuple, parents: Any, xs: tuple, steep:
     return g
 
 
-def are_finite(cts: list) -> bool | None:
-    """Return whether cotangents, and their tangents, are finite; None if there is more of them, or it is not known."""
+def are_finite(cts: list) -> bool:
+    """Return whether cotangents, and their tangents, are finite; False if there is more of them.
+
+    In the body of a loop it is the values of a first step that are looked at: to ask in each step would make a loop
+    of few operations slow. So a body does without masks where a slope is infinite in later steps alone.
+    """
     leaves: list = []
     if not all(_collect_parts(densify(ct), leaves) for ct in cts if ct is not None):
-        return None
+        return False
     leaves = [x for x in leaves if not is_on_device(unwrap(x))]  # to look at those would wait for the device
+    if not all(trace.answers for x in leaves for trace in traces_of(x)):
+        leaves = list(map(unwrap, leaves))
     if are_plain(leaves):
         return all(map(is_finite, leaves))
     with np.errstate(all="ignore"):
@@ -188,15 +194,11 @@ def are_finite(cts: list) -> bool | None:
 
 def _collect_parts(x: Any, leaves: list) -> bool:
     """Collect what a value consists of in forward mode and in batches; false if that is not all of it."""
-    while type(x) is Tracer:
-        trace = x.owner
-        if trace.compiled:
-            leaves.append(x)
-            return all(t.answers for t in traces_of(x))
-        if "info" in trace.parts:
+    while type(x) is Tracer and not x.owner.compiled:
+        if "info" in x.owner.parts:
             if not _collect_parts(densify(x.info), leaves):
                 return False
-        elif not trace.batched:
+        elif not x.owner.batched:
             return False
         x = x.wrapped
     leaves.append(x)
