@@ -33,7 +33,7 @@ from fad.control_flow.subgraph import (
     record_flat,
 )
 from fad.control_flow.unread_places import refuse_unread_places
-from fad.core.cotangent import Masked, Masking, densify
+from fad.core.cotangent import Masked, Masking, densify, ones_where_live
 from fad.core.graph import Equation, Graph, has_effects, type_of
 from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
@@ -42,9 +42,9 @@ from fad.core.values import stop, traces_of
 from fad.ops.creation import zeros_p
 from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_value, kind_of, split_as_kept, was_changed, zeros_like
-from fad.transforms.jvp import JVPTrace, jvp
+from fad.transforms.jvp import JVPTrace, jvp, jvp_masked
 from fad.transforms.linearize import LinearTrace
-from fad.transforms.push_tangents import push_body
+from fad.transforms.push_tangents import push_body, takes_masks
 from fad.transforms.slopes import find_care_of_call
 from fad.transforms.steep_programs import has_steep
 from fad.transforms.tape import is_inexact
@@ -281,27 +281,32 @@ def _keep_needed(graph: Graph) -> Graph:
 
 
 def _push(index: Any, values: list, tangents: list, branches: tuple) -> tuple[list, list]:
-    tangents = [densify(t) for t in tangents]
     active = [t is not None for t in tangents]
     marks = find_chosen(branches, active)
+    masked = Masked in map(type, tangents) and any(map(has_steep, branches)) and takes_masks()
     n = len(values)
 
     def push(graph: Graph) -> Callable:
         def fun(*flat: Any) -> list:
             raw: list = []
-            ys, ts = jvp(_some(graph, flat[:n], active, raw), select_marked(flat[:n], active), flat[n:])
-            return [*[y if m else r for m, y, r in zip(marks, ys, raw, strict=True)], *select_marked(ts, marks)]
+            some = _some(graph, flat[:n], active, raw)
+            ys, *layers = (jvp_masked if masked else jvp)(some, select_marked(flat[:n], active), flat[n:])
+            pushed = [t for ts in layers for t in select_marked(ts, marks)]
+            return [*[y if m else r for m, y, r in zip(marks, ys, raw, strict=True)], *pushed]
 
         return fun
 
     given = select_marked(tangents, active)
-    shown = [
-        *map(example, values),
-        *[kind_of(example(t), example(v)) for t, v in zip(given, select_marked(values, active), strict=True)],
-    ]
+    given = [*map(densify, given), *(map(ones_where_live, given) if masked else [])]
+    shown, some = list(map(example, values)), select_marked(values, active)
+    shown += [kind_of(example(t), example(v)) for t, v in zip(given, some * (1 + masked), strict=True)]
     graphs = tuple([record_flat(push(g), shown) for g in branches])
     found = list(bind(cond_p, index, *values, *given, branches=graphs))
-    return found[: len(marks)], place_marked(found[len(marks) :], marks)
+    ys, pushed = found[: len(marks)], found[len(marks) :]
+    if masked:
+        k = sum(marks)
+        pushed = [Masked(t, np.not_equal(u, 0), True) for t, u in zip(pushed[:k], pushed[k:], strict=True)]
+    return ys, place_marked(pushed, marks)
 
 
 def _forward(trace: JVPTrace, index: Any, args: Any, branches: tuple) -> list:

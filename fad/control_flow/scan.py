@@ -38,7 +38,6 @@ from fad.control_flow.loop_layout import (
     has_condition,
     join_layers,
     place_marked,
-    put_beside,
     select_marked,
     split_layers,
 )
@@ -52,7 +51,7 @@ from fad.control_flow.split_pullback import (
     without,
 )
 from fad.control_flow.subgraph import Unrecordable, example, record_flat
-from fad.core.cotangent import Masking, densify
+from fad.core.cotangent import Masked, Masking, densify, ones_where_live
 from fad.core.graph import Graph, type_of
 from fad.core.limits import Crowded
 from fad.core.primitive import Primitive
@@ -61,9 +60,9 @@ from fad.core.values import stop
 from fad.core.views import unwrap
 from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_value, kind_of, split_as_kept, zeros_like
-from fad.transforms.jvp import JVPTrace, jvp
+from fad.transforms.jvp import JVPTrace, jvp, jvp_masked
 from fad.transforms.linearize import LinearTrace
-from fad.transforms.push_tangents import push_body
+from fad.transforms.push_tangents import push_body, takes_masks
 from fad.transforms.slopes import find_care_of_call
 from fad.transforms.steep_programs import has_steep, leaves_out
 from fad.transforms.tape import is_inexact
@@ -120,10 +119,11 @@ def _is_steep_within(steep: bool, tangents: list, params: dict) -> bool:
 
 def _push(values: list, tangents: list, params: dict) -> tuple[list, list]:
     """Run a loop with tangents beside its values; a tangent is None where it is zero."""
-    tangents = [densify(t) for t in tangents]
     body = params["body"]
     parts = Operands.split(values, params)
     inputs, outputs = find_active([t is not None for t in tangents], params)
+    marks, ends = Inputs.split(inputs, params), Outputs.split(outputs, params)
+    masked = has_steep(body) and Masked in map(type, tangents) and takes_masks()
     n = len(body.inputs)
 
     def fun(*flat: Any) -> list:
@@ -134,26 +134,45 @@ def _push(values: list, tangents: list, params: dict) -> tuple[list, list]:
             raw[:] = body(*[next(it) if a else x for a, x in zip(inputs, flat, strict=False)])
             return list(raw)
 
-        ys, ts = jvp(some, select_marked(flat[:n], inputs), flat[n:])
-        return [*[y if a else r for a, y, r in zip(outputs, ys, raw, strict=True)], *select_marked(ts, outputs)]
+        ys, *layers = (jvp_masked if masked else jvp)(some, select_marked(flat[:n], inputs), flat[n:])
+        pushed = [t for ts in layers for t in select_marked(ts, outputs)]
+        return [*[y if a else r for a, y, r in zip(outputs, ys, raw, strict=True)], *pushed]
 
-    given = Operands.split([_tangent(v) if t is None else t for t, v in zip(tangents, values, strict=True)], params)
-    shown = first_step(parts, params).join()
-    pushed_in = [kind_of(example(t), x) for t, x in zip(_step_tangents(given, params), shown, strict=True)]
-    graph = record_flat(fun, [*shown, *select_marked(pushed_in, inputs)])
-    # of each kind of value the tangents stand behind the values
-    marks, ends = Inputs.split(inputs, params), Outputs.split(outputs, params)
-    twins = Inputs.split(place_marked(graph.inputs[n:], inputs), params).select(marks)
-    all_inputs = put_beside(Inputs.split(graph.inputs[:n], params), twins)
-    end_twins = Outputs.split(place_marked(graph.outputs[len(outputs) :], outputs), params).select(ends)
-    all_outputs = put_beside(Outputs.split(graph.outputs[: len(outputs)], params), end_twins)
-    operands = put_beside(parts, given.select(marks)._replace(steps=[]))
+    layers = [list(map(densify, tangents)), *([[_mark(t) for t in tangents]] if masked else [])]
+    given, shown, pushed_in = [], first_step(parts, params).join(), []
+    for ts in layers:
+        ts = [_tangent(v) if t is None else t for t, v in zip(ts, values, strict=True)]
+        given.append(Operands.split(ts, params))
+        pushed_in += select_marked(map(_kind_of_example, _step_tangents(given[-1], params), shown), inputs)
+    graph = record_flat(fun, [*shown, *pushed_in])
+    # of each kind of value the tangents stand behind the values, and their marks behind those
+    own, results = Inputs.split(graph.inputs[:n], params), Outputs.split(graph.outputs[: len(outputs)], params)
+    all_inputs = join_layers([own, *_sort_layers(Inputs, graph.inputs[n:], inputs, params)])
+    all_outputs = join_layers([results, *_sort_layers(Outputs, graph.outputs[len(outputs) :], outputs, params)])
+    operands = join_layers([parts, *[ts.select(marks)._replace(steps=[]) for ts in given]])
     graph = graph.replace(inputs=all_inputs.join(), outputs=all_outputs.join())
     new = {**params, "body": graph, **all_inputs.layout()}
     found = Results.split(bind(_operation(params), *operands.join(), **new), new)
     m, k = len(ends.carry), len(ends.ys)
-    pushed = [*place_marked(found.carry[m:], ends.carry), *place_marked(found.ys[k:], ends.ys)]
+    each = split_layers([*found.carry[m:], *found.ys[k:]], ends.select(ends), len(layers))
+    pushed = each[0] if not masked else [Masked(t, np.not_equal(u, 0), True) for t, u in zip(*each, strict=True)]
+    pushed = place_marked(pushed, outputs)
     return [*found.carry[:m], *found.ys[:k], *found.steps], [*pushed, *[None for _ in found.steps]]
+
+
+def _sort_layers(kind: Any, numbers: list, marks: list, params: dict) -> list:
+    """Return the values of each layer, which stand one layer after the other, as a layout of those that are marked."""
+    n, one = max(1, sum(marks)), kind.split(marks, params)
+    rows = [place_marked(numbers[i : i + n], marks) for i in range(0, len(numbers), n)]
+    return [kind.split(row, params).select(one) for row in rows]
+
+
+def _mark(t: Any) -> Any:
+    return None if t is None else ones_where_live(t)
+
+
+def _kind_of_example(t: Any, x: Any) -> Any:
+    return kind_of(example(t), x)
 
 
 def _tangent(x: Any) -> Any:
@@ -291,7 +310,7 @@ def _cut(
     cts = [t.zeros() for t in select_marked(types, outputs)] * layers
     joint = record(body, inputs, outputs, [*shown, *cts])
     if layers > 1:
-        joint = _join_layers(joint, inputs, outputs, params, layers)
+        joint = _join_layers(joint, inputs, outputs, params)
     own = Inputs.split(joint.inputs[: len(body.inputs)], params)
     steps = params["length"] if memory_limit.get() is None else None
     known = params["index"] and params["length"] is not None and not has_condition(params)
@@ -299,20 +318,12 @@ def _cut(
     return halves(joint, own, len(body.outputs), params["save"] != "carry", steps, finals)
 
 
-def _join_layers(joint: Graph, inputs: list, outputs: list, params: dict, layers: int) -> Graph:
+def _join_layers(joint: Graph, inputs: list, outputs: list, params: dict) -> Graph:
     """Let what a body takes and gives of several layers stand by its kind: constants, state, rows."""
-
-    def arrange(kind: Any, numbers: list, marks: list) -> list:
-        n = sum(marks)
-        each = [place_marked(numbers[k * n : (k + 1) * n], marks) for k in range(layers)]
-        one = kind.split(marks, params)
-        return join_layers([kind.split(some, params).select(one) for some in each]).join()
-
     n, m = len(inputs), len(outputs)
-    cts = arrange(Outputs, joint.inputs[n:], outputs)
-    return joint.replace(
-        inputs=[*joint.inputs[:n], *cts], outputs=[*joint.outputs[:m], *arrange(Inputs, joint.outputs[m:], inputs)]
-    )
+    cts = join_layers(_sort_layers(Outputs, joint.inputs[n:], outputs, params)).join()
+    grads = join_layers(_sort_layers(Inputs, joint.outputs[m:], inputs, params)).join()
+    return joint.replace(inputs=[*joint.inputs[:n], *cts], outputs=[*joint.outputs[:m], *grads])
 
 
 class _Pullback:

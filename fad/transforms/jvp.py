@@ -15,7 +15,7 @@ from fad import tree
 from fad.backends import is_numpy_scalar
 from fad.core.archetypes import STEEP, one, spread
 from fad.core.buffers import flat_result
-from fad.core.cotangent import Masked, densify, is_basic
+from fad.core.cotangent import Masked, densify, is_basic, ones_where_live
 from fad.core.layers import fresh_layers
 from fad.core.limits import take_derivative, take_limit
 from fad.core.tracer import Trace, Tracer, bind, tracer
@@ -337,6 +337,25 @@ def jvp(fun: Callable, primals: PyTree, tangents: PyTree, has_aux: bool = False)
     own = separate([*values, *found], given)
     out, tangent_out = (tree.unflatten(out_tree, leaves) for leaves in (own[: len(values)], own[len(values) :]))
     return (out, tangent_out, separate_aux(aux, given)) if has_aux else (out, tangent_out)
+
+
+def jvp_masked(fun: Callable, primals: list, pushed: Any) -> tuple[list, list, list]:
+    """Return values, tangents and marks of a flat function, given tangents and then marks of them.
+
+    A mark is a number for each element of a tangent, which is zero where that is zero by selection.
+    """
+    trace, n = JVPTrace(), len(primals)
+    xs = [
+        tracer(x, trace, Masked(t, np.not_equal(mark, 0), clean=True))
+        for x, t, mark in zip(primals, pushed[:n], pushed[n:], strict=True)
+    ]
+    ys, _, _ = run(fun, trace, lambda: as_run(fun)(*xs), False)
+    mine = [type(y) is Tracer and y.owner is trace for y in ys]
+    values = [trace.hand_out(y.wrapped) if own else y for y, own in zip(ys, mine, strict=True)]
+    rows = list(zip(ys, values, mine, strict=True))
+    tangents = [_like(v, densify(y.info)) if own else zeros_like(v) for y, v, own in rows]
+    marks = [_like(v, ones_where_live(y.info)) if own else zeros_like(v) for y, v, own in rows]
+    return values, tangents, marks
 
 
 def _like(y: Any, t: Any) -> Any:

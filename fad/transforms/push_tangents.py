@@ -116,6 +116,14 @@ class _Pushing:
 _PUSHING: ContextVar[_Pushing | None] = ContextVar("pushing", default=None)
 
 
+def takes_masks() -> bool:
+    """Return whether a body is pushed with masks of its tangents, some of which have one; else it is not sure."""
+    around = _PUSHING.get()
+    if around is not None and not around.careful:
+        around.unsure = True
+    return around is not None and around.careful
+
+
 def push_body(push: Callable, steep: bool) -> tuple[list, list]:
     """Return the results and tangents of a loop or branch, of ``push()``, which records its body.
 

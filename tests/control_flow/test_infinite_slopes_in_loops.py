@@ -176,3 +176,24 @@ def test_infinite_tangents_of_a_state_that_is_not_used_have_no_part_in_second_de
     f, after = INFINITE_TANGENTS[name], AFTER["slice"]
     wanted = fad.jvp(fad.grad(with_safe_values(f, after)), (X,), (V,))[1]
     np.testing.assert_allclose(SECOND[how](lambda x: after(x, f(x)))(X), wanted, rtol=1e-7, atol=1e-9)
+
+
+BEFORE = {
+    "where": lambda x: np.where(x > 0, x, 0.0),
+    "maximum": lambda x: np.maximum(x - 0.5, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", BEFORE)
+@pytest.mark.parametrize(
+    "f", [rows_of_a_scan, a_fori_loop, as_many_steps_as_a_value_says, a_while_loop, a_branch, a_branch_in_a_loop],
+    ids=lambda f: f.__name__,
+)
+def test_what_is_chosen_before_a_loop_or_branch_has_no_tangent_in_it_elsewhere(f, name):
+    program = lambda x: V @ f(np.where(x > 0, BEFORE[name](x), 0.0) + 0.0) ** 2
+    wanted = fad.grad(program)(X)
+    assert np.isfinite(wanted).all()
+    for fast in (fad.jit(fad.jacfwd(program)), fad.jit(lambda x: fad.linearize(program, x)[1](V))):
+        for _ in range(2):
+            found = fast(X)
+            np.testing.assert_allclose(found, wanted if np.ndim(found) else wanted @ V, rtol=1e-9, atol=1e-12)
