@@ -57,9 +57,10 @@ LAYERS = [
     [
         "transforms", "transforms.check", "transforms.mutation", "transforms.undo_writes", "transforms.accumulate",
         "transforms.tape", "transforms.layered_writes", "transforms.overwrites", "transforms.operand_cotangents",
-        "transforms.slopes", "transforms.backward_sweep",
+        "transforms.slopes", "transforms.steep_programs", "transforms.backward_sweep",
         "transforms.vjp",
-        "transforms.grad", "transforms.jvp", "transforms.batch_axes", "transforms.batch_trace", "transforms.vmap",
+        "transforms.grad", "transforms.push_tangents", "transforms.jvp",
+        "transforms.batch_axes", "transforms.batch_trace", "transforms.vmap",
         "transforms.linearize",
         "transforms.jacobian", "transforms.handles", "transforms.kept_names", "transforms.checkpoint",
         "transforms.closed_over",

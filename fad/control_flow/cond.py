@@ -21,7 +21,7 @@ from fad.control_flow.linear_map import make_pusher
 from fad.control_flow.loop_layout import has_condition, place_marked, select_marked
 from fad.control_flow.record_loop import attempt
 from fad.control_flow.scan import CHOOSE
-from fad.control_flow.split_pullback import find_needed, record_uses
+from fad.control_flow.split_pullback import find_needed, record_marked, record_uses
 from fad.control_flow.subgraph import (
     Body,
     BodyTrace,
@@ -33,7 +33,7 @@ from fad.control_flow.subgraph import (
     record_flat,
 )
 from fad.control_flow.unread_places import refuse_unread_places
-from fad.core.cotangent import Masked, Masking, densify
+from fad.core.cotangent import Masked, Masking, densify, ones_where_live
 from fad.core.graph import Equation, Graph, has_effects, type_of
 from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting
@@ -42,11 +42,13 @@ from fad.core.values import stop, traces_of
 from fad.ops.creation import zeros_p
 from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_value, kind_of, split_as_kept, was_changed, zeros_like
-from fad.transforms.jvp import JVPTrace, jvp
+from fad.transforms.jvp import JVPTrace, jvp, jvp_masked
 from fad.transforms.linearize import LinearTrace
-from fad.transforms.slopes import has_steep
+from fad.transforms.push_tangents import push_body, takes_masks
+from fad.transforms.slopes import find_care_of_call
+from fad.transforms.steep_programs import has_steep
 from fad.transforms.tape import is_inexact
-from fad.transforms.vjp import VJPTrace, vjp
+from fad.transforms.vjp import VJPTrace, deferring_looks, vjp
 
 
 def clamp_index(index: Any, n: int) -> int:
@@ -193,9 +195,9 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
     out_types = [branches[0].types[o] for o in branches[0].outputs]
     shown_cts = [np.zeros_like(t.zeros())[()] for t in select_marked(out_types, marks)]
     whole, operands = branches, trace.keep(values, parents)
-    branches, pullbacks, _ = cut_pullbacks(
-        branches, [record_flat(pull(g), [*shown, *shown_cts]) for g in branches], n
-    )
+    with deferring_looks() as looks:
+        pullbacks = [record_flat(pull(g), [*shown, *shown_cts]) for g in branches]
+    branches, pullbacks, _ = cut_pullbacks(branches, pullbacks, n)
     graphs, read = _drop_unread(pullbacks, n)
     used = _find_used(graphs)
     ys = list(bind(cond_p, index, *values, branches=branches))
@@ -210,16 +212,23 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
         return place_marked([_mask_unused(c, index, u) for c, u in zip(found, used, strict=True)], active)
 
     def find_uses(used: list, when: Any) -> list:
-        graphs = tuple([_only_uses(g, active, marks, [*shown, *shown_cts]) for g in whole])
+        graphs = tuple([_only_pulls(record_uses, g, active, marks, [*shown, *shown_cts]) for g in whole])
         return place_marked(bind(cond_p, index, *map(stop, operands), *fill(used), branches=graphs), active)
 
-    outs = trace.call(parents, ys, Masking(pullback, find_uses))
+    def pull_marked(cts: list, used: list) -> tuple[list, list]:
+        cts, used = fill(cts), fill(used)
+        graphs = tuple([_only_pulls(record_marked, g, active, marks, [*shown, *shown_cts, *shown_cts]) for g in whole])
+        found = bind(cond_p, index, *operands, *cts, *used, branches=graphs)
+        return place_marked(found[: sum(active)], active), place_marked(found[sum(active) :], active)
+
+    care = find_care_of_call(values) if any(map(has_steep, whole)) else 0
+    outs = trace.call(parents, ys, Masking(pullback, find_uses, pull_marked, care, looks.wanted))
     return [t if m else y for t, y, m in zip(outs, ys, marks, strict=True)]
 
 
-def _only_uses(graph: Graph, active: list[bool], marks: list[bool], shown: list) -> Graph:
-    """Return what says which elements of its operands a branch uses, by marks of its results."""
-    graph = record_uses(graph, active, marks, shown)
+def _only_pulls(record: Callable, graph: Graph, active: list[bool], marks: list[bool], shown: list) -> Graph:
+    """Return what is recorded of a branch with its pullback, or with what it uses, without its own results."""
+    graph = record(graph, active, marks, shown)
     outputs = graph.outputs[len(marks) :]
     return graph.replace(outputs=outputs, equations=find_needed(graph.equations, outputs))
 
@@ -272,33 +281,38 @@ def _keep_needed(graph: Graph) -> Graph:
 
 
 def _push(index: Any, values: list, tangents: list, branches: tuple) -> tuple[list, list]:
-    tangents = [densify(t) for t in tangents]
     active = [t is not None for t in tangents]
     marks = find_chosen(branches, active)
+    masked = Masked in map(type, tangents) and any(map(has_steep, branches)) and takes_masks()
     n = len(values)
 
     def push(graph: Graph) -> Callable:
         def fun(*flat: Any) -> list:
             raw: list = []
-            ys, ts = jvp(_some(graph, flat[:n], active, raw), select_marked(flat[:n], active), flat[n:])
-            return [*[y if m else r for m, y, r in zip(marks, ys, raw, strict=True)], *select_marked(ts, marks)]
+            some = _some(graph, flat[:n], active, raw)
+            ys, *layers = (jvp_masked if masked else jvp)(some, select_marked(flat[:n], active), flat[n:])
+            pushed = [t for ts in layers for t in select_marked(ts, marks)]
+            return [*[y if m else r for m, y, r in zip(marks, ys, raw, strict=True)], *pushed]
 
         return fun
 
     given = select_marked(tangents, active)
-    shown = [
-        *map(example, values),
-        *[kind_of(example(t), example(v)) for t, v in zip(given, select_marked(values, active), strict=True)],
-    ]
+    given = [*map(densify, given), *(map(ones_where_live, given) if masked else [])]
+    shown, some = list(map(example, values)), select_marked(values, active)
+    shown += [kind_of(example(t), example(v)) for t, v in zip(given, some * (1 + masked), strict=True)]
     graphs = tuple([record_flat(push(g), shown) for g in branches])
     found = list(bind(cond_p, index, *values, *given, branches=graphs))
-    return found[: len(marks)], place_marked(found[len(marks) :], marks)
+    ys, pushed = found[: len(marks)], found[len(marks) :]
+    if masked:
+        k = sum(marks)
+        pushed = [Masked(t, np.not_equal(u, 0), True) for t, u in zip(pushed[:k], pushed[k:], strict=True)]
+    return ys, place_marked(pushed, marks)
 
 
 def _forward(trace: JVPTrace, index: Any, args: Any, branches: tuple) -> list:
     values = [trace.lower(x) for x in args]
     tangents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
-    ys, ts = _push(index, values, tangents, branches)
+    ys, ts = push_body(lambda: _push(index, values, tangents, branches), trace.steep)
     trace.steep = trace.steep or any(map(has_steep, branches))
     return [y if t is None or not is_inexact(y) else tracer(y, trace, t) for y, t in zip(ys, ts, strict=True)]
 
@@ -307,8 +321,10 @@ def _linear(trace: LinearTrace, index: Any, args: Any, branches: tuple) -> Any:
     values, parents = split_as_kept(trace, args, None)
     ys = bind(cond_p, index, *values, branches=branches)
     values = trace.keep_constants(values, parents)
-    trace.steep = trace.steep or any(map(has_steep, branches))
-    push, run = lambda ts: _push(index, values, ts, branches)[1], lambda xs: _run(index, *xs, branches=branches)
+    steep = trace.steep
+    trace.steep = steep or any(map(has_steep, branches))
+    push = lambda ts: push_body(lambda: _push(index, values, ts, branches), steep)[1]
+    run = lambda xs: _run(index, *xs, branches=branches)
     return trace.attach(True, ys, parents, make_pusher(push, run, values))
 
 

@@ -12,6 +12,7 @@ first is an operand where a value says it (``stop="count"``), and a result where
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -152,6 +153,17 @@ def place_marked(items: Iterable, marks: Iterable) -> list:
 def put_beside(a: Any, b: Any) -> Any:
     """Return the values of two layouts of one kind as one: of each kind those of `a` come first."""
     return type(a)(*[[*x, *y] for x, y in zip(a, b, strict=True)])
+
+
+def join_layers(layers: list) -> Any:
+    """Return values of one layout, given several times, as one: of each kind those of the first layer come first."""
+    return functools.reduce(put_beside, layers)
+
+
+def split_layers(items: Iterable, one: Any, n: int) -> list[list]:
+    """Return the values of each of `n` layers that were joined, in a row; `one` is the layout of one of them."""
+    kinds = _cut(items, *[n * len(kind) for kind in one])
+    return [_chain([k[i * len(o) : (i + 1) * len(o)] for k, o in zip(kinds, one, strict=False)]) for i in range(n)]
 
 
 def _cut(items: Iterable, *sizes: int) -> list[list]:

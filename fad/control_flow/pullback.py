@@ -7,6 +7,7 @@ cotangents of the operands that `active` marks. Parameters are those of the loop
 ``active``  marks of the body's inputs that the derivative is taken of
 ``seeds``   marks of the parts of the state that have a cotangent
 ``cut``     the body's pullback, cut into what runs forward and what runs backward
+``layers``  1, or 2 if there are marks of what is used, too: of each kind of value behind the cotangents
 
 The operation runs the loop again and keeps what the steps need on a stack that grows. So nothing of it outlives the
 operation: it stands in the body of another loop like any other, to any depth, and that loop keeps no more than its
@@ -24,20 +25,21 @@ from typing import Any
 
 import numpy as np
 
+from fad import tree
 from fad.control_flow.interpreter import run_pullback, step_by_step
-from fad.control_flow.loop_layout import Inputs
+from fad.control_flow.loop_layout import Inputs, join_layers, place_marked, split_layers
 from fad.control_flow.subgraph import Unrecordable
-from fad.core.cotangent import densify
+from fad.core.cotangent import Masking, densify
 from fad.core.primitive import Primitive
 from fad.core.tracer import bind, tracer, youngest
 from fad.transforms.check import as_value, split_as_kept, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.tape import is_inexact
-from fad.transforms.vjp import VJPTrace, vjp
+from fad.transforms.vjp import Tape, VJPTrace, vjp
 from fad.transforms.vmap import vmap
 
-_OWN = ("loop", "active", "seeds", "cut")
+_OWN = ("loop", "active", "seeds", "cut", "layers")
 
 
 class _Call:
@@ -46,7 +48,9 @@ class _Call:
     def __init__(self, values: list, params: dict):
         self.params = params
         self.loop_params = loop_params(params)
-        self.operands, self.cts = split_cotangents(values, params)
+        self.operands, cts = split_cotangents(values, params)
+        n = len(cts) // params["layers"]
+        self.cts, self.marks = cts[:n], cts[n:]
         self.active = active_operands(params)
 
     def loop(self, operands: list) -> list:
@@ -56,7 +60,8 @@ class _Call:
         return [y for y, s in zip(ys, self.params["seeds"], strict=False) if s]
 
     def gradient(self, cts: list) -> list:
-        return list(bind(pullback_p, *self.operands, *cts, **self.params))
+        found = bind(pullback_p, *self.operands, *cts, *self.marks, **self.params)
+        return split_results(found, self.params)[0]
 
     def push_tangents(self, operands: list, at: list[int], tangents: list) -> tuple[list, list]:
         """Return the marked parts of the state, and their tangents where the operands numbered `at` have some."""
@@ -64,14 +69,37 @@ class _Call:
         ys, ts = jvp(fun, [as_value(operands[k]) for k in at], tangents)
         return list(ys), list(ts)
 
-    def pull(self, fun: Callable, at: list[int], cts: list) -> tuple[list, list]:
-        """Return the values and the cotangents of a function of the operands, of those numbered `at`."""
-        ys, pullback = vjp(lambda *xs: fun(_with(self.operands, at, xs)), *[as_value(self.operands[k]) for k in at])
-        return list(ys), list(pullback(cts))
+    def pull(self, fun: Callable, at: list[int], cts: list) -> tuple[list, list, list]:
+        """Return the values and the cotangents of a function of the operands, of those numbered `at`, with their marks.
 
-    def step_by_step(self) -> list:
+        Its results are the marked parts of the state, or those and their tangents: they have the same marks.
+        """
+        if not self.marks:
+            ys, pullback = vjp(lambda *xs: fun(_with(self.operands, at, xs)), *self._values(at))
+            return list(ys), list(pullback(cts)), []
+        tape = self._record(fun, at)
+        return tape.values(), *tape.pull_marked(cts, self.marks * (len(cts) // len(self.marks)))
+
+    def find_uses(self, fun: Callable, at: list[int]) -> list:
+        """Return marks of what a function of the operands, whose results are parts of the state, uses of some."""
+        marks = self.marks or list(map(np.ones_like, self.cts))
+        return self._record(fun, at).find_live(marks)
+
+    def _record(self, fun: Callable, at: list[int]) -> Tape:
+        xs = self._values(at)
+        return Tape(lambda *xs: fun(_with(self.operands, at, xs)), tree.structure(tuple(xs)), xs, False, own=True)
+
+    def _values(self, at: list[int]) -> list:
+        return [as_value(self.operands[k]) for k in at]
+
+    def pull_loop(self, loop: Callable) -> tuple:
+        """Return the results of the operation, by the pullback of a function that is the loop."""
+        _, grads, marks = self.pull(lambda xs: self.seed_cotangents(loop(xs)), self.active, self.cts)
+        return tuple(join_results([grads, marks][: self.params["layers"]], self.params))
+
+    def step_by_step(self) -> tuple:
         """Return the gradient of the loop, step by step: nothing is left of it in a recording."""
-        return self.pull(lambda xs: self.seed_cotangents(step_by_step(xs, self.loop_params)), self.active, self.cts)[1]
+        return self.pull_loop(lambda xs: step_by_step(xs, self.loop_params))
 
 
 def loop_params(params: dict) -> dict:
@@ -81,7 +109,7 @@ def loop_params(params: dict) -> dict:
 
 def split_cotangents(values: Any, params: dict) -> tuple[Any, Any]:
     """Return the operands of the loop, and the cotangents of its state."""
-    n = len(values) - sum(params["seeds"])
+    n = len(values) - sum(params["seeds"]) * params["layers"]
     return values[:n], values[n:]
 
 
@@ -90,6 +118,23 @@ def active_operands(params: dict) -> list[int]:
     count = [False] if params["stop"] == "count" else []
     marks = Inputs.split(params["active"], params).at_operands(count)
     return [k for k, mark in enumerate(marks.join()) if mark]
+
+
+def _active_inputs(params: dict) -> Inputs:
+    marks = Inputs.split(params["active"], params)
+    return marks.select(marks)
+
+
+def split_results(found: Any, params: dict) -> list[list]:
+    """Return the cotangents among the results, and the marks, if there are any."""
+    return split_layers(found, _active_inputs(params), params["layers"])
+
+
+def join_results(layers: list, params: dict) -> list:
+    """Return results in their order, given the cotangents, and the marks, if there are any."""
+    marks = Inputs.split(params["active"], params)
+    placed = [Inputs.split(place_marked(some, params["active"]), params) for some in layers]
+    return join_layers([some.select(marks) for some in placed]).join()
 
 
 def _with(operands: list, at: list[int], xs: Any) -> list:
@@ -112,7 +157,7 @@ def _differentiate(*args: Any, **params: Any) -> tuple:
     trace: Any = youngest(args)
     rule = _reverse if isinstance(trace, VJPTrace) else _RULES.get(type(trace))
     if rule is None:  # a trace without a rule for loops sees the steps
-        return tuple(_Call(list(args), params).step_by_step())
+        return _Call(list(args), params).step_by_step()
     trace.check_alive()
     return tuple(rule(trace, args, params))
 
@@ -121,7 +166,8 @@ def _forward(trace: JVPTrace, args: Any, params: dict) -> list:
     values = [trace.lower(x) for x in args]
     tangents = [densify(x.info) if x is not v else None for x, v in zip(args, values, strict=True)]
     ys = bind(pullback_p, *values, **params)
-    return [tracer(y, trace, t) for y, t in zip(ys, _push(values, tangents, params), strict=True)]
+    pushed = zip(ys, _push(values, tangents, params), strict=True)
+    return [y if t is None else tracer(y, trace, t) for y, t in pushed]
 
 
 def _linear(trace: LinearTrace, args: Any, params: dict) -> Any:
@@ -132,11 +178,16 @@ def _linear(trace: LinearTrace, args: Any, params: dict) -> Any:
 
 
 def _push(values: list, tangents: list, params: dict) -> list:
-    """Return the tangents of the cotangents: the pullback of the loop that carries tangents."""
+    """Return the tangents of the cotangents: the pullback of the loop that carries tangents. Marks have none."""
     call = _Call(values, params)
+    found = _push_cotangents(call, tangents)
+    return join_results([found, [None for _ in found]][: params["layers"]], params)
+
+
+def _push_cotangents(call: _Call, tangents: list) -> list:
     n = len(call.operands)
     moved = [k for k in range(n) if tangents[k] is not None]
-    cts = [zeros_like(ct) if t is None else t for ct, t in zip(call.cts, tangents[n:], strict=True)]
+    cts = [zeros_like(ct) if t is None else t for ct, t in zip(call.cts, tangents[n:], strict=False)]
     if not moved:
         return call.gradient(cts)
 
@@ -154,14 +205,24 @@ def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
     n = len(call.operands)
     traced = [k for k in range(n) if parents[k] >= 0 and is_inexact(as_value(values[k]))]
 
-    def pullback(cts: list) -> list:
+    def along(cts: list) -> Callable:
         tangents = [zeros_like(y) if ct is None else densify(ct) for ct, y in zip(cts, ys, strict=True)]
-        tangent = lambda operands: call.push_tangents(operands, call.active, tangents)[1]
-        seeds, found = call.pull(tangent, traced, call.cts) if traced else (tangent(call.operands), [])
-        grads = dict(zip(traced, found, strict=True))
-        return [*[grads.get(k) for k in range(n)], *seeds]
+        tangents = split_results(tangents, params)[0]
+        return lambda operands: call.push_tangents(operands, call.active, tangents)[1]
 
-    return trace.call(parents, ys, pullback)
+    def pullback(cts: list) -> list:
+        tangent = along(cts)
+        seeds, found, _ = call.pull(tangent, traced, call.cts) if traced else (tangent(call.operands), [], [])
+        grads = dict(zip(traced, found, strict=True))
+        if call.marks:
+            seeds = [np.where(np.not_equal(mark, 0), x, 0.0) for mark, x in zip(call.marks, seeds, strict=True)]
+        return [*[grads.get(k) for k in range(n)], *seeds, *[None for _ in call.marks]]
+
+    def find_uses(marks: list, when: Any) -> list:
+        live = dict(zip(traced, call.find_uses(along(marks), traced), strict=True))
+        return [*[live.get(k) for k in range(n)], *map(np.ones_like, call.cts), *[None for _ in call.marks]]
+
+    return trace.call(parents, ys, Masking(pullback, find_uses))
 
 
 # --- batches ---------------------------------------------------------------------------------------------------------
@@ -175,9 +236,8 @@ def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
     spread = [v if b or not f else _spread(v, size) for v, b, f in zip(values, batched, flags, strict=True)]
     call = _Call(spread, params)
     over_batch = params["loop"].over_batch
-    over = lambda operands: call.seed_cotangents(over_batch(size, tuple(flags[:n]), operands, call.loop_params))
     try:
-        return tuple(call.pull(over, active, call.cts)[1])
+        return call.pull_loop(lambda operands: over_batch(size, tuple(flags[:n]), operands, call.loop_params))
     except Unrecordable as why:
         if why.trace.birth < trace.birth:
             raise

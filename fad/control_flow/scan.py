@@ -36,15 +36,23 @@ from fad.control_flow.loop_layout import (
     Outputs,
     Results,
     has_condition,
+    join_layers,
     place_marked,
-    put_beside,
     select_marked,
+    split_layers,
 )
-from fad.control_flow.pullback import active_operands, pullback_p
-from fad.control_flow.split_pullback import accumulate_outputs, halves, record_pullback, record_uses, without
+from fad.control_flow.pullback import active_operands, pullback_p, split_results
+from fad.control_flow.split_pullback import (
+    accumulate_outputs,
+    halves,
+    record_marked,
+    record_pullback,
+    record_uses,
+    without,
+)
 from fad.control_flow.subgraph import Unrecordable, example, record_flat
-from fad.core.cotangent import Masking, densify
-from fad.core.graph import type_of
+from fad.core.cotangent import Masked, Masking, densify, ones_where_live
+from fad.core.graph import Graph, type_of
 from fad.core.limits import Crowded
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
@@ -52,11 +60,13 @@ from fad.core.values import stop
 from fad.core.views import unwrap
 from fad.transforms.batch_trace import BatchTrace
 from fad.transforms.check import as_value, kind_of, split_as_kept, zeros_like
-from fad.transforms.jvp import JVPTrace, jvp
+from fad.transforms.jvp import JVPTrace, jvp, jvp_masked
 from fad.transforms.linearize import LinearTrace
-from fad.transforms.slopes import has_steep
+from fad.transforms.push_tangents import push_body, takes_masks
+from fad.transforms.slopes import find_care_of_call
+from fad.transforms.steep_programs import has_steep, leaves_out
 from fad.transforms.tape import is_inexact
-from fad.transforms.vjp import VJPTrace
+from fad.transforms.vjp import VJPTrace, deferring_looks
 
 CHOOSE: list[Callable] = []  # `choose` of `fad.control_flow.cond`, which is made of loops itself
 
@@ -82,7 +92,7 @@ def _differentiate(*args: Any, **params: Any) -> tuple:
 def _forward(trace: JVPTrace, args: Any, params: dict) -> list:
     values = [trace.lower(x) for x in args]
     tangents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
-    outs, pushed = _push(values, tangents, params)
+    outs, pushed = push_body(lambda: _push(values, tangents, params), _is_steep_within(trace.steep, tangents, params))
     trace.steep = trace.steep or has_steep(params["body"])
     return [y if t is None else tracer(y, trace, t) for y, t in zip(outs, pushed, strict=True)]
 
@@ -91,17 +101,29 @@ def _linear(trace: LinearTrace, args: Any, params: dict) -> Any:
     values, parents = split_as_kept(trace, args, None)
     ys = bind(_operation(params), *values, **params)
     values = trace.keep_constants(values, parents)
+    steep = _is_steep_within(trace.steep, parents, params)
     trace.steep = trace.steep or has_steep(params["body"])
-    push, run = lambda ts: _push(values, ts, params)[1], lambda xs: step_by_step(xs, params)
+    push = lambda ts: push_body(lambda: _push(values, ts, params), steep)[1]
+    run = lambda xs: step_by_step(xs, params)
     return trace.attach(True, ys, parents, make_pusher(push, run, values))
+
+
+def _is_steep_within(steep: bool, tangents: list, params: dict) -> bool:
+    """Return whether tangents that come into a step may be infinite, and meet constants there that may be zero."""
+    body = params["body"]
+    if steep or not has_steep(body):
+        return steep
+    inputs, _ = find_active([t is not None for t in tangents], params)
+    return leaves_out(body, inputs, Inputs.split(body.inputs, params).carry)
 
 
 def _push(values: list, tangents: list, params: dict) -> tuple[list, list]:
     """Run a loop with tangents beside its values; a tangent is None where it is zero."""
-    tangents = [densify(t) for t in tangents]
     body = params["body"]
     parts = Operands.split(values, params)
     inputs, outputs = find_active([t is not None for t in tangents], params)
+    marks, ends = Inputs.split(inputs, params), Outputs.split(outputs, params)
+    masked = has_steep(body) and Masked in map(type, tangents) and takes_masks()
     n = len(body.inputs)
 
     def fun(*flat: Any) -> list:
@@ -112,26 +134,45 @@ def _push(values: list, tangents: list, params: dict) -> tuple[list, list]:
             raw[:] = body(*[next(it) if a else x for a, x in zip(inputs, flat, strict=False)])
             return list(raw)
 
-        ys, ts = jvp(some, select_marked(flat[:n], inputs), flat[n:])
-        return [*[y if a else r for a, y, r in zip(outputs, ys, raw, strict=True)], *select_marked(ts, outputs)]
+        ys, *layers = (jvp_masked if masked else jvp)(some, select_marked(flat[:n], inputs), flat[n:])
+        pushed = [t for ts in layers for t in select_marked(ts, outputs)]
+        return [*[y if a else r for a, y, r in zip(outputs, ys, raw, strict=True)], *pushed]
 
-    given = Operands.split([_tangent(v) if t is None else t for t, v in zip(tangents, values, strict=True)], params)
-    shown = first_step(parts, params).join()
-    pushed_in = [kind_of(example(t), x) for t, x in zip(_step_tangents(given, params), shown, strict=True)]
-    graph = record_flat(fun, [*shown, *select_marked(pushed_in, inputs)])
-    # of each kind of value the tangents stand behind the values
-    marks, ends = Inputs.split(inputs, params), Outputs.split(outputs, params)
-    twins = Inputs.split(place_marked(graph.inputs[n:], inputs), params).select(marks)
-    all_inputs = put_beside(Inputs.split(graph.inputs[:n], params), twins)
-    end_twins = Outputs.split(place_marked(graph.outputs[len(outputs) :], outputs), params).select(ends)
-    all_outputs = put_beside(Outputs.split(graph.outputs[: len(outputs)], params), end_twins)
-    operands = put_beside(parts, given.select(marks)._replace(steps=[]))
+    layers = [list(map(densify, tangents)), *([[_mark(t) for t in tangents]] if masked else [])]
+    given, shown, pushed_in = [], first_step(parts, params).join(), []
+    for ts in layers:
+        ts = [_tangent(v) if t is None else t for t, v in zip(ts, values, strict=True)]
+        given.append(Operands.split(ts, params))
+        pushed_in += select_marked(map(_kind_of_example, _step_tangents(given[-1], params), shown), inputs)
+    graph = record_flat(fun, [*shown, *pushed_in])
+    # of each kind of value the tangents stand behind the values, and their marks behind those
+    own, results = Inputs.split(graph.inputs[:n], params), Outputs.split(graph.outputs[: len(outputs)], params)
+    all_inputs = join_layers([own, *_sort_layers(Inputs, graph.inputs[n:], inputs, params)])
+    all_outputs = join_layers([results, *_sort_layers(Outputs, graph.outputs[len(outputs) :], outputs, params)])
+    operands = join_layers([parts, *[ts.select(marks)._replace(steps=[]) for ts in given]])
     graph = graph.replace(inputs=all_inputs.join(), outputs=all_outputs.join())
     new = {**params, "body": graph, **all_inputs.layout()}
     found = Results.split(bind(_operation(params), *operands.join(), **new), new)
     m, k = len(ends.carry), len(ends.ys)
-    pushed = [*place_marked(found.carry[m:], ends.carry), *place_marked(found.ys[k:], ends.ys)]
+    each = split_layers([*found.carry[m:], *found.ys[k:]], ends.select(ends), len(layers))
+    pushed = each[0] if not masked else [Masked(t, np.not_equal(u, 0), True) for t, u in zip(*each, strict=True)]
+    pushed = place_marked(pushed, outputs)
     return [*found.carry[:m], *found.ys[:k], *found.steps], [*pushed, *[None for _ in found.steps]]
+
+
+def _sort_layers(kind: Any, numbers: list, marks: list, params: dict) -> list:
+    """Return the values of each layer, which stand one layer after the other, as a layout of those that are marked."""
+    n, one = max(1, sum(marks)), kind.split(marks, params)
+    rows = [place_marked(numbers[i : i + n], marks) for i in range(0, len(numbers), n)]
+    return [kind.split(row, params).select(one) for row in rows]
+
+
+def _mark(t: Any) -> Any:
+    return None if t is None else ones_where_live(t)
+
+
+def _kind_of_example(t: Any, x: Any) -> Any:
+    return kind_of(example(t), x)
 
 
 def _tangent(x: Any) -> Any:
@@ -148,20 +189,23 @@ def _step_tangents(given: Operands, params: dict) -> list:
 def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
     values, parents = split_as_kept(trace, args, -1)
     inputs, outputs = find_active([p >= 0 for p in parents], params)
-    cut = _cut(values, inputs, outputs, params, record_pullback)
+    with deferring_looks() as looks:
+        cut = _cut(values, inputs, outputs, params, record_pullback)
     if params["stop"] == "length":
         sizes = chunk_sizes(params["length"], params["save"], *_bytes(cut, values, inputs, params))
         if sizes:
             return run_in_chunks(scan_p, args, params, sizes)
     if params["length"] is None:
-        return _reverse_unbounded(trace, values, parents, inputs, outputs, cut, params)
+        return _reverse_unbounded(trace, values, parents, inputs, outputs, cut, params, looks.wanted)
     results, kept = _run_forward(values, cut, params)
     operands = trace.keep(values, parents)
     finals = [results.carry[k] for k in cut.finals]
     finals = trace.keep(finals, [0 if outputs[k] else -1 for k in cut.finals])
     pull = _Pullback(Operands.split(operands, params), results, [finals, kept], inputs, outputs, cut.backward, params)
     ys = results.join()
-    outs = trace.call(parents, ys, Masking(pull, functools.partial(_find_uses, operands, inputs, outputs, params)))
+    uses = functools.partial(_find_uses, operands, inputs, outputs, params)
+    parts = (operands, inputs, outputs, params)
+    outs = trace.call(parents, ys, _masking(lambda cts: pull(cts)[0], uses, parts, looks.wanted))
     # a float that depends on nothing traced is no traced value: it may be a Python number
     return [t if a else y for t, y, a in zip(outs, ys, [*outputs, False], strict=False)]
 
@@ -187,13 +231,31 @@ def _find_uses(values: list, inputs: list[bool], outputs: list[bool], params: di
 
 
 def _run_for_uses(values: list, inputs: list[bool], outputs: list[bool], params: dict, marks: list) -> list:
-    cut = _cut(values, inputs, outputs, params, record_uses)
+    return _run_again(values, inputs, outputs, params, record_uses, marks)[0]
+
+
+def _run_again(values: list, inputs: list, outputs: list, params: dict, record: Callable, *layers: list) -> list:
+    """Run a loop again, and backward what is recorded of its body: of cotangents, of marks, or of both."""
+    cut = _cut(values, inputs, outputs, params, record, len(layers))
     if params["length"] is None:
-        return _run_pullback(values, inputs, outputs, cut, params, marks)
+        return _run_pullback(values, inputs, outputs, cut, params, *layers)
     results, kept = _run_forward(values, cut, params)
     finals = [results.carry[k] for k in cut.finals]
     pull = _Pullback(Operands.split(values, params), results, [finals, kept], inputs, outputs, cut.backward, params)
-    return pull(marks)
+    return pull(*layers)
+
+
+def _masking(pull: Callable, uses: Callable, parts: tuple, unsure: bool) -> Masking:
+    """Return the pullback of a loop, which takes masks along if it has to."""
+    values, inputs, outputs, params = parts
+    body = params["body"]
+    some, care = leaves_out(body, inputs), 0
+    if has_steep(body):
+        care = find_care_of_call(values)
+        # what a step leaves out of the state may have an infinite slope in the step before
+        unsure = unsure or (some and leaves_out(body, inputs, Inputs.split(body.inputs, params).carry))
+    pull_marked = lambda cts, marks: _run_again(values, inputs, outputs, params, record_marked, cts, marks)
+    return Masking(pull, uses, pull_marked, care, unsure, some)
 
 
 def _bytes(cut: Any, values: list, inputs: list[bool], params: dict) -> list[int]:
@@ -210,38 +272,58 @@ def _bytes(cut: Any, values: list, inputs: list[bool], params: dict) -> list[int
     return [n * _count_elements(values) for n in (state, cut.nbytes, operands + 2 * state, 3 * state + 2 * sums)]
 
 
-def _reverse_unbounded(trace: VJPTrace, values, parents, inputs, outputs, cut, params: dict) -> list:
+def _reverse_unbounded(
+    trace: VJPTrace, values: list, parents: list, inputs: list, outputs: list, cut: Any, params: dict, unsure: bool
+) -> list:
     """Record a loop whose number of steps has no bound: its pullback is an operation, which runs the loop again."""
     ys = list(bind(_operation(params), *values, **params))
     operands = trace.keep(values, parents)
     fill = lambda cts: [zeros_like(y) if ct is None else ct for ct, y in zip(cts, ys, strict=False)]
-    pull = lambda cts: _run_pullback(operands, inputs, outputs, cut, params, fill(cts))
+    pull = lambda cts: _run_pullback(operands, inputs, outputs, cut, params, fill(cts))[0]
     uses = lambda marks, when: _find_uses(operands, inputs, outputs, params, fill(marks), when)
-    outs = trace.call(parents, ys, Masking(pull, uses))
+    outs = trace.call(parents, ys, _masking(pull, uses, (operands, inputs, outputs, params), unsure))
     return [t if a else y for t, y, a in zip(outs, ys, [*outputs, False], strict=False)]
 
 
-def _run_pullback(operands: list, inputs: list[bool], outputs: list[bool], cut: Any, params: dict, cts: list) -> list:
-    """Run a loop without a bound again, and then backward; return a cotangent for each operand."""
-    own = {"loop": _operation(params), "active": tuple(inputs), "seeds": tuple(outputs), "cut": cut}
-    found = bind(pullback_p, *operands, *[ct for ct, a in zip(cts, outputs, strict=False) if a], **params, **own)
-    grads = dict(zip(active_operands({**params, **own}), found, strict=True))
-    return [grads.get(k) for k in range(len(operands))]
+def _run_pullback(operands: list, inputs: list, outputs: list, cut: Any, params: dict, *layers: list) -> list:
+    """Run a loop without a bound again, and then backward; return a cotangent for each operand, of each layer."""
+    n = len(layers)
+    own = {"loop": _operation(params), "active": tuple(inputs), "seeds": tuple(outputs), "cut": cut, "layers": n}
+    seeds = [
+        zeros_like(as_value(x)) if ct is None else ct
+        for cts in layers for ct, x, a in zip(cts, Operands.split(operands, params).carry, outputs, strict=False) if a
+    ]  # fmt: skip
+    found = bind(pullback_p, *operands, *seeds, **params, **own)
+    at = active_operands({**params, **own})
+    grads = [dict(zip(at, some, strict=True)) for some in split_results(found, {**params, **own})]
+    return [[some.get(k) for k in range(len(operands))] for some in grads]
 
 
-def _cut(values: list, inputs: list[bool], outputs: list[bool], params: dict, record: Callable) -> Any:
+def _cut(
+    values: list, inputs: list[bool], outputs: list[bool], params: dict, record: Callable, layers: int = 1
+) -> Any:
     """Record the body with its pullback, or with what it uses, and cut it in two."""
     body = params["body"]
     shown = first_step(Operands.split(values, params), params).join()
     shown = [as_value(x) if a else x for x, a in zip(shown, inputs, strict=True)]
     types = [body.types[o] for o in body.outputs]
-    cts = [t.zeros() for t in select_marked(types, outputs)]
+    cts = [t.zeros() for t in select_marked(types, outputs)] * layers
     joint = record(body, inputs, outputs, [*shown, *cts])
+    if layers > 1:
+        joint = _join_layers(joint, inputs, outputs, params)
     own = Inputs.split(joint.inputs[: len(body.inputs)], params)
     steps = params["length"] if memory_limit.get() is None else None
     known = params["index"] and params["length"] is not None and not has_condition(params)
     finals = (params["length"], params["reverse"]) if known else None
     return halves(joint, own, len(body.outputs), params["save"] != "carry", steps, finals)
+
+
+def _join_layers(joint: Graph, inputs: list, outputs: list, params: dict) -> Graph:
+    """Let what a body takes and gives of several layers stand by its kind: constants, state, rows."""
+    n, m = len(inputs), len(outputs)
+    cts = join_layers(_sort_layers(Outputs, joint.inputs[n:], outputs, params)).join()
+    grads = join_layers(_sort_layers(Inputs, joint.outputs[m:], inputs, params)).join()
+    return joint.replace(inputs=[*joint.inputs[:n], *cts], outputs=[*joint.outputs[:m], *grads])
 
 
 class _Pullback:
@@ -256,19 +338,22 @@ class _Pullback:
         self.backward = backward
         self.params = params
 
-    def __call__(self, cts: list) -> list:
+    def __call__(self, *layers: list) -> list[list]:
+        """Return the cotangents of the operands, of each layer of cotangents of the results."""
         params, operands = self.params, self.operands
         marks, outputs = Inputs.split(self.inputs, params), Outputs.split(self.outputs, params)
-        given = Results.split(cts, params)
-        pairs = zip(given.carry, self.results.carry, outputs.carry, strict=True)
-        seeds = [zeros_like(y) if ct is None else ct for ct, y, a in pairs if a]
-        stacked = select_marked(given.ys, outputs.ys)
+        seeds, stacked = [], []
+        for cts in layers:
+            given = Results.split(cts, params)
+            pairs = zip(given.carry, self.results.carry, outputs.carry, strict=True)
+            seeds += [zeros_like(y) if ct is None else ct for ct, y, a in pairs if a]
+            stacked += select_marked(given.ys, outputs.ys)
         k, finals = len(seeds), len(self.finals)
         slots = BackwardInputs.split(self.backward.inputs, params, len(self.kept), k + len(stacked), finals).cts
         absent = {i for i, ct in zip(slots[k:], stacked, strict=True) if ct is None}
         graph = without(self.backward, slots, absent) if absent else self.backward
         stacked = [ct for ct in stacked if ct is not None]
-        consts = select_marked(operands.consts, marks.consts)
+        consts = select_marked(operands.consts, marks.consts) * len(layers)
         graph, sums = accumulate_outputs(graph, len(consts))
         own = BackwardInputs.split(graph.inputs, params, len(self.kept), k + len(stacked), finals)
         xs = [*own.xs, *own.kept, *own.cts[k:]]
@@ -282,8 +367,9 @@ class _Pullback:
         count = self.results.steps or operands.steps
         given = Operands([*operands.consts, *self.finals], count, [*zeros, *seeds], xs)
         found = bind(scan_p, *given.join(), **new)
-        grads = Inputs.split(place_marked(found, self.inputs), params)
-        return grads.at_operands([None for _ in operands.steps]).join()
+        each = split_layers(found, Inputs.split(self.inputs, params).select(marks), len(layers))
+        grads = [Inputs.split(place_marked(some, self.inputs), params) for some in each]
+        return [some.at_operands([None for _ in operands.steps]).join() for some in grads]
 
 
 def _count_elements(values: list) -> int:

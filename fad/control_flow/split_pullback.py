@@ -10,7 +10,15 @@ import numpy as np
 
 from fad import tree
 from fad.control_flow.final_reads import FinalReads
-from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Results, has_condition, select_marked
+from fad.control_flow.loop_layout import (
+    BackwardInputs,
+    Inputs,
+    Operands,
+    Results,
+    has_condition,
+    place_marked,
+    select_marked,
+)
 from fad.control_flow.subgraph import record_flat, to_number_p
 from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.rewriter import Rewriting
@@ -78,22 +86,38 @@ def record_uses(body: Graph, active: list[bool], seeds: list[bool], examples: li
 
     A mark is a number for each element, which is zero where it is not used.
     """
+    return _record_with_marks(body, active, seeds, examples, lambda tape, marks: tape.find_live(marks))
+
+
+def record_marked(body: Graph, active: list[bool], seeds: list[bool], examples: list) -> Graph:
+    """Record a body with its pullback, of cotangents with marks of what is used: these come behind all cotangents."""
+
+    def pull(tape: Tape, given: list) -> list:
+        n = len(given) // 2
+        cts, marks = tape.pull_marked(given[:n], given[n:])
+        return [*cts, *marks]
+
+    return _record_with_marks(body, active, seeds, examples, pull)
+
+
+def _record_with_marks(body: Graph, active: list[bool], seeds: list[bool], examples: list, pull: Callable) -> Graph:
     n = len(body.inputs)
 
     def fun(*flat: Any) -> list:
-        ins, marks = flat[:n], iter(flat[n:])
+        ins, given = flat[:n], iter(flat[n:])
+        layers = (len(flat) - n) // max(1, sum(seeds))
         raw: list = []
-        given, in_tree = tree.flatten(tuple(select_marked(ins, active)))
+        leaves, in_tree = tree.flatten(tuple(select_marked(ins, active)))
 
         def some(*xs: Any) -> list:
             it = iter(xs)
             raw[:] = body(*[next(it) if a else x for a, x in zip(active, ins, strict=True)])
             return list(raw)
 
-        tape = Tape(some, in_tree, given, False, own=True)
+        tape = Tape(some, in_tree, leaves, False, own=True)
         ys = tape.values()
-        live = tape.find_live([next(marks) if s else None for s in seeds])
-        return [*[y if s else r for s, y, r in zip(seeds, ys, raw, strict=True)], *live]
+        found = pull(tape, place_marked(given, list(seeds) * layers))
+        return [*[y if s else r for s, y, r in zip(seeds, ys, raw, strict=True)], *found]
 
     return record_flat(fun, examples)
 

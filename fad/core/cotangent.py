@@ -217,16 +217,37 @@ class Masking:
     ``find_uses(marks, when)`` returns for each operand an array that is zero where nothing is used, or None, of such
     arrays for the results. Where `when` is traced and false, nobody needs to know. It is called when a mask of what is
     pulled back is looked at.
+
+    ``pull_marked(cts, marks)`` returns the cotangents of the operands and such marks of them, from a rule that knows
+    in all its steps what is zero by selection. `care` says where a sweep has to be careful for the operation's own
+    slopes, and `leaves_out` whether it may use a part of its operands only. With `unsure` it selects something itself
+    of which `pull` does not know.
     """
 
-    __slots__ = ("pull", "find_uses")
+    __slots__ = ("pull", "find_uses", "pull_marked", "care", "unsure", "leaves_out")
 
-    def __init__(self, pull: Callable, find_uses: Callable):
+    def __init__(
+        self, pull: Callable, find_uses: Callable, pull_marked: Callable | None = None, care: int = 0,
+        unsure: bool = False, leaves_out: bool = True,
+    ):  # fmt: skip
         self.pull = pull
         self.find_uses = find_uses
+        self.pull_marked = pull_marked
+        self.care = care
+        self.unsure = unsure
+        self.leaves_out = leaves_out
 
     def __call__(self, cts: list) -> list:
         return self.pull(cts)
+
+    def pull_carefully(self, cts: list) -> list:
+        """Return the cotangents of the operands with masks, by a rule that knows masks in all that it does."""
+        if self.pull_marked is None:
+            return self.pull_masked(cts, lambda: True)
+        marks = [None if ct is None else ones_where_live(ct) for ct in cts]
+        found, live = self.pull_marked([None if ct is None else densify(ct) for ct in cts], marks)
+        pairs = zip(found, live, strict=True)
+        return [None if c is None else Masked(c, np.not_equal(mark, 0), clean=True) for c, mark in pairs]
 
     def pull_masked(self, cts: list, ask: Callable) -> list:
         """Return the cotangents of the operands with masks, which are needed where the answer of ``ask()`` is true."""
@@ -241,7 +262,15 @@ class Masking:
                 uses.extend(self.find_uses([None if ct is None else ones_where_live(ct) for ct in cts], when))
             return np.not_equal(uses[k], 0)
 
-        return [None if c is None else Masked(densify(c), lambda k=k: live(k), clean=True) for k, c in enumerate(found)]
+        return [None if c is None else mask_result(densify(c), lambda k=k: live(k)) for k, c in enumerate(found)]
+
+
+def mask_result(c: Any, live: Callable) -> Masked:
+    """Return what a pullback gives of plain cotangents, which is zero where nothing is used; not so its tangents."""
+    x = c
+    while type(x) is Tracer and (x.owner.compiled or x.owner.batched):
+        x = x.wrapped
+    return Masked(c, live, clean=type(x) is not Tracer)
 
 
 class Indexed:

@@ -90,7 +90,8 @@ class JittedCall:
             try:
                 self.written = path.takes_over
                 out = path.run(self.xs)
-            except GuardFailed as failed:  # a program with guards takes over nothing
+            except GuardFailed as failed:  # nothing is taken over before the last guard
+                self.written = False
                 n = path.numbers[failed.position]
                 expected = [*path.answers[:n], failed.found]
                 last, path = path, signature.matching(path, n, failed.found)

@@ -14,7 +14,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_on_device
-from fad.core.cotangent import Masked, densify, is_finite, ones_where_live
+from fad.core.cotangent import Masked, densify, is_finite, mask_result, ones_where_live
 from fad.core.tracer import Trace, Tracer, tracer, youngest
 from fad.core.views import unwrap
 from fad.jitting.call import own
@@ -24,6 +24,7 @@ from fad.transforms.check import as_primal, finish_output, kind_of, zeros_like
 from fad.transforms.jet import JetTrace, expand
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.mutation import Earlier
+from fad.transforms.push_tangents import beginning_steep
 from fad.transforms.slopes import EVERYWHERE, NOWHERE
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import Tape, VJPTrace, vjp
@@ -58,7 +59,8 @@ def _under_vjp(
         full = [_cotangent_of(y, ct) for y, ct in zip(ys, cts, strict=True)]
         earlier.check()
         with earlier.restore():
-            return path.pull(values, full) if path.pull else list(cached("vjp", lambda: pull_again)(values, full))
+            again = lambda values, cts: list(cached("vjp", lambda: pull_again)(values, cts))
+            return path.pull(values, full, again) if path.pull else again(values, full)
 
     def retrace():
         some = choose(values, mine)
@@ -88,9 +90,9 @@ class _Pullback:
     def pull_masked(self, cts: list, ask: Callable) -> list:
         """Return the cotangents of the operands, with masks if those given have some."""
         found = self.pull([None if ct is None else densify(ct) for ct in cts])
-        if Masked not in map(type, cts) or any(is_on_device(unwrap(c)) for c in found):
+        if any(is_on_device(unwrap(c)) for c in found):
             return found
-        if not all(map(is_finite, found)):
+        if Masked in map(type, cts) and not all(map(is_finite, found)):
             return self.retrace().pull_masked(cts)
         if not ask():
             return found
@@ -102,7 +104,7 @@ class _Pullback:
                 live.extend(self.retrace().find_live(marks))
             return np.not_equal(live[k], 0)
 
-        return [Masked(c, lambda k=k: find_live(k), clean=True) for k, c in enumerate(found)]
+        return [mask_result(c, lambda k=k: find_live(k)) for k, c in enumerate(found)]
 
 
 def _cotangent_of(y: Any, ct: Any) -> Any:
@@ -116,8 +118,11 @@ def _cotangent_of(y: Any, ct: Any) -> Any:
 def _under_jvp(
     trace: JVPTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable, before: Callable
 ) -> Any:
+    steep = trace.steep
+
     def push(values, tangents):
-        return jvp(fill(flat, values, mine), choose(values, mine), tangents)
+        with beginning_steep(steep):
+            return jvp(fill(flat, values, mine), choose(values, mine), tangents)
 
     trace.check_alive()
     tangents = [densify(x.info) for x, m in zip(leaves, mine, strict=True) if m]
@@ -125,7 +130,7 @@ def _under_jvp(
         return flat(*map(own, leaves))
     tangents = tuple(kind_of(t, v) for t, v in zip(tangents, choose(values, mine), strict=True))
     earlier = before()
-    out, pushed = cached("jvp", lambda: push)(values, tangents)
+    out, pushed = cached(("jvp", steep), lambda: push)(values, tangents)
     if _depends_on(trace, (out, pushed)):
         earlier.undo()
         return flat(*map(own, leaves))
@@ -165,13 +170,16 @@ def _under_jet(
     some = choose(values, mine)
     series = [[None if c is None else kind_of(c, v) for c in cs] for cs, v in zip(series, some, strict=True)]
 
+    steep = trace.steep
+
     def push(values, series):
         some = [as_primal(x) for x in choose(values, mine)]
-        ys, known, structure, _ = expand(fill(flat, values, mine), some, series, tree.structure(some))
+        with beginning_steep(steep):
+            ys, known, structure, _ = expand(fill(flat, values, mine), some, series, tree.structure(some))
         return tree.unflatten(structure, ys), tree.unflatten(structure, known)
 
     earlier = before()
-    out, known = cached(("jet", trace.order), lambda: push)(values, series)
+    out, known = cached(("jet", trace.order, steep), lambda: push)(values, series)
     if _depends_on(trace, (out, known)):
         earlier.undo()
         return flat(*map(own, leaves))

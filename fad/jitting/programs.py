@@ -27,7 +27,7 @@ from fad.introspect.frames import show_place, user_line
 from fad.introspect.loops import steps_of
 from fad.staging.record import is_recording
 from fad.transforms.batch_trace import batching
-from fad.transforms.slopes import has_steep
+from fad.transforms.steep_programs import has_steep
 
 MAX_PATHS = 32
 MAX_SIGNATURES = 256

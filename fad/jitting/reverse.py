@@ -18,8 +18,9 @@ from fad.jitting.call import JittedCall, describe, own
 from fad.staging.outer_state import OuterState
 from fad.staging.record import OuterTracer, Recording, record, recorder
 from fad.transforms.mutation import Earlier
+from fad.transforms.slopes import are_finite
 from fad.transforms.tape import is_inexact
-from fad.transforms.vjp import vjp
+from fad.transforms.vjp import deferring_looks, vjp
 
 
 class ReverseCall(JittedCall):
@@ -51,10 +52,25 @@ class ReverseCall(JittedCall):
         recording = Recording(forward, tree.structure(out), out, whole.outer, whole.by_layout, whole.remembers)
         if sweep.is_complete:
             _freeze(graph.constants.values(), sweep.copies)
-            recording.pull = type(self.jitted)(_pull(graph, sweep, n), None, None, None)
+            recording.pull = RecordedPull(type(self.jitted)(_pull(graph, sweep, n), None, None, None), sweep.unsure)
         elif whole.outer.changed:  # the function cannot run for its pullback once more
             raise OuterTracer
         return recording
+
+
+class RecordedPull:
+    """The program of a pullback; one that is `unsure` may not know of all that is zero by selection."""
+
+    __slots__ = ("program", "unsure")
+
+    def __init__(self, program: Callable, unsure: bool):
+        self.program = program
+        self.unsure = unsure
+
+    def __call__(self, values: list, cts: list, again: Callable) -> list:
+        """Return the cotangents of the arguments, from ``again(values, cts)`` where these are not finite."""
+        found = self.program(values, cts)
+        return again(values, cts) if self.unsure and not are_finite(found) else found
 
 
 class _Sweep:
@@ -66,6 +82,7 @@ class _Sweep:
         self.start = 0  # the first equation of the sweep
         self.cts: list[int] = []  # the numbers of the results' cotangents
         self.is_complete = False  # whether a sweep was recorded that is right for all cotangents
+        self.unsure = False  # whether it may leave out something that is zero by selection
         self.copies: set[int] = set()  # the ids of constants that nobody else has
 
     def __call__(self, *values: Any) -> tuple:
@@ -79,8 +96,10 @@ class _Sweep:
             self.cts = [ct.info for ct in given]
             cts = [ct if is_inexact(y) else y for ct, y in zip(given, ys, strict=True)]
             try:
-                with np.errstate(all="ignore"):  # the cotangents are none that a caller has given
+                # the cotangents are none that a caller has given
+                with np.errstate(all="ignore"), deferring_looks() as looks:
                     cotangents = pullback(tree.unflatten(structure, cts))
+                self.unsure = looks.wanted
                 self.is_complete = not any(eq.is_guard for eq in trace.equations[self.start :])
             except Exception:  # the pullback's own to raise: it may never be called
                 pass

@@ -287,7 +287,7 @@ cosh = elementwise("cosh", lambda _z, x: np.sinh(x), lower="cosh({0})", complex=
 tanh = elementwise("tanh", lambda z, _x: 1.0 - z * z, lower="tanh({0})", complex=True)
 arcsinh = elementwise("arcsinh", lambda _z, x: 1.0 / np.sqrt(_one_plus_square(x)), complex=True, lower="arcsinh({0})")
 arccosh = elementwise(
-    "arccosh", lambda _z, x: 1.0 / (np.sqrt(x - 1.0) * np.sqrt(x - (-1.0))),
+    "arccosh", lambda _z, x: 1.0 / np.sqrt(x - 1.0) / np.sqrt(x - (-1.0)),
     lower="arccosh({0})", domain=(1.2, 3.0), complex=True, steep=lambda _z, x: _has_not_positive(x - 1.0),
 )  # fmt: skip
 arctanh = elementwise("arctanh", lambda _z, x: 1.0 / (1.0 - x * x), lower="arctanh({0})", **_WITHIN_ONE)

@@ -18,8 +18,9 @@ from fad.errors import FadError, GradientCheckError
 from fad.testing.cases import Case, inexact, reference
 from fad.testing.gradcheck import against, along, difference, pairing, random_like
 from fad.testing.numerical import numerical_jvp
-from fad.transforms.jvp import jvp, transposed_vjp
+from fad.transforms.jvp import jvp
 from fad.transforms.operand_cotangents import operand_cotangents, transpose_jvp
+from fad.transforms.push_tangents import transposed_vjp
 from fad.transforms.vjp import vjp
 from fad.transforms.vmap import vmap
 

@@ -25,7 +25,10 @@ from fad.transforms.slopes import (
     EVERYWHERE,
     FACTORS,
     NOWHERE,
+    WITHIN,
     Steep,
+    are_finite,
+    are_plain,
     drop_mask,
     find_care,
     is_careful,
@@ -85,7 +88,7 @@ def sweep(
                 elif kind == VIEW:
                     _sweep_view(record, i, cts, own, care >= EVERYWHERE)
                 elif kind == RERUN:
-                    _sweep_again(record, i, tape, cts, own, care)
+                    _sweep_again(record, i, tape, cts, own, care, steep)
                 elif kind == EFFECT:
                     _sweep_effect(record, i, cts, own)
                 else:
@@ -160,7 +163,7 @@ def sweep(
             else:
                 x = y = z = c = d = p = None
                 if kind == PRODUCT:
-                    _sweep_product(record, g, cts, own, steep if care >= EVERYWHERE else None)
+                    _sweep_product(record, g, cts, own, care, steep)
                 else:
                     _sweep_general(record, g, cts, own, care, steep)
                 continue
@@ -256,10 +259,12 @@ def _add_masked_view(record: tuple, g: Any, cts: list, own: bytearray) -> bool:
     return True
 
 
-def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray, steep: Any) -> None:
+def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray, care: int, steep: Any) -> None:
     """Run the record of a product, which has a rule for each factor that is traced."""
     _, j, k, (left, right), x, y = record
-    if steep is not None:
+    if care == WITHIN:
+        steep.note_product((j, k))
+    elif care:
         for i, (rule, parent) in enumerate(((left, j), (right, k))):
             if parent >= 0:
                 c = cast(rule(densify(g), None, x, y), (x, y)[i].dtype)
@@ -291,6 +296,8 @@ def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray, care: int, 
                 c = densify(c)  # loops over x[t] are to cost nothing more
         elif care >= EVERYWHERE and prim.archetype == "bilinear":
             c = select_by_product(c, prim.vjp[k], g, xs, k, parents, params, steep)
+        elif care and prim.archetype == "bilinear":
+            steep.note_product(parents)
         accumulate(cts, own, parent, c)
 
 
@@ -311,8 +318,7 @@ def _sweep_many(record: tuple, i: int, steep: Any, cts: list, own: bytearray, ca
     parents = record[1]
     masked = getattr(record[2], "pull_masked", None) if care else None
     if masked is not None:
-        ask = lambda: care == ALWAYS or (steep.is_at(record) and is_infinite_before(steep.tape, i, record, care))
-        results = masked([g.gather() if type(g) is Indexed else g for g in gs], ask)
+        results = _pull_masked(record, i, [g.gather() if type(g) is Indexed else g for g in gs], care, steep)
     elif record[0] == CALL:
         results = record[2]([None if g is None else densify(g) for g in gs])
     else:
@@ -326,7 +332,22 @@ def _sweep_many(record: tuple, i: int, steep: Any, cts: list, own: bytearray, ca
             accumulate(cts, own, parent, c)
 
 
-def _sweep_again(record: tuple, i: int, tape: list, cts: list, own: bytearray, care: int) -> None:
+def _pull_masked(record: tuple, i: int, gs: list, care: int, steep: Any) -> list:
+    """Run the record of a call that knows which elements of its operands it uses, and may have infinite slopes."""
+    pullback = record[2]
+    marked = getattr(pullback, "pull_marked", None)
+    if care == ALWAYS:
+        return pullback.pull_masked(gs, lambda: True) if marked is None else pullback.pull_carefully(gs)
+    found = pullback.pull_masked(gs, lambda: steep.is_under_any(record) and is_infinite_before(steep, i, record, care))
+    if marked is not None and (pullback.unsure or Masked in map(type, gs)):
+        given = [None if c is None else densify(c) for c in found]
+        if are_plain(given) and not are_finite(given):
+            return pullback.pull_carefully(gs)
+        steep.unsure = True
+    return found
+
+
+def _sweep_again(record: tuple, i: int, tape: list, cts: list, own: bytearray, care: int, steep: Any) -> None:
     """Run a checkpoint again at the end of the tape, sweep what it recorded, and drop it."""
     _, trace, run, n, _ = record
     gs = cts[i : i + n]
@@ -346,7 +367,10 @@ def _sweep_again(record: tuple, i: int, tape: list, cts: list, own: bytearray, c
     for y, g in zip(ys, gs, strict=True):
         if g is not None:
             accumulate(cts, own, y.info, g)
-    trace.sweep(tape, cts, own, end, keep=False, care=care)
+    inner = Steep(tape, care, steep is not None and steep.looks_again)
+    trace.sweep(tape, cts, own, end, keep=False, care=care, steep=inner)
+    if inner.unsure:
+        steep.unsure = True
     if trace.writes and any(g is not None for g in cts[i + n : end]):
         raise ImpureFunctionError(
             "a function under checkpoint reads an array that was written after its call, and it runs again in the "

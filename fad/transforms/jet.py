@@ -42,7 +42,8 @@ from fad.transforms.check import (
     zeros_like,
 )
 from fad.transforms.custom_rules import RULES, Call, check_closed, push_call
-from fad.transforms.jvp import _like, push_with_care, transposed_vjp
+from fad.transforms.jvp import _like
+from fad.transforms.push_tangents import BEGINS_STEEP, push_with_care, transposed_vjp
 from fad.transforms.slopes import select_by_constant
 from fad.transforms.tape import is_inexact
 from fad.typing import PyTree
@@ -80,7 +81,7 @@ class JetTrace(Trace):
         self.limit = order  # up to which order an operation is computed; in a rule, one less than its result is
         self.tape: list | None = None  # the steps of the rule that is being run, if one is
         self.memo: dict = {}  # what the rules of one operation of the program have requested
-        self.steep = False  # whether a slope may have been infinite, as in `fad.transforms.jvp.JVPTrace`
+        self.steep = BEGINS_STEEP.get()  # whether a slope may have been infinite, as in `fad.transforms.jvp.JVPTrace`
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:

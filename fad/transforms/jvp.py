@@ -15,9 +15,9 @@ from fad import tree
 from fad.backends import is_numpy_scalar
 from fad.core.archetypes import STEEP, one, spread
 from fad.core.buffers import flat_result
-from fad.core.cotangent import Masked, densify, is_basic, mask_later, without_numbers
+from fad.core.cotangent import Masked, densify, is_basic, ones_where_live
 from fad.core.layers import fresh_layers
-from fad.core.limits import keep_perturbed, take_derivative, take_limit
+from fad.core.limits import take_derivative, take_limit
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.core.transformed import as_run
 from fad.core.views import (
@@ -28,7 +28,6 @@ from fad.core.views import (
     fresh,
     is_writeable,
     own_memory,
-    pin_index,
     refresh,
     running_rules,
     version_of,
@@ -47,9 +46,8 @@ from fad.transforms.check import (
     zeros_like,
 )
 from fad.transforms.layered_writes import overwrite_layers
-from fad.transforms.operand_cotangents import operand_cotangents
-from fad.transforms.slopes import FACTORS, has_zeros, is_infinite, select_by_constant
-from fad.transforms.vjp import vjp
+from fad.transforms.push_tangents import BEGINS_STEEP, push_tangents, push_with_care
+from fad.transforms.slopes import FACTORS, select_by_constant
 from fad.typing import PyTree
 
 _CONSTANTS = frozenset({float, int, float64, ndarray})  # operands that need no look at what they are
@@ -69,7 +67,7 @@ class JVPTrace(Trace):
     def __init__(self) -> None:
         super().__init__()
         self.writes = False
-        self.steep = False
+        self.steep = BEGINS_STEEP.get()
 
     def note_writes(self) -> None:
         self.writes = True
@@ -289,81 +287,6 @@ def _copy(root: Tracer) -> None:
     root.info = shadow
 
 
-def push_with_care(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
-    """Apply an operation's JVP to tangents that may be infinite: what a constant zero multiplies is not used."""
-    given = [k for k, t in enumerate(tangents) if t is not None]
-    if len(xs) == 2 and len(given) == 1:
-        k = given[0]
-        t, other = tangents[k], xs[1 - k]
-        if prim.partials is not None and prim.partials[k] in FACTORS:
-            return select_by_constant(push_tangents(prim, tangents, y, xs, params), other)
-        if prim.archetype == "bilinear" and has_zeros(other) and is_infinite(t := densify(t)):
-            return _push_through_product(prim, k, t, y, xs, params)
-    return push_tangents(prim, tangents, y, xs, params)
-
-
-def _push_through_product(prim: Any, k: int, t: Any, y: Any, xs: list, params: dict) -> Any:
-    """Return the product of a tangent and a constant, of which zeros take no part, whatever they multiply."""
-
-    def push(t: Any, other: Any) -> Any:
-        pair, operands = [None, None], [t, t]
-        pair[k], operands[1 - k] = t, other
-        return prim.jvp(pair, y, operands, params)
-
-    t, other = spread(t, xs[k]), xs[1 - k]
-    finite = np.isfinite(t)
-    infinite = push((~finite).astype(t.dtype), np.not_equal(other, 0).astype(other.dtype)) != 0
-    return np.where(infinite, push(t, other), push(np.where(finite, t, 0.0), other))
-
-
-def push_tangents(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
-    """Apply an operation's JVP to tangents of which some may know where they are zero by selection."""
-    if prim.partials is None and not prim.selects and any(type(t) is Masked for t in tangents):
-        masked, tangents = tangents, [densify(t) for t in tangents]
-        if prim.moves:
-            live = _mask_moved(prim, masked, y, [pin_index(x) for x in xs], params)
-            return Masked(densify(prim.jvp(tangents, y, xs, params)), live, clean=True)
-    if prim.jvp is None:
-        return transposed_vjp(prim, tangents, y, xs, params)
-    return prim.jvp(tangents, y, xs, params)
-
-
-def _mask_moved(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
-    """Return the mask of what an operation that moves elements makes of tangents, to be computed when it is read.
-
-    It keeps no values: a loop that adds into an array has one mask that is derived from another in each step.
-    """
-    kinds = [type(t) for t in tangents]
-    y, *xs = map(without_numbers, (y, *xs))
-
-    def move(*ones: Any) -> Any:
-        rest = iter(ones)
-        given = [
-            next(rest) if kind is Masked else None if kind is _NONE else np.ones_like(x)
-            for kind, x in zip(kinds, xs, strict=True)
-        ]
-        return densify(prim.jvp(given, y, xs, params))
-
-    return mask_later([t for t in tangents if type(t) is Masked], move)
-
-
-_NONE = type(None)
-
-
-def transposed_vjp(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
-    """Derive a JVP from a VJP: the pullback is linear in its cotangent; transpose it."""
-    wanted = [k for k, t in enumerate(tangents) if t is not None]
-    parents = [0 if k in wanted else -1 for k in range(len(xs))]
-
-    def pull(ct):
-        found = operand_cotangents(prim, parents, ct, y, tuple(xs), params)
-        return tuple(np.zeros_like(xs[k]) if found[k] is None else densify(found[k]) for k in wanted)
-
-    with keep_perturbed():
-        _, push = vjp(pull, np.zeros_like(y))
-        return push(tuple(tangents[k] for k in wanted))[0]
-
-
 def jvp(fun: Callable, primals: PyTree, tangents: PyTree, has_aux: bool = False) -> tuple:
     """Evaluate a function together with its derivative along a direction.
 
@@ -412,6 +335,25 @@ def jvp(fun: Callable, primals: PyTree, tangents: PyTree, has_aux: bool = False)
     own = separate([*values, *found], given)
     out, tangent_out = (tree.unflatten(out_tree, leaves) for leaves in (own[: len(values)], own[len(values) :]))
     return (out, tangent_out, separate_aux(aux, given)) if has_aux else (out, tangent_out)
+
+
+def jvp_masked(fun: Callable, primals: list, pushed: Any) -> tuple[list, list, list]:
+    """Return values, tangents and marks of a flat function, given tangents and then marks of them.
+
+    A mark is a number for each element of a tangent, which is zero where that is zero by selection.
+    """
+    trace, n = JVPTrace(), len(primals)
+    xs = [
+        tracer(x, trace, Masked(t, np.not_equal(mark, 0), clean=True))
+        for x, t, mark in zip(primals, pushed[:n], pushed[n:], strict=True)
+    ]
+    ys, _, _ = run(fun, trace, lambda: as_run(fun)(*xs), False)
+    mine = [type(y) is Tracer and y.owner is trace for y in ys]
+    values = [trace.hand_out(y.wrapped) if own else y for y, own in zip(ys, mine, strict=True)]
+    rows = list(zip(ys, values, mine, strict=True))
+    tangents = [_like(v, densify(y.info)) if own else zeros_like(v) for y, v, own in rows]
+    marks = [_like(v, ones_where_live(y.info)) if own else zeros_like(v) for y, v, own in rows]
+    return values, tangents, marks
 
 
 def _like(y: Any, t: Any) -> Any:

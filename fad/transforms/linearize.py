@@ -29,8 +29,9 @@ from fad.transforms.check import (
     split_operands,
     zeros_like,
 )
-from fad.transforms.jvp import jvp, push_tangents, push_with_care
+from fad.transforms.jvp import jvp
 from fad.transforms.mutation import check_own, copy_result, own, snapshots
+from fad.transforms.push_tangents import BEGINS_STEEP, push_tangents, push_with_care
 from fad.transforms.vjp import vjp
 from fad.typing import PyTree
 
@@ -44,7 +45,7 @@ class LinearTrace(Trace):
     def __init__(self) -> None:
         super().__init__()
         self.snapshots: Any = None
-        self.steep = False  # whether a slope may have been infinite, as in `fad.transforms.jvp.JVPTrace`
+        self.steep = BEGINS_STEEP.get()  # whether a slope may have been infinite, as in `fad.transforms.jvp.JVPTrace`
         self.effects: list = []  # the positions of what others wait for: it is pushed whether or not an output needs it
         self.records: list = []  # (push, parents, multi): push(tangents) -> tangent of the result, or of all of them
 

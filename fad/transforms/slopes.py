@@ -10,6 +10,8 @@ a sweep is careful if one is infinite, or if that is not known yet, in a program
 from __future__ import annotations
 
 import cmath
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -17,14 +19,14 @@ import numpy as np
 
 from fad.backends import is_on_device
 from fad.core.archetypes import STEEP
-from fad.core.cotangent import Masked, densify, ones_where_live
+from fad.core.cotangent import Masked, densify, is_finite, ones_where_live
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, any_of, bind, tracer
 from fad.core.values import traces_of
 from fad.core.views import unwrap
 from fad.ops.elementwise import divide, has_zero, multiply
 from fad.transforms.overwrites import VIEW
-from fad.transforms.tape import BOTH, CALL, GENERAL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
+from fad.transforms.tape import BOTH, CALL, EFFECT, GENERAL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
 
 FACTORS: dict[Any, int] = {partial: k for k, partial in zip((1, 0), multiply.partials or (), strict=True)}
 FACTORS.update(dict.fromkeys((divide.partials or ())[1:], 0))
@@ -83,6 +85,20 @@ def _look(test: Callable, saved: tuple) -> int:
     return EVERYWHERE if test(*saved) else NOWHERE
 
 
+def find_care_of_call(values: list) -> int:
+    """Return where a sweep has to be careful for a call with slopes that may be infinite, by its operands."""
+    return EVERYWHERE if all(trace.answers for x in values for trace in traces_of(x)) else WITHIN
+
+
+def is_compiled(x: Any) -> bool:
+    """Return whether a value is one of a program that is being recorded."""
+    return any(trace.compiled for trace in traces_of(x))
+
+
+def are_plain(cts: list) -> bool:
+    return all(type(x) is not Tracer for x in cts)
+
+
 def _is_plain(saved: tuple) -> bool:
     return all(type(x) in _PLAIN for x in saved)
 
@@ -127,7 +143,7 @@ def _is_computed(tape: Any, i: int) -> bool:
 
 def select_by_constant(t: Any, constant: Any) -> Any:
     """Return a tangent times a partial derivative that is zero where a constant is, dropped there."""
-    if not (_is_chosen_later(constant) or has_zeros(constant)):
+    if not (is_chosen_later(constant) or has_zeros(constant)):
         return t
     if type(t) is not Masked and not is_infinite(t, unknown=True):
         return t
@@ -157,6 +173,43 @@ def select_by_constants(g: Any, partials: tuple, parents: Any, xs: tuple, steep:
     return g
 
 
+def are_finite(cts: list) -> bool:
+    """Return whether cotangents, and their tangents, are finite; False if there is more of them.
+
+    In the body of a loop it is the values of a first step that are looked at: to ask in each step would make a loop
+    of few operations slow. So a body does without masks where a slope is infinite in later steps alone.
+    """
+    leaves: list = []
+    if not all(_collect_parts(densify(ct), leaves) for ct in cts if ct is not None):
+        return False
+    leaves = [x for x in leaves if not is_on_device(unwrap(x))]  # to look at those would wait for the device
+    if not all(trace.answers for x in leaves for trace in traces_of(x)):
+        leaves = list(map(unwrap, leaves))
+    if are_plain(leaves):
+        return all(map(is_finite, leaves))
+    with np.errstate(all="ignore"):
+        total = functools.reduce(operator.add, [np.sum(x) for x in leaves])
+        return not any_of(np.logical_not(np.isfinite(total)))
+
+
+def _collect_parts(x: Any, leaves: list) -> bool:
+    """Collect what a value consists of in forward mode and in batches; false if that is not all of it."""
+    while type(x) is Tracer and not x.owner.compiled:
+        if "info" in x.owner.parts:
+            if not _collect_parts(densify(x.info), leaves):
+                return False
+        elif not x.owner.batched:
+            return False
+        x = x.wrapped
+    leaves.append(x)
+    return True
+
+
+def has_effect(tape: Any) -> bool:
+    """Return whether a sweep of a tape does what must not be done twice."""
+    return any(record is not None and record[0] == EFFECT for record in tape)
+
+
 def parents_of(record: Any) -> list[int]:
     """Return the tape positions of a record's operands."""
     kind = record[0]
@@ -173,10 +226,13 @@ class Steep:
     Of a sweep that is for the masks all may do so.
     """
 
-    __slots__ = ("tape", "marks")
+    __slots__ = ("tape", "care", "marks", "looks_again", "unsure")
 
-    def __init__(self, tape: Any, care: int):
+    def __init__(self, tape: Any, care: int, looks_again: bool = False):
         self.tape = tape
+        self.care = care
+        self.looks_again = looks_again  # whether the tape is swept once more where a sweep is `unsure`
+        self.unsure = False  # whether something was left out that is zero by selection, for the sake of speed
         self.marks: Any = b"\1" * len(tape) if care == ALWAYS else None
 
     def is_under(self, i: int) -> bool:
@@ -185,9 +241,18 @@ class Steep:
             self.marks = _mark_steep(self.tape)
         return bool(self.marks[i])
 
+    def note_product(self, parents: Any) -> None:
+        """Note that a product with a constant was pulled back as if that had no zeros."""
+        if min(parents) < 0 and self.is_under(max(parents)):
+            self.unsure = True
+
+    def is_under_any(self, record: Any) -> bool:
+        """Return whether an operand of a record depends on such a slope."""
+        return any(map(self.is_under, parents_of(record)))
+
     def is_at(self, record: Any) -> bool:
         """Return whether a record has such a slope itself, or an operand that depends on one."""
-        return _may_be_steep(record) or any(map(self.is_under, parents_of(record)))
+        return _may_be_steep(record) or self.is_under_any(record)
 
 
 def _mark_steep(tape: Any) -> bytearray:
@@ -201,43 +266,46 @@ def _mark_steep(tape: Any) -> bytearray:
     return marks
 
 
+def _is_steep_call(record: Any) -> bool:
+    """Return whether a record is that of a call or checkpoint with slopes that may be infinite."""
+    care = record[4] if record[0] == RERUN else getattr(record[2], "care", NOWHERE) if record[0] == CALL else NOWHERE
+    return care > NOWHERE
+
+
 def _may_be_steep(record: Any) -> bool:
-    if record[0] == RERUN or (record[0] == CALL and getattr(record[2], "care", NOWHERE)):
+    if record[0] == RERUN or _is_steep_call(record):
         return True
     if record[0] == ONE_OF_TWO and record[2] in FACTORS and _has_infinity(record[4 + FACTORS[record[2]]]):
         return True
     return any(not _is_plain(saved) or test(*saved) for _, test, saved in _slopes_of(record))
 
 
-def has_steep(graph: Any) -> bool:
-    """Return whether an operation of a program may have an infinite slope."""
-    for eq in graph.equations:
-        divisor = graph.constants.get(eq.ins[1]) if eq.prim is divide else None
-        if divisor is not None and not has_zero(divisor):
-            continue
-        if any(partial in STEEP for partial in eq.prim.partials or ()) or any(map(has_steep, eq.bodies)):
-            return True
-    return False
-
-
 def _count_results(record: Any) -> int:
     return record[3] if record[0] in (CALL, RERUN) else len(record[3]) if record[0] == MULTI else 1
 
 
-def is_infinite_before(tape: Any, i: int, record: Any, care: int) -> Any:
+def is_infinite_before(steep: Steep, i: int, record: Any, care: int) -> Any:
     """Return whether a slope is infinite that a record at position i of a tape depends on.
 
     Values that are traced are asked: the program is for slopes like those at hand. Within the body of a loop they
     cannot be asked, and the answer is traced: there what a step computes is looked at alone, and not what it carries.
+    Slopes within a call are not at hand.
     """
+    tape, pullback = steep.tape, record[2]
     reached = {p for p in parents_of(record) if care >= EVERYWHERE or _is_computed(tape, p)}
     slopes: list[tuple] = []
+    called = False
     for k in range(i - 1, -1, -1):
         record = tape[k]
         if record is None or reached.isdisjoint(range(k, k + _count_results(record))):
             continue
         reached.update(parents_of(record))
         slopes += _slopes_of(record)
+        called = called or _is_steep_call(record)
+    called = called and getattr(pullback, "leaves_out", True)
+    if called and not steep.looks_again:
+        return True
+    steep.unsure = steep.unsure or called
     return any(test(*saved) for _, test, saved in slopes if _is_plain(saved)) or _ask_traced(slopes)
 
 
@@ -272,7 +340,7 @@ def select_by_factor(c: Any, factor: Any, steep: Steep, j: int) -> Any:
     """Return the cotangent of a value, at position j, that passed a constant factor: times zero it was not used."""
     if has_zeros(factor):
         return _select(c, factor)
-    if not (_is_chosen_later(factor) and steep.is_under(j)):
+    if not (is_chosen_later(factor) and steep.is_under(j)):
         return c
     was_masked, c = type(c) is Masked, _select(c, factor)
     c.brief = not was_masked
@@ -297,7 +365,7 @@ def select_by_product(
 ) -> Any:
     """Return the cotangent of operand `k` of a product, by its VJP: what met only zeros of a constant was not used."""
     other = xs[1 - k]
-    constant = parents[1 - k] < 0 and (has_zeros(other) or (is_mask(other) and steep.is_under(parents[k])))
+    constant = parents[1 - k] < 0 and _may_drop(other, parents[k], steep)
     if not constant and type(g) is not Masked:
         return c
 
@@ -309,12 +377,37 @@ def select_by_product(
     return Masked(densify(c), live, clean=True)
 
 
-def _is_chosen_later(factor: Any) -> bool:
+def _may_drop(other: Any, j: int, steep: Steep) -> bool:
+    """Return whether it matters that a constant factor of a product with the value at position j may have zeros.
+
+    Of one that a program is given it is asked where a sweep gave numbers that are not finite.
+    """
+    if has_zeros(other):
+        return True
+    if not steep.is_under(j) or not is_chosen_later(other):
+        return False
+    if steep.care == ALWAYS:
+        return True
+    found = is_mask(other)
+    steep.unsure = steep.unsure or not found
+    return found
+
+
+def is_chosen_later(factor: Any) -> bool:
     """Return whether a factor is a constant of which a program knows where it is zero as it runs."""
     if type(factor) is not Tracer:
         return False
     traces = list(traces_of(factor))
     return factor.dtype.kind in "biu" or (traces[-1].compiled and all(t.compiled or t.batched for t in traces))
+
+
+def has_zeros_now(factor: Any) -> bool:
+    """Return whether a factor that a program gets or computes has zeros as it is recorded.
+
+    To ask for it in each call would take as long as many a product: weights of a layer have none.
+    """
+    known = all(trace.answers for trace in traces_of(factor))
+    return known and not is_on_device(unwrap(factor)) and bool(has_zero(unwrap(factor)))
 
 
 # Of a constant factor, where it is not zero: what it multiplies has a part in a derivative there. A program that is

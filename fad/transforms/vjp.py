@@ -42,7 +42,7 @@ from fad.transforms.layered_writes import note_writes
 from fad.transforms.mutation import check_fingerprints, check_own, copy_result, own, take_fingerprints
 from fad.transforms.operand_cotangents import PULL_BACK
 from fad.transforms.overwrites import detach, may_view, overwrite, record_view, redo, store
-from fad.transforms.slopes import ALWAYS
+from fad.transforms.slopes import ALWAYS, NOWHERE, Steep, are_finite, find_care, has_effect, is_compiled
 from fad.transforms.tape import INDEX, SEEDS, Recorder, forget_source
 from fad.typing import PyTree
 
@@ -230,12 +230,36 @@ class Tape:
         found = [ct.gather() if type(ct) is Indexed else ct for ct in found]
         return settle([None if ct is None else ones_where_live(ct) for ct in found], self.leaves, [])
 
+    def pull_marked(self, cts: list, marks: list) -> tuple[list, list]:
+        """Return the cotangents of the inputs, and marks of what the outputs use of them, given both of the outputs."""
+        pairs = zip(cts, marks, strict=True)
+        given: list = [None if ct is None else Masked(ct, np.not_equal(mark, 0), clean=True) for ct, mark in pairs]
+        found = self._sweep(self.records, given, False, ALWAYS)[: len(self.leaves)]
+        found = [ct.gather() if type(ct) is Indexed else ct for ct in found]
+        live = [None if ct is None else ones_where_live(ct) for ct in found]
+        return settle(found, self.leaves, cts), settle(live, self.leaves, [])
+
     def pull_masked(self, cts: list) -> list:
         """Return the cotangents of the inputs, which know where they are zero by selection as those given do."""
         found = self._sweep(self.records, cts, False)[: len(self.leaves)]
         return [ct.gather() if type(ct) is Indexed else ct for ct in found]
 
     def _sweep(self, records: Any, cts: list, keep: bool, care: int | None = None) -> list:
+        """Run the backward sweep, of a program that is compiled once more if it has to look at all that is selected."""
+        traced = [x for x in self.outputs if type(x) is Tracer and type(x.wrapped) is Tracer]
+        if care is not None or not any(map(is_compiled, traced)):
+            return self._sweep_once(records, cts, keep, care)
+        steep = Steep(records, find_care(records), looks_again=True)
+        watched = self.trace.sweep is not sweep
+        if not watched:
+            found = self._sweep_once(records, cts, True, steep.care, steep)
+            if not steep.unsure or _looks_later() or has_effect(records):
+                return found
+            if are_finite(found[: len(self.leaves)]):
+                return found
+        return self._sweep_once(records, cts, keep, ALWAYS if steep.care else NOWHERE)
+
+    def _sweep_once(self, records: Any, cts: list, keep: bool, care: int | None, steep: Any = None) -> list:
         slots: list = [None] * len(records)
         others = self.trace.writes or RUNS.buffers
         for k, x in enumerate(self.outputs):
@@ -246,15 +270,17 @@ class Tape:
                 slots[x.info] = ct if p is None else p + ct
         try:
             if others:
-                self._sweep_beside_others(records, slots, cts, keep, care)
+                self._sweep_beside_others(records, slots, cts, keep, care, steep)
             else:
-                self.trace.sweep(records, slots, bytearray(len(records)), len(self.leaves), keep, care)
+                self.trace.sweep(records, slots, bytearray(len(records)), len(self.leaves), keep, care, steep)
         except (TypeError, ValueError) as error:
             explain(error)
             raise
         return slots
 
-    def _sweep_beside_others(self, records: list, slots: list, cts: list, keep: bool, care: int | None) -> None:
+    def _sweep_beside_others(
+        self, records: list, slots: list, cts: list, keep: bool, care: int | None, steep: Any
+    ) -> None:
         """Run the backward sweep where arrays were written, or while other transforms run."""
         trace, cts = self.trace, [ct.value if type(ct) is Masked else ct for ct in cts]
         if trace.writes and any(_may_be_kept(ct) for ct in cts):
@@ -265,12 +291,39 @@ class Tape:
         token = SEEDS.set((*SEEDS.get(), *seeds)) if seeds else None
         try:
             with running_rules():
-                trace.sweep(records, slots, bytearray(len(records)), len(self.leaves), keep, care)
+                trace.sweep(records, slots, bytearray(len(records)), len(self.leaves), keep, care, steep)
         finally:
             if token is not None:
                 SEEDS.reset(token)
             if trace.writes and keep:
                 redo(records)
+
+
+class deferring_looks:
+    """A context in which sweeps do not look whether what they give is finite, but note in `wanted` that one has to.
+
+    So it is for the pullback of a body, of which the values of no step are at hand.
+    """
+
+    def __init__(self) -> None:
+        self.wanted = False
+
+    def __enter__(self) -> deferring_looks:
+        self._token = _LATER.set(self)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        _LATER.reset(self._token)
+
+
+_LATER: ContextVar[deferring_looks | None] = ContextVar("later", default=None)
+
+
+def _looks_later() -> bool:
+    later = _LATER.get()
+    if later is not None:
+        later.wanted = True
+    return later is not None
 
 
 def _may_be_kept(ct: Any) -> bool:

@@ -33,12 +33,20 @@ AROUND = {
     "a root before": (double, lambda f, x: np.sum(f(np.sqrt(x)) * MASK)),
     "a root before a slice": (double, lambda f, x: np.sum(f(np.sqrt(x))[1:])),
 }
+root = fad.jit(np.sqrt)
+AFTER_ANOTHER = {  # what another jitted call leaves out
+    "a slice in a call": (lambda r: np.sum(r[1:] ** 2), lambda f, x: f(root(x))),
+    "a choice in a call": (lambda r: np.sum(np.where(MASK > 0, r, 0.0) ** 2), lambda f, x: f(2.0 * root(x))),
+    "a mask in a call": (lambda r, m: np.sum(np.exp(-r * m)), lambda f, x: f(root(x), MASK)),
+    "a product in a call": (lambda r, m: r @ m, lambda f, x: f(root(x), MASK)),
+}
 OF_POINTS = {
     "distances of others": (distances, lambda f, x: np.sum(f(x) * (1.0 - np.eye(3)))),
     "distances above the diagonal": (distances, lambda f, x: np.sum(np.triu(f(x), 1) ** 3)),
     "norms of differences": (norms, lambda f, x: np.sum((f(x[:, None] - x[None, :]) * (1.0 - np.eye(3)))[0])),
 }
-PROGRAMS = {**{n: (*p, X) for n, p in AROUND.items()}, **{n: (*p, POINTS) for n, p in OF_POINTS.items()}}
+PROGRAMS = {name: (*p, X) for name, p in {**AROUND, **AFTER_ANOTHER}.items()}
+PROGRAMS.update({name: (*p, POINTS) for name, p in OF_POINTS.items()})
 
 
 def push_all(g):
@@ -98,3 +106,9 @@ def test_a_jitted_call_with_finite_slopes_is_not_run_again():
         for _ in range(4):
             np.testing.assert_allclose(slope(X), [0.0, 1.0, 0.5])
     assert len(runs) == 1
+
+
+@pytest.mark.filterwarnings("ignore:(invalid value|divide by zero) encountered:RuntimeWarning")
+def test_what_a_jitted_call_leaves_out_of_a_checkpoint_has_no_part():
+    later = fad.jit(lambda r: np.sum(r[1:] ** 2))
+    np.testing.assert_allclose(fad.grad(lambda x: later(fad.checkpoint(np.sqrt)(x)))(X), [0.0, 1.0, 1.0])

@@ -1,5 +1,6 @@
 """No NaN where the mathematics has an answer or a subgradient is documented: in every mode, under jit and vmap."""
 
+import math
 import warnings
 
 import numpy as np
@@ -138,3 +139,25 @@ def test_the_second_derivative_is_a_number_at(what):
     hessian = fad.hessian(f)(x)
     assert np.isfinite(hessian).all()
     np.testing.assert_allclose(fad.jacrev(fad.grad(f))(x), hessian, rtol=1e-7, atol=1e-7)
+
+
+# what -> (function, where its slope is infinite, its second derivative there)
+SECOND_AT_ENDS = {
+    "arccosh": (np.arccosh, 1.0, -np.inf),
+    "math.acosh": (math.acosh, 1.0, -np.inf),
+    "arcsin": (np.arcsin, 1.0, np.inf),
+    "arccos": (np.arccos, 1.0, -np.inf),
+    "sqrt": (np.sqrt, 0.0, -np.inf),
+    "logit": (fad.scipy.special.logit, np.float64(0.0), -np.inf),
+}
+
+
+@pytest.mark.filterwarnings("ignore:(invalid value|divide by zero) encountered:RuntimeWarning")
+@pytest.mark.parametrize("name", SECOND_AT_ENDS)
+def test_second_derivatives_where_a_slope_is_infinite_are_so_too_in_all_modes(name):
+    f, x, wanted = SECOND_AT_ENDS[name]
+    one = x * 0.0 + 1.0
+    forward = lambda f: lambda x: fad.jvp(f, (x,), (one,))[1]
+    for second in (lambda f: fad.grad(fad.grad(f)), lambda f: forward(fad.grad(f)), lambda f: forward(forward(f))):
+        for derivative in (second(f), fad.jit(second(f))):
+            assert derivative(x) == wanted

@@ -348,3 +348,69 @@ def test_products_with_masks_that_a_compiled_function_makes_drop_it_in_reverse_m
     assert np.isfinite(wanted).all()
     for _ in range(3):
         np.testing.assert_allclose(slope(x), wanted, rtol=1e-12)
+
+
+def root_of_a_product(x, m):
+    return np.exp(-np.sqrt(x) @ m)
+
+
+def product_of_a_matrix(x, m):
+    return np.sum(np.tanh(np.diag(m) @ np.sqrt(x)[:, None]) ** 2)
+
+
+def sum_over_three(x, m):
+    return np.einsum("i,i,i->", np.sqrt(x), m, x + 1.0)
+
+
+def products_in_a_loop(x, m):
+    return np.sum(fad.fori_loop(0, 3, lambda i, c: 0.5 * c + np.sqrt(x * c) @ np.outer(m, m), x)[1:])
+
+
+def zeros_for_the_next_step(x, m):
+    return np.sum(fad.fori_loop(0, 3, lambda i, c: np.sqrt(np.where(m > 0, c * x, 0.0)), x))
+
+
+def a_product_in_a_branch(x, m):
+    return fad.cond(x[1] > 0, lambda x: np.sqrt(x) @ m, np.sum, x)
+
+
+def signs_in_a_product(x, m):
+    return np.sqrt(x) @ (np.sign(x) * m)
+
+
+COMPILED_ALONG = {
+    "grad": lambda f: fad.jit(fad.grad(f)),
+    "grad of jit": lambda f: lambda x, m: fad.grad(fad.jit(f))(x, m),
+    "jacfwd": lambda f: fad.jit(fad.jacfwd(f)),
+    "vmap of grad": lambda f: lambda x, m: fad.jit(fad.vmap(fad.grad(f)))(np.stack([x, x]), np.stack([m, m]))[1],
+}
+COMPILED_SECOND = {name: lambda f, along=along: fad.jit(along(f)) for name, along in SECOND.items()}
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        root_of_a_product, product_of_a_matrix, sum_over_three, products_in_a_loop, zeros_for_the_next_step,
+        a_product_in_a_branch, signs_in_a_product,
+    ],
+    ids=lambda f: f.__name__,
+)  # fmt: skip
+def test_products_with_masks_that_a_compiled_function_is_given_drop_what_meets_their_zeros(f):
+    x, m = np.array([0.0, 1.0, 4.0, 0.25]), np.array([0.0, 1.0, 1.0, 2.0])
+    safe = fad.grad(lambda x: f(np.where(x > 0, x, 1.0), m))
+    for name, along in COMPILED_ALONG.items():
+        fast = along(f)
+        for _ in range(2):
+            np.testing.assert_allclose(fast(x, m), safe(x), rtol=1e-9, atol=1e-12, err_msg=name)
+    curve = fad.jacfwd(safe)(x)
+    for name, along in COMPILED_SECOND.items():
+        np.testing.assert_allclose(along(f)(x, m), curve, rtol=1e-8, atol=1e-10, err_msg=name)
+
+
+def test_a_program_for_products_with_finite_slopes_is_left_where_one_is_infinite():
+    x, m = np.array([0.0, 1.0, 4.0]), np.array([0.0, 1.0, 2.0])
+    for fast in (fad.jit(fad.grad(root_of_a_product)), fad.jit(fad.jacfwd(root_of_a_product))):
+        for point in (x + 1.0, x + 1.0, x, x, x + 2.0):
+            wanted = fad.grad(root_of_a_product)(point, m)
+            assert np.isfinite(wanted).all()
+            np.testing.assert_allclose(fast(point, m), wanted, rtol=1e-12)

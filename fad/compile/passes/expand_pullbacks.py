@@ -97,7 +97,7 @@ class _Expansion(Rewriting):
         params, cut = eq.params, eq.params["cut"]
         operands, seeds = split_cotangents(eq.ins, params)
         operands = Operands.split(operands, params)
-        consts = [eq.ins[k] for k in active_operands(params) if k < params["consts"]]
+        consts = [eq.ins[k] for k in active_operands(params) if k < params["consts"]] * params["layers"]
         body, sums = accumulate_outputs(cut.backward, len(consts))
         own = BackwardInputs.split(cut.backward.inputs, params, cut.kept, len(seeds))
         zeros = [self.add_value(self.types[x]) for x in consts]

@@ -17,13 +17,11 @@ def find_reused(program: Any, donated: Iterable[int]) -> dict[int, int]:
     """Return for results of a program the number of the argument whose memory each of them takes over.
 
     A result takes over an argument of its shape and dtype that nothing reads any more, or that is read last by the
-    loop, or the product added to it, that computes the result, place by place. A program with guards takes over
-    nothing: it may stop half way and leave its arguments to another. An operation that may raise must find the
-    arguments as they were, so that the caller can have them back: nothing is taken over before the last one.
+    loop, or the product added to it, that computes the result, place by place. At a guard a program may stop and
+    leave its arguments to another. An operation that may raise must find the arguments as they were, so that the
+    caller can have them back: nothing is taken over before the last of both.
     """
     graph = program.graph
-    if any(eq.is_guard for eq in graph.equations):
-        return {}
     found: dict[int, int] = {}
     sure = 1 + _last_refusing(program)
     free = {k for k in donated if k < len(graph.inputs) and program.memory.places[graph.inputs[k]].outside}
@@ -46,6 +44,8 @@ def _last_refusing(program: Any) -> int:
     called = {id(step) for row, _, step in program.code.runs if row is None}
     for k in range(len(program.memory.steps) - 1, -1, -1):
         step = program.memory.steps[k]
+        if any(eq.is_guard for eq in step.equations):
+            return k
         if any(o in program.stopping for eq in step.equations for o in eq.outs):
             return k
         if id(step) in called and any(may_refuse(eq.prim, eq.ins) for eq in step.equations):

@@ -42,7 +42,7 @@ powm1 = special(
 expit = special("expit", lambda z, x: z * sc.expit(-x), lower="(1 / (1 + exp(-{0})))", steep=None)
 logit = special(
     "logit",
-    lambda _z, x: 1.0 / (x * (1.0 - x)),
+    lambda _z, x: 1.0 / x + 1.0 / (1.0 - x),
     lower="(log1p(2.0 * {0} - 1.0) - log1p(1.0 - 2.0 * {0}) if {0} > 0.3 and {0} < 0.65 else log({0} / (1.0 - {0})))",
     domain=(0.1, 0.9),
 )
