@@ -13,14 +13,6 @@ if TYPE_CHECKING:
     from fad.core.tracer import Trace
 
 
-class Uncaught(BaseException):
-    """Takes an error of fad's past the function, which may catch it and go on for long, though its run is of no use."""
-
-    def __init__(self, error: Exception):
-        super().__init__(str(error))
-        self.error = error
-
-
 def end_run(trace: Trace, why: BaseException, cause: Exception | None = None) -> NoReturn:
     """End the run of a trace."""
     trace.ended = why
@@ -35,11 +27,8 @@ def run_to_end(trace: Trace, run: Callable[[], Any]) -> Any:
     try:
         return run()
     finally:
-        ended = trace.ended
-        if type(ended) is Uncaught:
-            raise ended.error.with_traceback(ended.__traceback__) from None
-        if ended is not None:
-            raise ended
+        if trace.ended is not None:
+            raise trace.ended
 
 
 def go_on(trace: Trace) -> None:

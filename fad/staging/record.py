@@ -23,7 +23,7 @@ from fad.backends import host, is_numpy_scalar, is_on_device
 from fad.core import effects
 from fad.core.buffers import PLAIN
 from fad.core.conversions import to_number
-from fad.core.ended_runs import Uncaught, end_run, run_to_end
+from fad.core.ended_runs import end_run, run_to_end
 from fad.core.errstate import calm, is_strict, state
 from fad.core.graph import EFFECT, GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.journal import effect_place, rewind, with_journal
@@ -271,15 +271,10 @@ class RecordTrace(Trace):
         return super().is_flat(x) or has_no_derivative(self, x.info)
 
     def number(self, x: Tracer, convert: Callable) -> Any:
-        if type(self.ended) is Uncaught:  # which a bare except caught
-            raise Uncaught(self.ended.error)
         if not self.dead and is_printing_number():
             return convert(self.value_to_print(x))
-        if is_to_exchange():  # to a traced number, which every call may have another of: the function runs again
-            error = self.refusal(to_number(self.kind))
-            if type(self) is RecordTrace:
-                end_run(self, Uncaught(error))
-            raise error
+        if is_to_exchange():  # to a traced number, which every call may have another of
+            raise self.refusal(to_number(self.kind))
         return self.concrete(x, convert)
 
     def any_of(self, x: Tracer) -> bool:
