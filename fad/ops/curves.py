@@ -50,7 +50,9 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         x, xp, fp = _periodic(x, xp, fp, abs(period))
         left = right = None
     n = xp.shape[0]
-    behind = searchsorted(xp, stop_gradient(x), "right")  # how many points are not to the right of x
+    at, points = stop_gradient(x), stop_gradient(xp)
+    behind = np.clip(searchsorted(points, at, "right"), 1, n - 1)  # how many points are not to the right of x
+    behind = np.where(at >= points[-1], n, np.where(at < points[0], 0, behind))
     first, second = np.clip(behind - 1, 0, None), np.clip(behind, None, n - 1)  # outside they are one and the same
     start, end, value, last = pick(xp, first), pick(xp, second), pick(fp, first), pick(fp, second)
     with np.errstate(invalid="ignore"):
@@ -63,8 +65,8 @@ def interp(x, xp, fp, left=None, right=None, period=None):
             known = (x == start) | (first == second) | (np.isnan(other) & (value == last))
             y = np.where(lost, np.where(known, value, other), y)
             y = np.where(np.isnan(x), np.nan, y) if n > 1 else y  # NumPy does not compare with one point alone
-    y = y if left is None else np.where(behind == 0, left, y)
-    y = y if right is None else np.where(x > xp[-1], right, y)
+    y = y if left is None else np.where(at < points[0], left, y)
+    y = y if right is None else np.where(at > points[-1], right, y)
     return y if y.ndim else y[()]
 
 

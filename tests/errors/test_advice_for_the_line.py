@@ -357,7 +357,6 @@ class ArrayOfAnotherLibrary:
         (np.timedelta64(3, "D"), "x / np.timedelta64(1, 's')"),
         (np.array(["2020-01-01"], "M8[D]"), "(x - start) / np.timedelta64(1, 's')"),
         (np.datetime64("2020"), "(x - start) / np.timedelta64(1, 's')"),
-        (np.zeros(2, [("a", "f8")]), "x['name']"),
         ({1.0, 2.0}, "np.array(list(x)) for a set"),
         (range(3), "np.array(list(x)) for a range"),
         (ArrayOfAnotherLibrary(), "np.asarray(x) for a ArrayOfAnotherLibrary"),
