@@ -31,6 +31,7 @@ LAYERS = [
         "core", "core.spec", "core.like_users", "core.conversions", "core.views", "core.weak", "core.numpy_dispatch",
         "core.array_likes", "core.lengths", "core.own_attributes",
         "core.tracer", "core.ended_runs", "core.layers", "core.values", "core.buffers", "core.structured_arrays",
+        "core.structured_functions",
         "core.stand_ins",
         "core.outside", "core.options", "core.samples",
         "core.docstring_sections", "core.docstrings", "core.primitive", "core.transformed", "core.errstate",

@@ -123,7 +123,8 @@ def check_replaceable(root: Tracer) -> None:
     if is_outside(root):
         refuse("it writes into an array from outside of the function")
     plain = layout(root)
-    if type(plain) is np.ndarray and not plain.flags.c_contiguous:
+    of_field = root.memory is not None and root.memory.lies_as is not None
+    if type(plain) is np.ndarray and not plain.flags.c_contiguous and not of_field:
         refuse("it writes into an array that does not lie in C order")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from fad.core.makers import wrap_made
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.primitive import has_tracer
+from fad.core.structured_arrays import make_structured
 from fad.core.tracer import Tracer
 from fad.errors import MissingRuleError
 
@@ -33,6 +34,8 @@ def fromiter(iter: Iterable, dtype: Any, count: int = -1, **options: Any) -> Any
         return wrap_made(np.fromiter(values, dtype, count, **options))
     if len(values) < count:
         raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(values)} items.")
+    if (fields := np.dtype(dtype)).names is not None:
+        return make_structured(values, fields)
     return wrap_made(FUNCTIONS[np.array](values, dtype))
 
 

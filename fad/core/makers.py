@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import DEVICE_ARRAYS, default, is_numpy_default
+from fad.core import structured_functions  # noqa: F401  fills the table of functions
 from fad.core.array_likes import gives_array, open_array_like
 from fad.core.buffers import buffer
 from fad.core.numpy_dispatch import FUNCTIONS
@@ -33,6 +34,8 @@ def maker(make: Callable) -> Callable:
         if not RUNS.buffers:
             return make(*args, **kwargs)
         args = tuple(map(_open_traced, args))
+        if make is np.array and args and type(args[0]) is StructuredArray:
+            return args[0].convert(*args[1:], **kwargs)
         if make is np.array and args and (dtype := _read_structured_dtype(args, kwargs)) and has_tracer(args[:1]):
             return make_structured(args[0], dtype)
         traced = FUNCTIONS.get(make)
@@ -113,8 +116,8 @@ def converter(convert: Callable) -> Callable:
     def converted(a: Any, *args: Any, **kwargs: Any) -> Any:
         if not RUNS.buffers or type(a) is np.ndarray:
             return convert(a, *args, **kwargs)
-        if type(a) is StructuredArray and not args and not kwargs:
-            return a
+        if type(a) is StructuredArray:
+            return a.convert(*args, **{"copy": None, **kwargs})
         a = _open_traced(a)
         if has_tracer((a,)) and _is_numeric(args, kwargs):
             y = FUNCTIONS[convert](a, *args, **kwargs)

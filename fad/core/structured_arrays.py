@@ -7,6 +7,8 @@ fields are handles (`fad.core.buffers`), and what is done to elements is done to
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,28 +17,46 @@ import numpy as np
 
 from fad import tree
 from fad.core.buffers import buffer, plain
-from fad.core.tracer import Tracer, stack_list, stop
-from fad.core.views import Memory
+from fad.core.tracer import Tracer, any_of, stack_list, stop
+from fad.core.views import Memory, layout, owner, root_of
+from fad.errors import MissingRuleError
 from fad.introspect.reachable import INSIDE
 
+# NumPy's functions that take structured arrays; `fad.core.structured_functions` fills it.
+FUNCTIONS: dict[Callable, Callable] = {}
 _IN_PLACE = {"byteswap", "partition", "put", "resize", "setfield", "setflags", "itemset"}
 
 
 def is_structured(x: Any) -> bool:
-    """Return whether something is a structured array of NumPy's."""
-    return type(x) is np.ndarray and x.dtype.names is not None
+    """Return whether something is a structured array of NumPy's whose fields have memory of their own."""
+    return type(x) is np.ndarray and x.dtype.names is not None and not _has_overlaps(x.dtype)
+
+
+def _has_overlaps(dtype: np.dtype) -> bool:
+    """Return whether two fields lie in the same bytes."""
+    places = sorted((found[1], found[0].itemsize) for found in map(dtype.fields.__getitem__, dtype.names))  # type: ignore
+    return any(start + size > after for (start, size), (after, _) in itertools.pairwise(places))
 
 
 class StructuredArray:
     """What stands for a structured array while a transform runs."""
 
-    __slots__ = ("dtype", "fields")
+    __slots__ = ("_dtype", "parts")
     __hash__ = None  # type: ignore[assignment]
     __array_ufunc__ = None
 
-    def __init__(self, dtype: np.dtype, fields: dict[str, Any]):
-        self.dtype = dtype
-        self.fields = fields
+    def __init__(self, dtype: np.dtype, parts: list):
+        self._dtype = dtype
+        self.parts = parts
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._dtype
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The arrays of the fields, by the names that these have now."""
+        return dict(zip(self._dtype.names or (), self.parts, strict=True))
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -46,8 +66,8 @@ class StructuredArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        name, field = next(iter(self.fields.items()))
-        return field.shape[: field.ndim - len(self.dtype[name].shape)]
+        field = self.parts[0]
+        return field.shape[: field.ndim - len(self.dtype[0].shape)]
 
     @property
     def ndim(self) -> int:
@@ -85,7 +105,7 @@ class StructuredArray:
         if type(key) is str:
             return self._field(key)
         if type(key) is list and key and type(key[0]) is str:
-            return StructuredArray(self.dtype[key], {name: self._field(name) for name in key})
+            return StructuredArray(self.dtype[key], [self._field(name) for name in key])
         key = self._expand(key)
         if len(key) == self.ndim and all(map(_is_integer, key)):
             check_bounds(key, self.shape)
@@ -102,13 +122,22 @@ class StructuredArray:
             self[key][...] = value
             return
         key = self._expand(key)
-        for field, part in zip(self.fields.values(), split_fields(value, self.dtype), strict=True):
+        parts = split_fields(value, self.dtype)
+        if type(value) is StructuredArray and any(map(self._shares, parts)):
+            parts = [part.copy() for part in parts]  # one field may be written before it is read
+        for field, part in zip(self.parts, parts, strict=True):
             field[key] = part
 
+    def _shares(self, part: Any) -> bool:
+        """Return whether an array may be, or be a view of, one of the fields."""
+        if type(part) is StructuredArray:
+            return any(map(self._shares, part.parts))
+        return any(_root(part) is _root(field) for field in _leaves(self))
+
     def _field(self, name: str) -> Any:
-        if name not in self.fields:
+        if name not in (self._dtype.names or ()):
             raise ValueError(f"no field of name {name}")  # as NumPy says it
-        return self.fields[name]
+        return self.parts[self._dtype.names.index(name)]  # type: ignore[union-attr]
 
     def _expand(self, key: Any) -> tuple:
         """Return an index as a tuple without an ellipsis: fields that hold arrays have more axes behind these."""
@@ -121,22 +150,63 @@ class StructuredArray:
         return (*key[:i], *[slice(None)] * (self.ndim - taken), *key[i + 1 :])
 
     def _map(self, function: Callable) -> StructuredArray:
-        return StructuredArray(self.dtype, {name: function(field) for name, field in self.fields.items()})
+        return StructuredArray(self.dtype, list(map(function, self.parts)))
 
     # --- methods ------------------------------------------------------------------------------------------------
 
     def copy(self, order: str = "C") -> StructuredArray:
-        return self._map(lambda field: field.copy())
+        if order in ("K", "A"):
+            order = "F" if self.lies_in_fortrans_order() else "C"
+        made = open_structured(np.empty(self.shape, self.dtype, order))  # type: ignore[call-overload]
+        made[...] = self
+        return made
+
+    def lies_in_fortrans_order(self) -> bool:
+        plain = layout(next(_leaves(self)))
+        strides = plain.strides[: self.ndim]
+        return self.ndim > 1 and list(strides) == sorted(strides) and strides[0] != strides[-1]
+
+    def convert(self, dtype: Any = None, copy: Any = True, order: Any = "K", **options: Any) -> Any:
+        """Return what ``np.array`` makes of it."""
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            return np.array(self.plain(), dtype, copy=copy, order=order, **options)
+        return self.copy(order or "K") if copy else self
+
+    # Views of all fields: the axes of what one element holds stand behind these.
+
+    @property
+    def T(self) -> StructuredArray:
+        return self.transpose()
+
+    def transpose(self, *axes: Any) -> StructuredArray:
+        axes = axes[0] if len(axes) == 1 and not _is_integer(axes[0]) else axes
+        n = self.ndim
+        axes = tuple(range(n))[::-1] if not axes else tuple(axis % n for axis in axes)
+        return self._map(lambda field: field.transpose((*axes, *range(n, field.ndim))))
+
+    def swapaxes(self, axis1: int, axis2: int) -> StructuredArray:
+        axes = list(range(self.ndim))
+        axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
+        return self.transpose(axes)
+
+    def squeeze(self, axis: Any = None) -> StructuredArray:
+        if axis is not None:
+            raise no_such("squeeze(axis)")
+        return self[tuple([0 if n == 1 else slice(None) for n in self.shape])] if 1 in self.shape else self
 
     def fill(self, value: Any) -> None:
         self[...] = value
 
     def reshape(self, *shape: Any, order: str = "C") -> StructuredArray:
         shape = shape[0] if len(shape) == 1 and not _is_integer(shape[0]) else shape
-        shape = np.broadcast_to(0, self.shape).reshape(shape).shape
-        behind = {name: self.dtype[name].shape for name in self.fields}
-        fields = {name: field.reshape((*shape, *behind[name]), order=order) for name, field in self.fields.items()}
-        return StructuredArray(self.dtype, fields)
+        if order in ("A", "K"):
+            order = "F" if self.lies_in_fortrans_order() else "C"
+        wanted = np.broadcast_to(0, self.shape).reshape(shape).shape
+        if order == "F" and self.ndim > 1:
+            return self.T.reshape(wanted[::-1]).T
+        behind = [self.dtype[name].shape for name in self.dtype.names or ()]
+        parts = [part.reshape((*wanted, *own)) for part, own in zip(self.parts, behind, strict=True)]
+        return StructuredArray(self.dtype, parts)
 
     def ravel(self, order: str = "C") -> StructuredArray:
         return self.reshape(-1, order=order)
@@ -147,17 +217,18 @@ class StructuredArray:
     def argsort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
         """Return the places of the elements in order: by the fields named, then by the others."""
         if self.ndim != 1:
-            raise NotImplementedError("a structured array of several axes cannot be sorted in a transform")
+            raise no_such("sorting along an axis")
         known = tree.map(lambda x: plain(stop(x)), self)  # NumPy's, if all is known
         if type(known) is np.ndarray:
             return np.argsort(known, axis, kind, order, stable=stable)
         first = [order] if type(order) is str else list(order or ())
-        keys = []
-        for name in [*first, *[name for name in self.fields if name not in first]]:
-            if self.fields[name].ndim > 1 or type(self.fields[name]) is StructuredArray:
-                break  # NumPy compares the bytes of arrays
-            keys.append(self.fields[name])
-        return np.lexsort(tuple(reversed(keys)))
+        names = [*first, *[name for name in self.fields if name not in first]]
+        fields = [self.fields[name] for name in names]
+        numbers = list(itertools.takewhile(lambda x: x.ndim == 1 and type(x) is not StructuredArray, fields))
+        places = np.lexsort(tuple(reversed(numbers))) if numbers else None
+        if len(numbers) < len(fields) and (places is None or any_of(_find_ties(numbers, places))):
+            raise no_such(f"sorting by {names[len(numbers)]!r}, which holds arrays,")  # NumPy compares their bytes
+        return places
 
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
         self[...] = self[self.argsort(axis, kind, order, stable=stable)]
@@ -186,14 +257,20 @@ class StructuredArray:
         return out
 
     def __array_function__(self, function: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
-        if function in _FUNCTIONS:
-            return _FUNCTIONS[function](*args, **kwargs)
-        return function(*_open_all(args), **_open_all(kwargs))
+        if function in FUNCTIONS:
+            return FUNCTIONS[function](*args, **kwargs)
+        opened: list = []
+        found = function(*_open_all(args, opened), **_open_all(kwargs, opened))
+        return _no_view(found, opened, function.__name__)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in _IN_PLACE:
-            raise AttributeError(f"a structured array has no {name} in a transform")
-        return getattr(self.__array__(), name)
+        if name.startswith("__") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"a structured array has no attribute {name!r}")
+        if name in _IN_PLACE:
+            raise no_such(name)
+        plain = self.__array__()
+        found = _no_view(getattr(plain, name), [plain], name)
+        return (lambda *args, **kwargs: _no_view(found(*args, **kwargs), [plain], name)) if callable(found) else found
 
 
 class Record:
@@ -205,6 +282,13 @@ class Record:
     def __init__(self, array: StructuredArray, key: tuple):
         self._array = array
         self._key = key
+
+    shape: tuple = ()
+    ndim, size = 0, 1
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return np.void
 
     @property
     def dtype(self) -> np.dtype:
@@ -259,12 +343,12 @@ def open_structured(y: np.ndarray, own: bool = True, outside: bool = False) -> S
         if x.dtype.kind not in "fcbiu":
             return x
         handle = buffer(x.copy() if own else x)  # without the gaps that the other fields leave
-        if outside:
-            handle.memory = Memory()
-            handle.memory.outside = True
+        handle.memory = Memory()
+        handle.memory.outside = outside
+        handle.memory.lies_as = x
         return handle
 
-    return StructuredArray(y.dtype, {name: open_field(y[name]) for name in y.dtype.names or ()})
+    return StructuredArray(y.dtype, [open_field(y[name]) for name in y.dtype.names or ()])
 
 
 def make_structured(rows: Any, dtype: np.dtype) -> StructuredArray:
@@ -306,6 +390,12 @@ def check_bounds(places: tuple, shape: tuple) -> None:
             raise IndexError(f"index {k} is out of bounds for axis {axis} with size {n}")
 
 
+def _find_ties(keys: list, places: Any) -> Any:
+    """Return where neighbours are alike in all keys, when they are in order."""
+    columns = [stop(key)[places] for key in keys]
+    return functools.reduce(np.logical_and, [column[1:] == column[:-1] for column in columns])
+
+
 def _is_integer(part: Any) -> bool:
     if type(part) is Tracer:
         return part.shape == () and part.dtype.kind in "iu"
@@ -316,70 +406,57 @@ def _is_mask(part: Any) -> bool:
     return getattr(getattr(part, "dtype", None), "kind", "") == "b"
 
 
-def _open_all(x: Any) -> Any:
-    """Return arguments with NumPy's arrays in the place of structured ones."""
+def _open_all(x: Any, opened: list) -> Any:
+    """Return arguments with NumPy's arrays, which are noted, in the place of structured ones."""
     if type(x) is StructuredArray:
-        return x.__array__()
+        opened.append(x.__array__())
+        return opened[-1]
     if type(x) in (tuple, list):
-        return type(x)(map(_open_all, x))
-    return {name: _open_all(value) for name, value in x.items()} if type(x) is dict else x
+        return type(x)([_open_all(y, opened) for y in x])
+    return {name: _open_all(value, opened) for name, value in x.items()} if type(x) is dict else x
 
 
-# --- NumPy's functions of elements ------------------------------------------------------------------------------------
+def _no_view(found: Any, opened: list, name: str) -> Any:
+    """Return what NumPy gives for plain arrays; raise for a view of them, which would not see what is written later."""
+    for y in found if type(found) in (tuple, list) else (found,):
+        if isinstance(getattr(y, "base", y), np.ndarray) and any(np.may_share_memory(y, x) for x in opened):
+            raise no_such(name)
+    return found
 
 
-def _like(function: Callable) -> Callable:
-    """Return a function that makes an array like another as one of structured arrays."""
-
-    def make(a: StructuredArray, *args: Any, **kwargs: Any) -> Any:
-        y = function(np.empty((), a.dtype), *args, **{"shape": a.shape, **kwargs})
-        return open_structured(y) if y.dtype.names is not None else y
-
-    return make
+def no_such(what: str) -> MissingRuleError:
+    return MissingRuleError(
+        f"{what} of a structured array is not there in a transform: do it with each field, p['x'], or with places, "
+        "p[np.argsort(p['x'])]"
+    )
 
 
-def _concatenate(arrays: Any, axis: int = 0) -> StructuredArray:
-    arrays = [x if type(x) is StructuredArray else open_structured(np.asarray(x)) for x in arrays]
-    names = arrays[0].fields
-    return StructuredArray(arrays[0].dtype, {n: np.concatenate([x.fields[n] for x in arrays], axis) for n in names})
+def _leaves(x: StructuredArray) -> Iterator:
+    """Walk over the arrays of all fields, those of fields of fields as well."""
+    for part in x.parts:
+        if type(part) is StructuredArray:
+            yield from _leaves(part)
+        else:
+            yield part
 
 
-def _sort(a: StructuredArray, axis: int = -1, kind: Any = None, order: Any = None) -> StructuredArray:
-    return a[a.argsort(axis, kind, order)]
-
-
-def _sharing(function: Callable) -> Callable:
-    """Return a question about the memory of two arrays as one about that of all fields."""
-    fields = lambda x: list(x.fields.values()) if type(x) is StructuredArray else [x]
-    return lambda a, b, max_work=None: any(function(x, y) for x in fields(a) for y in fields(b))
-
-
-_FUNCTIONS: dict[Callable, Callable] = {
-    np.may_share_memory: _sharing(np.may_share_memory),
-    np.shares_memory: _sharing(np.shares_memory),
-    np.zeros_like: _like(np.zeros_like),
-    np.empty_like: _like(np.empty_like),
-    np.ones_like: _like(np.ones_like),
-    np.copy: lambda a, order="K", subok=False: a.copy(),
-    np.concatenate: _concatenate,
-    np.append: lambda arr, values, axis=None: _concatenate([arr.ravel(), values]),
-    np.hstack: _concatenate,
-    np.sort: _sort,
-    np.argsort: lambda a, axis=-1, kind=None, order=None: a.argsort(axis, kind, order),
-    np.reshape: lambda a, shape, order="C": a.reshape(shape, order=order),
-    np.ravel: lambda a, order="C": a.ravel(order),
-    np.shape: lambda a: a.shape,
-    np.ndim: lambda a: a.ndim,
-    np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
-}
+def _root(x: Any) -> Any:
+    return root_of(x) if type(x) is Tracer else owner(x) if type(x) is np.ndarray else x
 
 
 def _build(dtype: np.dtype, fields: list) -> Any:
     """Return fields as one array: NumPy's where all are plain, as what leaves a transform is."""
-    whole = StructuredArray(dtype, dict(zip(dtype.names or (), fields, strict=True)))
+    whole = StructuredArray(dtype, list(fields))
     return whole.plain() if all(type(x) is np.ndarray for x in fields) else whole
 
 
-INSIDE[StructuredArray] = lambda x: x.fields.values()
+def _build_record(dtype: np.dtype, values: list) -> Any:
+    """Return a record of NumPy's, or a tuple where a value is traced."""
+    known = all(issubclass(type(x), (np.ndarray, np.generic)) for x in values)
+    return np.array(tuple(values), dtype)[()] if known else tuple(values)
+
+
+INSIDE[StructuredArray] = lambda x: x.parts
 INSIDE[Record] = lambda x: (x._array,)
-tree.register_node(StructuredArray, lambda x: (list(x.fields.values()), x.dtype), _build)
+tree.register_node(StructuredArray, lambda x: (x.parts, x.dtype), _build)
+tree.register_node(Record, lambda x: (list(x), x.dtype), _build_record)

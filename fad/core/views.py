@@ -65,7 +65,7 @@ class running_rules:
 class Memory:
     """What a written array knows of itself: how often it was written, and whether its trace owns the memory."""
 
-    __slots__ = ("version", "exchanged", "contents", "private", "borrowed", "outside")
+    __slots__ = ("version", "exchanged", "contents", "private", "borrowed", "outside", "lies_as")
 
     def __init__(self) -> None:
         self.version = 0
@@ -74,6 +74,7 @@ class Memory:
         self.private = False  # nobody else holds the memory: it may be overwritten
         self.outside = False  # it is plain memory that others know, too: traced values cannot be written into it
         self.borrowed = False  # it is plain memory of the caller's: the first write goes into a copy
+        self.lies_as: Any = None  # a plain array that shows how NumPy's would lie, where it is another way: a field
 
 
 class ViewRule(NamedTuple):
@@ -169,6 +170,8 @@ def link(x: Any, y: Any, prim: Any, params: dict) -> None:
     """Note that a result is a view of the operand it was taken from."""
     if prim.view.is_view(x, y, params):
         y.memory = x, prim, params, version_of(x)
+    elif y.owner.physical and type(x) is type(y) and shares(y.wrapped, x.wrapped):
+        y.wrapped = y.wrapped.copy()  # of a field, which lies in memory of its own and not as in NumPy
 
 
 def snapshot(x: Any) -> Any:
@@ -415,6 +418,8 @@ def layout(x: Any) -> Any:
     """Return a plain array that lies in memory as the array behind a tracer does; one example of a batch."""
     if type(x).__name__ == "Tracer" and type(x.memory) is tuple and (view := _view_of_plain(x)) is not None:
         return view
+    if type(x).__name__ == "Tracer" and x.memory is not None and (view := _view_of_field(x)) is not None:
+        return view
     batches = 0
     while type(x).__name__ == "Tracer":
         batches += x.owner.batched
@@ -422,6 +427,12 @@ def layout(x: Any) -> Any:
     if not batches or type(x) not in ARRAYS:
         return x
     return x[(0,) * batches] if x.size else np.empty(x.shape[batches:], x.dtype)
+
+
+def _view_of_field(x: Any) -> Any:
+    """Return the layout of a field of a structured array, or of a view of one; None for all others."""
+    memory = root_of(x).memory
+    return None if memory is None or memory.lies_as is None else follow(memory.lies_as, path_of(x))
 
 
 def _view_of_plain(x: Any) -> Any:

@@ -72,6 +72,7 @@ def in_order(a):
 def in_order_of_vectors(a):
     b = np.zeros(3, dtype=BODIES)
     b["position"], b["mass"] = a * np.array([[2.0, 1.0], [1.0, 5.0], [1.0, 3.0]]), [1.0, 2.0, 3.0]
+    b["number"] = [2, 0, 1]
     part = b[["mass", "number"]]
     part["mass"] *= 2  # into b
     b.sort(order="number")
@@ -202,3 +203,95 @@ def test_what_has_no_derivative_there_is_an_error():
     for f in (of_bytes, of_global):
         with pytest.raises(fad.errors.TracerConversionError):
             fad.grad(f)(1.0)
+
+
+def a_copy_by_reshape(a):
+    b = np.zeros(2, BODIES)
+    b["position"] = a
+    flat, line = b["position"].reshape(-1), np.ravel(b["mass"])  # copies: the fields do not lie side by side
+    flat[0], line[0] = 0.0, 5.0
+    b["position"][0].reshape(-1)[0] = 3 * a  # a view
+    return b["position"].sum() + b["mass"].sum()
+
+
+def in_fortrans_order(a):
+    p = np.zeros((2, 3), PARTICLES, order="F")
+    p.reshape(-1)["x"] = 7.0  # a copy
+    p.reshape(-1, order="F")["x"] += a
+    q = np.zeros((2, 3), PARTICLES).copy(order="F")
+    q.reshape(-1, order="F")["x"][1] = a
+    return p["x"].sum() + q["x"][1, 0]
+
+
+def views_of_all_fields(a):
+    p = np.zeros((1, 3), PARTICLES)
+    q, r, s = p.T, p.squeeze(), np.flip(p)
+    p["x"] = a
+    s["x"][0, 0] = a * a
+    return q["x"].sum() + np.atleast_1d(r)["x"][2] * 2
+
+
+def fields_that_change_places(a):
+    p = np.ones(3, PARTICLES)
+    p["x"] = a
+    p[["x", "v"]] = p[["v", "x"]]
+    p[1:] = p[:2][["v", "x"]]
+    return (p["x"] + 10 * p["v"]).sum()
+
+
+def joined_along_the_last_axis(a):
+    b = np.zeros((2, 2), BODIES)
+    b["mass"] = a
+    q = np.concatenate([b, b], axis=-1)
+    return q["mass"].sum() * q["position"].shape[2] + np.concatenate([b, b], axis=None)["mass"][5]
+
+
+def from_an_iterator(a):
+    p = np.fromiter(((a * i, i) for i in range(3)), dtype=[("x", float), ("k", int)])
+    return (p["x"] * p["k"]).sum() + np.array(p)["x"][1]
+
+
+def records_are_numpys(a):
+    p = np.zeros(3, PARTICLES)
+    p["x"] = a
+    p.dtype.names = ("v", "x")
+    return sum(r["v"] for r in p if isinstance(r, np.void))
+
+
+MORE = [
+    a_copy_by_reshape, in_fortrans_order, views_of_all_fields, fields_that_change_places, joined_along_the_last_axis,
+    from_an_iterator, records_are_numpys,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", MORE)
+def test_what_is_a_view_and_what_a_copy_is_as_in_numpy(f):
+    f_of = lambda a: f(a)
+    for g in (fad.value_and_grad(f_of), fad.jit(fad.value_and_grad(f_of))):
+        value, slope = g(1.3)
+        np.testing.assert_allclose(value, f(1.3), rtol=1e-14)
+        np.testing.assert_allclose(slope, (f(1.3 + 1e-5) - f(1.3 - 1e-5)) / 2e-5, rtol=1e-7)
+    np.testing.assert_allclose(fad.vmap(f)(np.array([1.3, 2.0])), [f(1.3), f(2.0)], rtol=1e-14)
+
+
+def test_what_would_be_wrong_in_silence_is_an_error():
+    def view_as_numbers(a):
+        p = np.zeros(3, PARTICLES)
+        q = p.view(float)
+        p["x"] = a
+        return q.sum()
+
+    def fields_in_one_place(a):
+        p = np.zeros(3, np.dtype({"names": ["x", "y"], "formats": [float, float], "offsets": [0, 0]}))
+        p["x"] = a
+        return p["y"].sum()
+
+    def ties(a):
+        b = np.zeros(3, BODIES)
+        b["position"] = a
+        b.sort(order="number")
+        return b["position"].sum()
+
+    for f, transform in ((view_as_numbers, fad.grad), (fields_in_one_place, fad.grad), (ties, fad.jit)):
+        with pytest.raises(fad.errors.FadError):
+            transform(f)(1.0)
