@@ -58,7 +58,8 @@ def _open_traced(x: Any) -> Any:
     x = list(x) if type(x) is collections.deque else x
     if type(x) in (list, tuple):
         kinds = set(map(type, x))
-        return list(map(_open_traced, x)) if any(map(gives_array, kinds)) or not kinds.isdisjoint((list, tuple)) else x
+        nested = any(map(gives_array, kinds)) or not kinds.isdisjoint((list, tuple))
+        return type(x)(map(_open_traced, x)) if nested else x  # a tuple may be a record
     y = open_array_like(x)
     return y if type(y) is Tracer else x
 

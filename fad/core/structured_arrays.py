@@ -18,7 +18,7 @@ import numpy as np
 from fad import tree
 from fad.core.buffers import buffer, plain
 from fad.core.tracer import Tracer, any_of, stack_list, stop
-from fad.core.views import Memory, layout, owner, root_of
+from fad.core.views import Memory, layout, owner, root_of, unwrap
 from fad.errors import MissingRuleError
 from fad.introspect.reachable import INSIDE
 
@@ -44,6 +44,7 @@ class StructuredArray:
     __slots__ = ("_dtype", "parts")
     __hash__ = None  # type: ignore[assignment]
     __array_ufunc__ = None
+    __fad_function__ = True  # a traced array leaves NumPy's functions to this class
 
     def __init__(self, dtype: np.dtype, parts: list):
         self._dtype = dtype
@@ -95,6 +96,20 @@ class StructuredArray:
 
     def __repr__(self) -> str:
         return f"StructuredArray({self.fields!r}, dtype={self.dtype})"
+
+    def __str__(self) -> str:
+        shown = self._show()
+        return repr(self) if shown is None else str(shown)
+
+    def _show(self) -> np.ndarray | None:
+        """Return NumPy's array of the numbers behind traced values; None for those of a batch."""
+        out = np.empty(self.shape, self.dtype)
+        for name, field in self.fields.items():
+            found = field._show() if type(field) is StructuredArray else unwrap(field)
+            if found is None or np.shape(found) != out[name].shape:
+                return None
+            out[name] = found
+        return out
 
     def __copy__(self) -> StructuredArray:
         return self.copy()
@@ -314,6 +329,10 @@ class Record:
     def __repr__(self) -> str:
         return repr(tuple(self))
 
+    def __str__(self) -> str:
+        shown = self._array._show()
+        return repr(self) if shown is None or Tracer in map(type, self._key) else str(shown[self._key])
+
     def __eq__(self, other: Any) -> Any:
         return self.__array__() == (other.__array__() if type(other) is Record else other)
 
@@ -375,7 +394,7 @@ def split_fields(value: Any, dtype: np.dtype) -> list:
         return [value[name] for name in value.dtype.names]
     if type(value) is list and value and type(value[0]) is tuple:
         columns = [list(column) for column in zip(*value, strict=True)]
-        return [stack_list(x) if any(type(y) is Tracer for y in x) else np.array(x) for x in columns]
+        return [stack_list(x) if _has_tracer(x) else np.array(x) for x in columns]
     if type(value) is tuple:
         if len(value) != len(names):
             raise ValueError(f"could not assign tuple of length {len(value)} to structure with {len(names)} fields.")
@@ -394,6 +413,10 @@ def _find_ties(keys: list, places: Any) -> Any:
     """Return where neighbours are alike in all keys, when they are in order."""
     columns = [stop(key)[places] for key in keys]
     return functools.reduce(np.logical_and, [column[1:] == column[:-1] for column in columns])
+
+
+def _has_tracer(x: Any) -> bool:
+    return type(x) is Tracer or (type(x) in (list, tuple) and any(map(_has_tracer, x)))
 
 
 def _is_integer(part: Any) -> bool:

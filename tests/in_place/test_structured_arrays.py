@@ -149,6 +149,19 @@ def test_one_that_is_returned_is_numpys():
         assert p.tolist() == [(1.5, 0.0), (1.5, 0.0)]
 
 
+def test_one_prints_as_numpys_does(capsys):
+    def f(a):
+        b = np.zeros(2, dtype=BODIES)
+        b["position"][1] = a
+        print(b, b[1], f"{b[0]}")
+        return b["position"].sum()
+
+    f(1.5)
+    plain = capsys.readouterr().out
+    fad.grad(f)(1.5)
+    assert capsys.readouterr().out == plain
+
+
 def test_one_that_is_given_as_an_argument_is_written_in_a_copy():
     def f(p, a):
         p["v"] = a * p["x"]
@@ -246,6 +259,25 @@ def joined_along_the_last_axis(a):
     return q["mass"].sum() * q["position"].shape[2] + np.concatenate([b, b], axis=None)["mass"][5]
 
 
+def records_with_arrays_in_them(a):
+    p = np.zeros(2, [("m", float, (2, 2)), ("w", float)])
+    p["m"][1] = a
+    bodies = np.array([((a, 1), (1, a), 2.0, 3), ((1, 2), [a, 2], a, 4)], dtype=BODIES)
+    bodies[:1] = [((1, a), (2, 3), a, 1)]
+    return p["m"].sum() + (bodies["position"] * bodies["velocity"]).sum() * bodies["mass"].sum()
+
+
+def moved(a):
+    b = np.zeros(3, dtype=BODIES)
+    b["mass"], b["position"] = a * np.arange(1, 4), [[a, 1], [2, a], [a, a]]
+    r = [np.roll(b, 1), np.repeat(b, 2), np.take(b, [2, 0]), np.tile(b, 2), np.delete(b, 1)]
+    r += [np.stack([b, b]), np.vstack([b, b])]
+    w = np.where(b["mass"] > 2, b, np.roll(b, 1))
+    w["mass"][0] = 9.0
+    total = sum((x["mass"] * (1 + np.arange(x.shape[-1]))).sum() + (x["position"][..., 0] ** 2).sum() for x in [*r, w])
+    return total + b["mass"][0]
+
+
 def from_an_iterator(a):
     p = np.fromiter(((a * i, i) for i in range(3)), dtype=[("x", float), ("k", int)])
     return (p["x"] * p["k"]).sum() + np.array(p)["x"][1]
@@ -260,7 +292,7 @@ def records_are_numpys(a):
 
 MORE = [
     a_copy_by_reshape, in_fortrans_order, views_of_all_fields, fields_that_change_places, joined_along_the_last_axis,
-    from_an_iterator, records_are_numpys,
+    from_an_iterator, records_are_numpys, records_with_arrays_in_them, moved,
 ]  # fmt: skip
 
 
