@@ -95,7 +95,7 @@ LAYERS = [
         "capture.labels", "capture.element_tables",
         "capture.aliases", "capture.unseen",
         "capture.windows", "capture.values", "capture.draws", "capture.grown_entries", "capture.array_lists",
-        "capture.growing_rooms", "capture.growing_lists",
+        "capture.preallocated", "capture.growing_lists",
         "capture.growing_arrays", "capture.growing_dicts", "capture.growth", "capture.number_lists",
         "capture.common_types", "capture.branches", "capture.printing", "capture.calls",
         "capture.sequences", "capture.iterables", "capture.generators",

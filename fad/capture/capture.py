@@ -364,7 +364,7 @@ class Capture:
             return self._try(n, item, holdings)
         except Unrecordable as why:
             lists = self.step.lists
-            if why.trace.birth < mark or not (lists.fill(self.step.cells) or lists.make_room() or lists.unfill()):
+            if why.trace.birth < mark or not (lists.fill(self.step.cells) or lists.preallocate() or lists.unfill()):
                 raise
             return True
 

@@ -3,8 +3,8 @@
 What the steps append is stacked as a result of the loop, and behind it the list gets the rows (`growth.py`). A step
 may read the last elements, ``ys[-1]``, which are carried from step to step, and in a loop over numbers also
 ``ys[i - 1]``, if that is as far from the end in all steps. A step that reads others, ``ys[len(ys) // 2]``, or all of
-them, ``np.mean(ys)``, has them in an array with room for those that all steps append, from the next look on
-(`growing_rooms.py`). Whatever else it asks of the list ends the capture.
+them, ``np.mean(ys)``, has them in an array preallocated for all that the steps append, from the next look on
+(`preallocated.py`). Whatever else it asks of the list ends the capture.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import current, refuse
-from fad.capture.growing_rooms import Room
 from fad.capture.grown_entries import Entry, is_number, view_element
 from fad.capture.objects import close_objects, open_objects
 from fad.capture.places import UNBOUND, Attribute, bind_name
+from fad.capture.preallocated import Preallocated
 from fad.capture.state import is_handle, is_state, type_example
 from fad.capture.values import STANDING, as_number
 from fad.control_flow.intervals import assume, interval
@@ -32,7 +32,7 @@ class GrowingList:
 
     __slots__ = (
         "_plain", "name", "body", "level", "ways", "entries", "end", "sure", "tail", "wanted", "number", "rate",
-        "steady", "start", "counts", "missed", "room", "_outer",
+        "steady", "start", "counts", "missed", "preallocated", "_outer",
     )  # fmt: skip
 
     def __init__(self, plain: Any, name: Any, outer: GrowingList | None = None):
@@ -46,7 +46,7 @@ class GrowingList:
         self.steady = True  # whether each step appends all of these
         self.start: Any = None  # how many elements there are before the step, if that is carried
         self.counts = False  # whether the step has asked for that while it is not
-        self.room = Room(plain, name)
+        self.preallocated = Preallocated(plain, name)
         self.missed = 0  # how many elements there have to be before the loop for what it has asked for
         self.begin(None, None)
 
@@ -88,7 +88,7 @@ class GrowingList:
         if body is not self.body or body.level != self.level:
             refuse(f"it appends to {self.name} in an inner loop")
         sure = current() is body and body.ways == self.ways  # type: ignore[union-attr]
-        self.room.put(new, self.length, sure)
+        self.preallocated.put(new, self.length, sure)
         if sure:
             self.entries.append(new)
         else:
@@ -201,7 +201,7 @@ class GrowingList:
         known = len(self._plain) + sum(entry.size for entry in entries)
         if self.rate is None:  # the first look does not know how many the steps before have appended
             found = self.body.trace.new(known)
-            assume(found, known, known + max(self.room.steps or 0, 1))
+            assume(found, known, known + max(self.preallocated.steps or 0, 1))
             return found
         if not self.steady:
             self.counts = True
@@ -233,7 +233,7 @@ class GrowingList:
     def at(self, index: Any) -> Any:
         """Return the element at a place that no constant distance from the end is."""
         self._check_known_whole()
-        return self.room.take(index, self.length())
+        return self.preallocated.take(index, self.length())
 
     def is_whole(self) -> bool:
         """Return whether its elements can be run over; where an array has to be made first, the look is run again."""
@@ -245,13 +245,13 @@ class GrowingList:
     def as_array(self, copy: bool = True) -> Any:
         """Return all elements there are now as an array, one of its own or one that is read at once."""
         self._check_known_whole()
-        return self.room.part(self.length(), copy)
+        return self.preallocated.part(self.length(), copy)
 
     def _check_known_whole(self) -> None:
-        if self._outer is not None or not self.room.is_wanted():
+        if self._outer is not None or not self.preallocated.is_wanted():
             self._refuse()
         self.missed = self.missed or int(not len(self._plain))
-        self.room.check()
+        self.preallocated.check()
 
     def _find(self, distance: int) -> Any:
         found = self.last(distance)

@@ -127,17 +127,17 @@ class Growth:
         """Note how many steps the loop takes at most."""
         self._steps = n if type(n) is int else None
         for x in self.known.values():
-            x.growing.room.steps = self._steps
+            x.growing.preallocated.steps = self._steps
 
     def held(self) -> dict[HeldArrays, list]:
         """Return what the lists hold for which there are arrays of all elements, with the lists."""
-        rooms = [(x.growing.room, x.plain) for x in self.known.values()]
-        return {room.held: plain for room, plain in rooms if room.held is not None}
+        arrays = [(x.growing.preallocated, x.plain) for x in self.known.values()]
+        return {x.held: plain for x, plain in arrays if x.held is not None}
 
-    def make_room(self) -> bool:
+    def preallocate(self) -> bool:
         """Make arrays of the elements that the last look has read otherwise than as the last ones."""
         self.note_steps(self._steps)
-        made = [x.growing.room.make(x.growing.rate) for x in self.known.values()]
+        made = [x.growing.preallocated.make(x.growing.rate) for x in self.known.values()]
         return any(made)
 
     def unfill(self) -> bool:
@@ -208,8 +208,8 @@ class Growth:
             if growing.body is None:  # it is new: the step did not append to it
                 continue
             found = growing.count(), growing.is_steady()
-            changed = changed or found != (growing.rate, growing.steady) or growing.room.changed
-            growing.rate, growing.steady, growing.room.changed = *found, False
+            changed = changed or found != (growing.rate, growing.steady) or growing.preallocated.changed
+            growing.rate, growing.steady, growing.preallocated.changed = *found, False
             wanted += [Last(growing, name, k) for k in growing.find_wanted()]
             if growing.counts and growing.start is None:
                 wanted.append(Length(growing))
@@ -219,7 +219,7 @@ class Growth:
         for x in self.known.values():
             if isinstance(x.stands, GrowingDict):
                 changed, x.stands.changed = changed or x.stands.changed, False
-        return self.make_room() or changed or bool(wanted), wanted
+        return self.preallocate() or changed or bool(wanted), wanted
 
     def count_missing(self) -> Callable[[], int] | None:
         """Return what counts the elements that there are up to those that a step has asked for; None if none miss."""

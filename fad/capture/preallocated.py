@@ -1,4 +1,4 @@
-"""The elements of a list that grows as an array with room for those that all steps append: ``np.mean(ys)``.
+"""The elements of a list that grows as an array preallocated for all that the steps append: ``np.mean(ys)``.
 
 A loop carries the array beside the list. Each step writes there what it appends, and what it reads is the part that
 counts so far, or one of its elements.
@@ -27,7 +27,7 @@ from fad.staging.mixed_types import note_mixed, note_number
 _LARGEST = 1 << 26  # bytes
 
 
-class Room:
+class Preallocated:
     """An array of the elements of one list, and of zeros where later steps put theirs; none until a step reads it."""
 
     __slots__ = ("held", "steps", "wanted", "changed", "_plain", "_name", "_array", "_numbers")
