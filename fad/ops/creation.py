@@ -338,8 +338,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     y = y * delta if div <= 0 else y * step
     y = (y + start).astype(_beside_numbers(kind, start, stop))
     if endpoint and num > 1:
-        last = constant_like(y, np.arange(num).reshape((-1,) + (1,) * delta.ndim) == num - 1)
-        y = np.where(last, stop, y).astype(y.dtype, copy=False)
+        y = At(y)[-1].set(stop)
     y = np.moveaxis(y, 0, normalize_axis(axis, y.ndim))
     if dtype is not None:
         y = (np.floor(y) if np.dtype(dtype).kind in "iu" else y).astype(dtype)
