@@ -29,7 +29,7 @@ _IN_PLACE = {"byteswap", "partition", "put", "resize", "setfield", "setflags", "
 
 def is_structured(x: Any) -> bool:
     """Return whether something is a structured array of NumPy's whose fields have memory of their own."""
-    return type(x) is np.ndarray and x.dtype.names is not None and not _has_overlaps(x.dtype)
+    return type(x) is np.ndarray and bool(x.dtype.names) and not _has_overlaps(x.dtype)
 
 
 def _has_overlaps(dtype: np.dtype) -> bool:
