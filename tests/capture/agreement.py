@@ -35,42 +35,54 @@ def differences(f, x, step=1e-6):
 
 
 def agree(f, *points, order=2, smooth=True):
-    """Check a scalar function of one array at some points, under every transform, captured and recorded."""
-    results = {loops: _results_of(f, points, loops, order, smooth) for loops in ("capture", "record")}
-    if not smooth:
-        return
-    for x, captured, recorded in zip(points, results["capture"], results["record"], strict=True):
-        close(captured[0], recorded[0], (f.__name__, "captured beside recorded"), 1e-9)
-        close(fad.grad(f)(x.copy()), captured[0], (f.__name__, "eager gradient"), 1e-9)
-        if order > 1:
-            close(captured[1], recorded[1], (f.__name__, "second derivative"), 1e-8)
-
-
-def _results_of(f, points, loops, order, smooth):
-    """Return the gradients of a jitted function and of a product with it, at each point; compare with differences.
+    """Check a scalar function of one array at some points, under every transform, captured and recorded.
 
     The programs of the first point serve the others, as far as they take the same way.
     """
-    v = np.linspace(0.5, -0.3, points[0].size).reshape(points[0].shape)
-    found = []
-    with fad.config.use(loops=loops), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", fad.errors.LoopFallbackWarning)
-        fast, steep, mapped = fad.jit(f), fad.jit(fad.grad(f)), fad.jit(fad.vmap(f))
-        push = fad.jit(lambda y: fad.jvp(f, (y,), (v,)))
-        curve = fad.jit(fad.grad(lambda y: np.sum(v * fad.grad(f)(y))))
-        for k, x in enumerate(points):
-            given, batch = x.copy(), np.stack([x, x * 1.01])
-            with np.errstate(all="ignore"):
-                value, other = f(x.copy()), f(batch[1].copy())
-                slope = differences(lambda y: f(y.copy()), x) if smooth else None
-            for _ in range(1 if k else 2):
-                close(fast(given), value, (f.__name__, loops, "value"), 1e-12)
+        with fad.config.use(loops="record"):
+            _agree_in_first_order(f, points, smooth)
+        with fad.config.use(loops="capture"):
+            _agree_in_first_order(f, points, smooth)
+            _agree_in_a_batch(f, points)
             if smooth:
-                for _ in range(1 if k else 2):
-                    gradient = steep(given)
-                close(gradient, slope, (f.__name__, loops, "gradient"), 2e-5)
-                close(push(given)[1], np.sum(v * gradient), (f.__name__, loops, "jvp"), 1e-9)
-                found.append((gradient, curve(given) if order > 1 else None))
-            close(mapped(batch), np.array([value, other]), (f.__name__, loops, "vmap"), 1e-12)
-            np.testing.assert_array_equal(given, x)
-    return found
+                _agree_in_further_derivatives(f, points, order)
+
+
+def _agree_in_first_order(f, points, smooth):
+    fast, steep = fad.jit(f), fad.jit(fad.grad(f))
+    for k, x in enumerate(points):
+        given = x.copy()
+        for _ in range(1 if k else 2):
+            close(fast(given), _plain(f, x), (f.__name__, "value"), 1e-12)
+        if smooth:
+            for _ in range(1 if k else 2):
+                gradient = steep(given)
+            with np.errstate(all="ignore"):
+                slope = differences(lambda y: f(y.copy()), x)
+            close(gradient, slope, (f.__name__, "gradient beside differences"), 2e-5)
+            close(gradient, fad.grad(f)(x.copy()), (f.__name__, "gradient beside that without jit"), 1e-9)
+        np.testing.assert_array_equal(given, x)
+
+
+def _agree_in_a_batch(f, points):
+    mapped = fad.jit(fad.vmap(f))
+    for x in points:
+        batch = np.stack([x, x * 1.01])
+        close(mapped(batch.copy()), np.array([_plain(f, row) for row in batch]), (f.__name__, "vmap"), 1e-12)
+
+
+def _agree_in_further_derivatives(f, points, order):
+    v = np.linspace(0.5, -0.3, points[0].size).reshape(points[0].shape)
+    curve = fad.grad(lambda y: np.sum(v * fad.grad(f)(y)))
+    push, bent = fad.jit(lambda y: fad.jvp(f, (y,), (v,))), fad.jit(curve)
+    for x in points:
+        close(push(x.copy())[1], np.sum(v * fad.grad(f)(x.copy())), (f.__name__, "jvp"), 1e-9)
+        if order > 1:
+            close(bent(x.copy()), curve(x.copy()), (f.__name__, "second derivative"), 1e-8)
+
+
+def _plain(f, x):
+    with np.errstate(all="ignore"):
+        return f(x.copy())

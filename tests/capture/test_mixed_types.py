@@ -6,7 +6,7 @@ from capture.agreement import report_of
 
 import fad
 
-STEPS = 600
+STEPS = 200
 
 
 def bools_are_added(x):
@@ -150,7 +150,7 @@ TOLD_APART = [
 @pytest.mark.parametrize("f", TOLD_APART, ids=lambda f: f.__name__)
 def test_a_program_that_tells_types_of_numbers_apart_gives_what_python_gives(f):
     compiled, slope = fad.jit(f), fad.jit(fad.grad(f))
-    for first in (300.5, 1000.5, 100.5):
+    for first in (100.5, 300.5, 30.5):
         x = np.array([first, 2.0, 1.5])
         for _ in range(2):
             np.testing.assert_allclose(compiled(x), f(x), rtol=1e-14)

@@ -10,7 +10,7 @@ import pytest
 from .campaign import run
 from .kinds import KINDS
 
-COUNT = int(os.environ.get("FUZZ_PROGRAMS", "80"))
+COUNT = int(os.environ.get("FUZZ_PROGRAMS", "40"))
 FIRST = int(os.environ.get("FUZZ_SEED", "0"))
 SHARES = {"pure": 0.5, "imperative": 0.25, "scratch": 0.25}
 BATCH = 10

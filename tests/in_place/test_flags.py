@@ -64,12 +64,12 @@ WRITES = [
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
-@pytest.mark.parametrize("protect", PROTECTS)
-@pytest.mark.parametrize("take", TAKES)
-def test_a_traced_array_that_is_made_read_only_is_not_written(transform, protect, take):
-    for write in WRITES:
+@pytest.mark.parametrize("turn", range(len(TAKES)))
+def test_a_traced_array_that_is_made_read_only_is_not_written(transform, turn):
+    take = TAKES[turn]
+    for write, protect in zip(WRITES, (PROTECTS * 3)[turn:], strict=False):  # each write meets each way over the turns
 
-        def f(x, write=write):
+        def f(x, write=write, protect=protect):
             y = take(x)
             protect(y)
             assert not y.flags.writeable

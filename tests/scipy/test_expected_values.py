@@ -38,6 +38,6 @@ def test_expected_values_have_their_derivatives_in_every_transform(name):
     close(fad.jvp(f, (1.4,), (1.0,))[1], slope(1.4))
     close(fad.vmap(f)(np.array([1.4, 1.2])), [f(1.4), f(1.2)])
     fast, steep = fad.jit(f), fad.jit(fad.grad(f))
-    for m in (1.4, 1.2, 1.4):
+    for m in (1.4, 1.2):
         close(fast(m), f(m))
         close(steep(m), slope(m))
