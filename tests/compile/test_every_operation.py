@@ -48,7 +48,7 @@ def test_an_operation_and_its_pullback_are_the_same_under_jit(name, lowering):
         # What NumPy's calls give for the other samples, test_numpy_printer.py sees: there they are written as a text.
         # A composite is a formula of primitives, each of which is compiled for all of its own samples.
         alone_compiled = isinstance(operation, Primitive)
-        few = 1 if lowering == "numpy" else None if alone_compiled else 2
+        few = int(alone_compiled) if lowering == "numpy" else None if alone_compiled else 2
         for case in cases(operation, batch=1)[:few]:
             jit_agrees(case, with_pullback(case) if case.diff else alone(case))
         # Native code depends on the dtype; NumPy's calls are those that the contract makes.

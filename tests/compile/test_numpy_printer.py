@@ -11,7 +11,7 @@ from natively import alone, with_pullback
 import fad
 from fad import tree
 from fad.compile.targets.select import using
-from fad.core.primitive import REGISTRY
+from fad.core.primitive import REGISTRY, Primitive
 from fad.errors import MissingRuleError
 from fad.testing.cases import cases
 
@@ -27,7 +27,9 @@ UNWRITTEN = ("scipy.", "special.", "matrix_", "random_", "cross_entropy_of_logit
 def check_sources(name):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for case in cases(REGISTRY[name], np.float64, batch=1):
+        # A composite is a formula of primitives, each of which is written for all of its own samples.
+        few = None if isinstance(REGISTRY[name], Primitive) else 2
+        for case in cases(REGISTRY[name], np.float64, batch=1)[:few]:
             program = with_pullback(case) if case.diff else alone(case)
             try:
                 text = fad.source(program)(*case.operands)
