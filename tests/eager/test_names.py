@@ -193,7 +193,7 @@ def test_a_batch_of_vectors_gives_the_rows_of_a_jacobian(create_graph):
         (lambda: torch.optim.swa_utils, "lerp_"),
         (lambda: torch.set_num_threads(1), "FAD_NUM_THREADS"),
         (lambda: torch.utils.tensorboard, "tensorboardX"),
-        (lambda: torch.utils.data.WeightedRandomSampler, r"torch\.multinomial"),
+        (lambda: torch.utils.data.DistributedSampler, r"fad\.data\.batches"),
         (lambda: torch.ones(2)._version, "by its value"),
     ],
 )
