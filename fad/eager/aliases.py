@@ -15,6 +15,7 @@ from fad.eager.core.records import is_leaf, name_user_line
 from fad.eager.core.views import move_views, note_view, set_node
 from fad.eager.errors import InPlaceError
 from fad.eager.ops import functions, shaping
+from fad.eager.ops.copies import TYPES
 from fad.eager.ops.creation import as_tensor, tensor
 from fad.eager.ops.operators import common_dtype, convert
 from fad.eager.rng import generator
@@ -150,19 +151,34 @@ def promote_types(type1: Any, type2: Any) -> np.dtype:
     return floats[0] if len(floats) == 1 else np.promote_types(a, b)
 
 
-def _make_constructor(dtype: str) -> Callable:
-    def make(data=(), *sizes):
+class TensorType:
+    """A type of tensors by their dtype, as ``torch.FloatTensor``: it makes them, and ``x.type`` takes it.
+
+    >>> import fad.eager as torch
+    >>> torch.FloatTensor([1, 2]), torch.ones(1).type(torch.LongTensor)
+    (tensor([1., 2.]), tensor([1]))
+    >>> isinstance(torch.ones(1), torch.FloatTensor)
+    True
+    """
+
+    def __init__(self, name: str):
+        self.__name__, self.dtype = f"{name}Tensor", np.dtype(TYPES[name])
+
+    def __call__(self, data: Any = (), *sizes: int) -> Tensor:
+        """Return a tensor of data, or zeros of a shape."""
         if isinstance(data, int) or sizes:
-            return Tensor(np.zeros((data, *sizes), dtype))
-        return tensor(data, dtype=np.dtype(dtype))
+            return Tensor(np.zeros((data, *sizes), self.dtype))
+        return tensor(data, dtype=self.dtype)
 
-    make.__doc__ = f"Return a tensor of {dtype}: of data, or zeros of a shape."
-    return make
+    def __instancecheck__(self, x: Any) -> bool:
+        return isinstance(x, Tensor) and x.dtype == self.dtype
+
+    def __repr__(self) -> str:
+        return f"<type of tensors torch.{self.__name__}>"
 
 
-LongTensor, IntTensor, DoubleTensor, BoolTensor = map(_make_constructor, ("int64", "int32", "float64", "bool"))
-FloatTensor = _make_constructor("float32")
-HalfTensor, ByteTensor, ShortTensor, CharTensor = map(_make_constructor, ("float16", "uint8", "int16", "int8"))
+FloatTensor, DoubleTensor, HalfTensor, BoolTensor = map(TensorType, ("Float", "Double", "Half", "Bool"))
+LongTensor, IntTensor, ShortTensor, CharTensor, ByteTensor = map(TensorType, ("Long", "Int", "Short", "Char", "Byte"))
 
 
 def detach(input: Tensor) -> Tensor:

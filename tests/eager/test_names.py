@@ -149,6 +149,17 @@ def test_a_generator_is_a_stream_of_its_own(draw):
     assert torch.equal(torch.rand(2), first)
 
 
+def test_types_of_tensors_tell_them_apart_and_have_names():
+    x = torch.tensor([1.5, 2.5])
+    assert isinstance(x, torch.FloatTensor)
+    assert not isinstance(x, (torch.DoubleTensor, torch.LongTensor))
+    assert x.type(torch.LongTensor).tolist() == [1, 2]
+    for dtype in (torch.uint8, torch.int8, torch.int16, torch.float16, torch.bool, torch.complex64):
+        y = x.type(dtype)
+        assert x.type(y.type()).dtype == y.dtype == dtype
+    assert x.type(torch.uint8).type() == "torch.ByteTensor"
+
+
 @pytest.mark.parametrize("kind", [float, int, bool])
 def test_a_loader_stacks_numbers_in_pythons_precision(kind):
     (batch,) = torch.utils.data.DataLoader([{"y": kind(1)}, {"y": kind(0)}], batch_size=2)

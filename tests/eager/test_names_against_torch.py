@@ -110,6 +110,8 @@ DTYPES = {
     "Tensor of a shape": lambda t: t.Tensor(2, 3) * 0,
     "FloatTensor": lambda t: t.FloatTensor([1, 2]),
     "LongTensor": lambda t: t.LongTensor([1, 2]),
+    "a type of tensors": lambda t: t.tensor(A).type(t.LongTensor),
+    "a type by its name": lambda t: t.tensor([1, 0]).type("torch.ByteTensor"),
     "covariance": lambda t: t.cov(t.eye(3)) + t.corrcoef(t.eye(3)),
     "cut at places": lambda t: t.tensor_split(t.tensor(A), (1, 2), 1)[1],
     "one set": lambda t: t.cartesian_prod(t.tensor(A[0])),

@@ -51,6 +51,18 @@ def conversion_to(dtype: str) -> Callable:
     return lambda self: convert(self, np.dtype(dtype))
 
 
-def dtype_name(dtype: np.dtype) -> str:
-    names = {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int", "bool": "Bool"}
-    return f"torch.{names.get(dtype.name, dtype.name.title())}Tensor"
+TYPES = {
+    "Float": "float32", "Double": "float64", "Half": "float16", "Long": "int64", "Int": "int32", "Short": "int16",
+    "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64", "ComplexDouble": "complex128",
+}  # fmt: skip
+_TYPE_OF = {dtype: f"torch.{name}Tensor" for name, dtype in TYPES.items()}
+_DTYPE_OF = {name: dtype for dtype, name in _TYPE_OF.items()}
+
+
+def type_(self: Tensor, dtype: Any = None) -> Any:
+    """Return the tensor in another dtype, which may be a type of tensors or its name; without one, that name."""
+    if dtype is None:
+        return _TYPE_OF.get(self.dtype.name, f"torch.{self.dtype.name.title()}Tensor")
+    if isinstance(dtype, str):
+        dtype = _DTYPE_OF.get(dtype, dtype)
+    return convert(self, np.dtype(dtype))

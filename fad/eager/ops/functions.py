@@ -39,8 +39,8 @@ from fad.eager.ops.copies import (
     clone,
     contiguous,
     conversion_to,
-    dtype_name,
     to,
+    type_,
 )  # fmt: skip
 from fad.eager.ops.elementwise import (
     abs,
@@ -305,7 +305,7 @@ add_methods(
     int=conversion_to("int32"),
     bool=conversion_to("bool"),
     half=conversion_to("float16"),
-    type=lambda self, dtype=None: dtype_name(self.dtype) if dtype is None else convert(self, np.dtype(dtype)),
+    type=type_,
     cpu=lambda self: self,
     contiguous=contiguous,
     __pos__=lambda self: self,
