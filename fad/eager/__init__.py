@@ -16,7 +16,9 @@ set of derivatives. Dtypes are NumPy's (``torch.float32`` is ``np.dtype("float32
 import numpy as _np
 
 from fad import __version__ as __version__
-from fad.eager import autograd, distributions, func, nn, optim, utils
+from fad.eager import amp, autograd, distributions, func, nn, optim, utils
+from fad.eager import missing_methods as _missing_methods  # noqa: F401  (they say what to write instead)
+from fad.eager.amp import autocast
 from fad.eager.core.inplace import *  # noqa: F403
 from fad.eager.core.inplace import __all__ as _changing
 from fad.eager.core.mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
@@ -174,6 +176,7 @@ from fad.eager.ops.shaping import (
 from fad.eager.rng import Generator, manual_seed, seed
 from fad.eager.serialization import load, save
 from fad.eager.tensor import Parameter, Size, Tensor, is_tensor, numel
+from fad.eager.unsupported import MissingDtype as _MissingDtype
 from fad.eager.unsupported import explain_missing as _explained
 
 from fad.eager.aliases import *  # noqa: F403  isort: skip  (these take the place of some above)
@@ -188,6 +191,7 @@ float16, float32, float64 = _np.dtype("float16"), _np.dtype("float32"), _np.dtyp
 int8, int16, int32, int64, uint8 = (_np.dtype(n) for n in ("int8", "int16", "int32", "int64", "uint8"))
 complex64, complex128 = _np.dtype("complex64"), _np.dtype("complex128")
 half, float, double, int, long, bool = float16, float32, float64, int32, int64, _np.dtype("bool")
+bfloat16 = _MissingDtype("bfloat16")
 pi, e, inf, nan = _np.pi, _np.e, _np.inf, _np.nan
 
 
@@ -209,6 +213,7 @@ __all__ = [
     "addmm",
     "all",
     "allclose",
+    "amp",
     "amax",
     "amin",
     "any",
@@ -222,9 +227,11 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "autocast",
     "autograd",
     "backends",
     "bernoulli",
+    "bfloat16",
     "bmm",
     "bool",
     "broadcast_tensors",

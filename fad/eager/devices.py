@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fad.eager import amp
+
 
 class device:
     """The name of a device; ``cpu`` is the one there is.
@@ -69,6 +71,12 @@ class cuda:
     @staticmethod
     def empty_cache() -> None:
         """Do nothing: there is no cache."""
+
+    @staticmethod
+    def is_bf16_supported() -> bool:
+        return False
+
+    amp = amp  # as it was called before ``torch.amp``
 
 
 class backends:

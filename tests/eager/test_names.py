@@ -88,7 +88,6 @@ def test_a_leaf_cannot_get_another_shape_in_place():
 INSTEAD = {
     "torch.sparse_coo_tensor": "no sparse tensors",
     "torch.stft": "fad.scipy.signal",
-    "torch.bfloat16": "NumPy has no bfloat16",
     "torch.simgoid": "did you mean sigmoid",
     "torch.nn.MaxUnpool1d": "nn.MaxUnpool2d",
     "torch.nn.DataParallel": "use the module itself",

@@ -16,7 +16,16 @@ from fad.core.tracer import Tracer
 from fad.eager.core.composite import composite
 from fad.eager.core.engine import GENERAL
 from fad.eager.core.mode import is_recording
-from fad.eager.core.records import LEAF, births, find_saved_in, is_leaf, name_user_line, note_change, user_frame
+from fad.eager.core.records import (
+    LEAF,
+    births,
+    copy_result,
+    find_saved_in,
+    is_leaf,
+    name_user_line,
+    note_change,
+    user_frame,
+)
 from fad.eager.core.views import above, chain, is_seen_elsewhere, renew, set_node
 from fad.eager.errors import InPlaceError
 from fad.eager.ops import functions as f
@@ -79,6 +88,12 @@ def _writable(x: Tensor) -> Any:
     return value
 
 
+def _copy_results(x: Tensor) -> None:
+    """Let the records of a tensor, and of what it is a view of, keep copies of what is about to be overwritten."""
+    for t in chain(x):
+        copy_result(t.node)
+
+
 def replace(x: Tensor, new: Tensor) -> Tensor:
     """Write the value of `new` into the memory of `x`, and give `x` its history."""
     target = _writable(x)
@@ -91,6 +106,7 @@ def replace(x: Tensor, new: Tensor) -> Tensor:
         new = new if new.dtype == x.dtype else run(astype_p, new, dtype=x.dtype)
     if not np.can_cast(new.value.dtype, target.dtype, "same_kind"):
         raise TypeError(f"a result of dtype {new.dtype} cannot be written into a tensor of dtype {x.dtype}")
+    _copy_results(x)
     np.copyto(target, new.value, casting="same_kind")
     note_change(target)
     if is_recording() and (new.node is not None or not is_leaf(x.node)):
@@ -135,6 +151,7 @@ def assign(self: Tensor, index: Any, v: Any) -> None:
         )
     if tracked:
         _refuse_view(self)
+    _copy_results(self)
     target[index] = value
     note_change(target)
     if tracked:

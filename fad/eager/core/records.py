@@ -23,8 +23,9 @@ import numpy as np
 from fad.errors import MutationError
 from fad.introspect.frames import is_machinery
 from fad.ops.contraction import matmul
-from fad.ops.elementwise import power, subtract
+from fad.ops.elementwise import divide, maximum, minimum, power, subtract
 from fad.ops.indexing import getitem_p, index_set_p
+from fad.ops.pooling import max_pool_p
 from fad.ops.reduction import sum_p
 
 KIND, BIRTH, HOOKS, PRIM, CODE, LASTI = range(6)
@@ -131,6 +132,19 @@ def note_change(x: Any) -> None:
         frame = user_frame(2)
         known = weakref.ref(base, lambda _: _changed.pop(key, None))
         _changed[key] = (known, next(births), frame.f_code, frame.f_lasti)
+
+
+# Their rules read the result, and PyTorch's do not: a program may change it.
+_READ_RESULTS = (divide, maximum, minimum, max_pool_p)
+_PLACE_OF_RESULT = {ONE: 8, BOTH: 10, GENERAL: 7}
+
+
+def copy_result(rec: list | None) -> None:
+    """Before a result is changed in place, keep a copy for the rule of its record, if PyTorch's would not read it."""
+    if rec is not None and rec[PRIM] in _READ_RESULTS:
+        place = _PLACE_OF_RESULT.get(rec[KIND])
+        if place is not None and type(rec[place]) is np.ndarray:
+            rec[place] = rec[place].copy()
 
 
 def find_saved_in(rec: list) -> Any:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import enum
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,18 @@ __all__ = [
     "MultiheadAttention", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
     "TransformerEncoderLayer",
 ]  # fmt: skip
+
+
+class SDPBackend(enum.Enum):
+    """PyTorch's ways of computing attention; there is one here."""
+
+    ERROR, MATH, FLASH_ATTENTION, EFFICIENT_ATTENTION, CUDNN_ATTENTION = -1, 0, 1, 2, 3
+
+
+@contextlib.contextmanager
+def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
+    """Do nothing: attention is computed in one way."""
+    yield
 
 
 class MultiheadAttention(Layer):

@@ -154,7 +154,7 @@ class ParameterDict(_Named, Module):
 
 
 class ParameterList(Module):
-    """A list of parameters; tensors become parameters.
+    """A list of parameters; tensors become parameters, and what is neither, as another list, stays what it is.
 
     >>> import fad.eager as torch
     >>> len(list(ParameterList([torch.ones(2), torch.zeros(3)]).parameters()))
@@ -163,11 +163,13 @@ class ParameterList(Module):
 
     def __init__(self, parameters: Any = ()):
         super().__init__()
+        self._size = 0
         self.extend(parameters)
 
-    def append(self, p: Tensor) -> ParameterList:
+    def append(self, p: Any) -> ParameterList:
         """Add a parameter at the end, and return this list."""
-        self.register_parameter(str(len(self)), p if isinstance(p, Parameter) else Parameter(p))
+        self._size += 1
+        self[-1] = p
         return self
 
     def extend(self, parameters: Any) -> ParameterList:
@@ -177,18 +179,19 @@ class ParameterList(Module):
         return self
 
     def __getitem__(self, i: Any) -> Any:
-        found = list(self._tables()["_parameters"].values())[i]
-        return ParameterList(found) if isinstance(i, slice) else found
+        return ParameterList([*self][i]) if isinstance(i, slice) else getattr(self, self._name(i))
 
-    def __setitem__(self, i: int, p: Tensor) -> None:
-        name = list(self._tables()["_parameters"])[i]
-        self.register_parameter(name, p if isinstance(p, Parameter) else Parameter(p))
+    def __setitem__(self, i: int, p: Any) -> None:
+        setattr(self, self._name(i), Parameter(p) if isinstance(p, Tensor) and not isinstance(p, Parameter) else p)
+
+    def _name(self, i: int) -> str:
+        return str(range(self._size)[i])
 
     def __len__(self) -> int:
-        return len(self._tables()["_parameters"])
+        return self._size
 
-    def __iter__(self) -> Iterator[Parameter]:
-        return iter(list(self._tables()["_parameters"].values()))
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(self._size))
 
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]

@@ -12,6 +12,7 @@ from fad.eager.core.mode import is_recording, no_grad
 from fad.eager.core.node import Handle
 from fad.eager.ops.operators import convert
 from fad.eager.tensor import Parameter, Tensor
+from fad.eager.unsupported import MissingDtype
 from fad.nn.module import StateDictError
 
 _TABLES = ("_parameters", "_buffers", "_modules")
@@ -239,10 +240,11 @@ class Module:
 
     def to(self, *args: Any, dtype: Any = None, device: Any = None) -> Module:
         """Convert the parameters to a dtype; the only device is the host's memory."""
-        device = next((a for a in args if not isinstance(a, (np.dtype, type, Tensor))), device)
+        kinds = (np.dtype, type, MissingDtype)
+        device = next((a for a in args if not isinstance(a, (*kinds, Tensor))), device)
         if device is not None and str(device).partition(":")[0] != "cpu":
             raise ValueError(f"the eager API keeps tensors in host memory; there is no device {device!r}")
-        dtype = next((a for a in args if isinstance(a, (np.dtype, type))), dtype)
+        dtype = next((a for a in args if isinstance(a, kinds)), dtype)
         return self if dtype is None else self._convert(np.dtype(dtype))
 
     def float(self) -> Module:
@@ -253,6 +255,10 @@ class Module:
 
     def half(self) -> Module:
         return self._convert(np.float16)
+
+    def bfloat16(self) -> Module:
+        """Raise TypeError, saying what to write instead: NumPy has no bfloat16."""
+        return self.to(MissingDtype("bfloat16"))
 
     def type(self, dst_type: Any) -> Module:
         return self._convert(np.dtype(dst_type))

@@ -11,6 +11,7 @@ from fad.core.tracer import Tracer
 from fad.eager.core.records import name_user_line
 from fad.eager.ops.operators import convert, run
 from fad.eager.tensor import Tensor
+from fad.eager.unsupported import MissingDtype
 from fad.ops import elementwise as e
 
 
@@ -38,7 +39,7 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, **option
     for x in args:
         if isinstance(x, Tensor):
             dtype = x.dtype
-        elif isinstance(x, (np.dtype, type)):
+        elif isinstance(x, (np.dtype, type, MissingDtype)):
             dtype = x
         else:
             device = x
