@@ -155,7 +155,7 @@ def functional_call(module: Module, tensors: Any, args: Any = None, kwargs: dict
 
 @contextlib.contextmanager
 def _replace(module: Module, given: dict[str, Any]) -> Iterator[None]:
-    modules = dict(module.named_modules())
+    modules, tied = dict(module.named_modules(remove_duplicate=False)), _find_tied(module)
     undo: list[tuple] = []
     try:
         for name, value in given.items():
@@ -164,8 +164,12 @@ def _replace(module: Module, given: dict[str, Any]) -> Iterator[None]:
             tables = below._tables() if below is not None else {}
             table = next((t for t in (tables.get("_parameters", {}), tables.get("_buffers", {})) if own in t), None)
             if table is not None:
-                undo.append((table.__setitem__, own, table[own]))
-                table[own] = value
+                places, before = tied[id(table), own]
+                if table[own] is not before and table[own] is not value:
+                    raise ValueError(f"{name!r} is tied to another name, and another tensor was given for that one")
+                for where, key in places:
+                    undo.append((where.__setitem__, key, before))
+                    where[key] = value
             elif below is not None and own in below._own_buffers():
                 undo.append((below._write_buffer, own, below._own_buffers()[own].value.copy()))
                 below._write_buffer(own, value.value)
@@ -175,6 +179,19 @@ def _replace(module: Module, given: dict[str, Any]) -> Iterator[None]:
     finally:
         for put, own, before in reversed(undo):
             put(own, before)
+
+
+def _find_tied(module: Module) -> dict[tuple[int, str], tuple[list, Any]]:
+    """Return, for each place of a tensor in a module's tables, all places of that tensor, and the tensor."""
+    groups: dict[int, tuple[list, Any]] = {}
+    found = {}
+    for below in module.modules():
+        for table in (below._tables()["_parameters"], below._tables()["_buffers"]):
+            for own, x in table.items():
+                group = groups.setdefault(id(x), ([], x)) if x is not None else ([], x)
+                group[0].append((table, own))
+                found[id(table), own] = group
+    return found
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -146,13 +146,13 @@ class Module:
     def children(self) -> Iterator[Module]:
         return (m for _, m in self.named_children())
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """Yield ``(name, module)`` for this module, named ``""``, and all below, each once."""
+    def named_modules(self, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+        """Yield ``(name, module)`` for this module, named ``""``, and all below, each once or under all its names."""
         seen: set[int] = set()
         waiting = [(prefix, self)]
         while waiting:
             name, module = waiting.pop()
-            if id(module) not in seen:
+            if id(module) not in seen or not remove_duplicate:
                 seen.add(id(module))
                 yield name, module
                 below = [(f"{name}.{n}" if name else n, m) for n, m in module.named_children()]
@@ -161,31 +161,37 @@ class Module:
     def modules(self) -> Iterator[Module]:
         return (m for _, m in self.named_modules())
 
-    def _iterate_named(self, table: str, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
+    def _iterate_named(
+        self, table: str, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
         seen: dict[int, Any] = {}  # keeps what was yielded alive, so that an id stays its own
-        for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
+        for path, module in self.named_modules(prefix, remove_duplicate) if recurse else [(prefix, self)]:
             for name, x in (module._own_buffers() if table == "_buffers" else module._tables()[table]).items():
-                if x is not None and id(x) not in seen:
+                if x is not None and (id(x) not in seen or not remove_duplicate):
                     seen[id(x)] = x
                     yield (f"{path}.{name}" if path else name), x
 
-    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Parameter]]:
-        """Yield ``(name, parameter)``; a shared one once, under its first name."""
-        return self._iterate_named("_parameters", prefix, recurse)
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Yield ``(name, parameter)``; a shared one once, under its first name, or under all its names."""
+        return self._iterate_named("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Yield each parameter once: of this module and all below, or of this one alone."""
         return (p for _, p in self.named_parameters(recurse=recurse))
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
-        return self._iterate_named("_buffers", prefix, recurse)
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        return self._iterate_named("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         return (b for _, b in self.named_buffers(recurse=recurse))
 
     def get_submodule(self, target: str) -> Module:
         """Return the module below that has a name such as ``"encoder.layers.0"``; ``""`` is this one."""
-        found = dict(self.named_modules())
+        found = dict(self.named_modules(remove_duplicate=False))
         if target not in found:
             names = ", ".join(filter(None, found))
             raise AttributeError(f"{type(self).__name__} has no module {target!r}: it has {names}")
@@ -193,7 +199,7 @@ class Module:
 
     def get_parameter(self, target: str) -> Parameter:
         """Return the parameter that has a name such as ``"encoder.weight"``."""
-        for name, p in self.named_parameters():
+        for name, p in self.named_parameters(remove_duplicate=False):
             if name == target:
                 return p
         raise AttributeError(f"{type(self).__name__} has no parameter {target!r}")
@@ -274,9 +280,12 @@ class Module:
         self._tables()["_buffers"][name].copy_(Tensor(value))
 
     def _state(self) -> dict[str, tuple[Module, str, Tensor]]:
-        """Return ``(module, its name there, tensor)`` for everything that is saved, in PyTorch's order."""
+        """Return ``(module, its name there, tensor)`` for everything that is saved, in PyTorch's order.
+
+        What is shared is there under each of its names.
+        """
         found = {}
-        for prefix, module in self.named_modules():
+        for prefix, module in self.named_modules(remove_duplicate=False):
             transient = module.__dict__.get("_transient", ())
             for table in (module._tables()["_parameters"], module._own_buffers()):
                 for name, x in table.items():
@@ -284,9 +293,9 @@ class Module:
                         found[f"{prefix}.{name}" if prefix else name] = (module, name, x)
         return found
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Return parameters and buffers by name, detached: they share memory with the module."""
-        return {name: x.detach() for name, (_, _, x) in self._state().items()}
+    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
+        """Return parameters and buffers by name, which share memory with the module: detached, but with `keep_vars`."""
+        return {prefix + name: x if keep_vars else x.detach() for name, (_, _, x) in self._state().items()}
 
     def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> Keys:
         """Copy a state dict into the parameters and buffers; return the names that were missing and those left over.
