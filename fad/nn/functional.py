@@ -460,13 +460,17 @@ def gumbel_softmax(x: Array, tau: float = 1.0, hard: bool = False, axis: int = -
     return best - value + y
 
 
-def attention_weights(query: Array, key: Key, mask: Array | None = None, *, is_causal: bool = False) -> Array:
+def attention_weights(
+    query: Array, key: Key, mask: Array | None = None, *, is_causal: bool = False, scale: float | None = None
+) -> Array:
     """Return softmax(query keyᵀ / √d), the weights of :func:`scaled_dot_product_attention`: shape (..., L, S).
+
+    `scale` takes the place of 1 / √d.
 
     >>> fad.nn.functional.attention_weights(np.ones((1, 2)), np.ones((4, 2)))
     array([[0.25, 0.25, 0.25, 0.25]])
     """
-    scores = (query * (1.0 / math.sqrt(query.shape[-1]))) @ key.swapaxes(-1, -2)
+    scores = (query * (1.0 / math.sqrt(query.shape[-1]) if scale is None else scale)) @ key.swapaxes(-1, -2)
     if is_causal:
         rows, columns = scores.shape[-2:]
         earlier = counting(rows, scores)[:, None] >= counting(columns, scores)
@@ -478,20 +482,33 @@ def attention_weights(query: Array, key: Key, mask: Array | None = None, *, is_c
 
 def scaled_dot_product_attention(
     query: Array, key: Key, value: Array, mask: Array | None = None, *,
-    is_causal: bool = False, dropout_p: float = 0.0, dropout_key: Key | None = None,
+    is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False, dropout_p: float = 0.0,
+    dropout_key: Key | None = None,
 ) -> Array:  # fmt: skip
     """Return softmax(query keyᵀ / √d) value: shapes (..., L, d), (..., S, d), (..., S, v) -> (..., L, v).
 
     `mask` is boolean (true: may attend) or is added to the scores; `is_causal` lets position i attend to 0 ... i only.
-    Each weight is dropped with the probability `dropout_p`, by a random key, as :func:`dropout` does it.
+    `scale` takes the place of 1 / √d. With `enable_gqa` the axis before the last two, of heads, may be longer by a
+    whole factor in `query`: each head of `key` and `value` serves several of these (grouped queries). Each weight is
+    dropped with the probability `dropout_p`, by a random key, as :func:`dropout` does it.
 
     >>> fad.nn.functional.scaled_dot_product_attention(np.ones((1, 2)), np.ones((4, 2)), np.ones((4, 3)))
     array([[1., 1., 1.]])
     """
-    weights = attention_weights(query, key, mask, is_causal=is_causal)
+    if enable_gqa:
+        key, value = (_share_heads(x, query.shape[-3]) for x in (key, value))
+    weights = attention_weights(query, key, mask, is_causal=is_causal, scale=scale)
     if dropout_p:
         weights = dropout(weights, dropout_p, key=dropout_key)
     return weights @ value
+
+
+def _share_heads(x: Array, heads: int) -> Array:
+    """Repeat each head of keys or values for the queries that share it."""
+    times, rest = divmod(heads, x.shape[-3])
+    if rest:
+        raise ValueError(f"the {heads} heads of the query cannot share {x.shape[-3]} of keys or values evenly")
+    return np.repeat(x, times, axis=-3)
 
 
 document_functions({name: globals()[name] for name in __all__})

@@ -54,6 +54,13 @@ FUNCTIONS = {
         lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True),
         real(2, 5, 4), real(2, 5, 4), real(2, 5, 3),
     ),
+    "attention with a scale": (
+        lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v, scale=0.7), *[real(2, 5, 4)] * 3
+    ),
+    "attention of grouped queries": (
+        lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True, is_causal=True),
+        real(2, 6, 5, 4), real(2, 2, 5, 4), real(2, 3, 5, 4)[:, :2],
+    ),
     "triplet": (
         lambda t, a, p, n: t.nn.TripletMarginLoss(margin=2.0)(a, p, n), real(4, 3), real(4, 3), real(4, 3),
     ),

@@ -464,3 +464,14 @@ def test_a_convolution_shows_what_was_chosen_of_its_settings():
     assert "2, 4, kernel_size=(3,), stride=1)" in repr(nn.Conv1d(2, 4, 3, key=0))
     shown = repr(nn.Conv2d(2, 4, 3, padding="same", groups=2, padding_mode="reflect", key=0))
     assert "2, 4, kernel_size=(3, 3), stride=1, padding='same', groups=2, padding_mode='reflect'" in shown
+
+
+def test_grouped_queries_share_the_heads_of_keys_and_values():
+    rng = np.random.default_rng(0)
+    q, k, v = rng.normal(size=(6, 5, 4)), rng.normal(size=(2, 7, 4)), rng.normal(size=(2, 7, 3))
+    attend = F.scaled_dot_product_attention
+    of_each = [attend(q[i], k[i // 3], v[i // 3], scale=0.3) for i in range(6)]
+    np.testing.assert_allclose(attend(q, k, v, enable_gqa=True, scale=0.3), of_each, rtol=1e-12)
+    check_grads(lambda *qkv: attend(*qkv, enable_gqa=True, scale=0.3), (q, k, v), order=1)
+    with pytest.raises(ValueError, match="5 heads of the query cannot share 2"):
+        attend(q[:5], k, v, enable_gqa=True)

@@ -238,13 +238,14 @@ def _average(mean: Tensor | None, var: Tensor | None, x: Tensor, over: tuple, mo
 
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
-    is_causal: bool = False,
+    is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
 ) -> Tensor:  # fmt: skip
     """Return softmax(query keyᵀ / √d) value; a boolean mask says what may be seen, another is added to the scores.
 
-    Each weight is dropped with the probability `dropout_p`, whether a module trains or not.
+    `scale` takes the place of 1 / √d; with `enable_gqa` several heads of queries share one of keys and values. Each
+    weight is dropped with the probability `dropout_p`, whether a module trains or not.
     """
-    options: dict[str, Any] = {"is_causal": is_causal}
+    options: dict[str, Any] = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
     if dropout_p:
         options |= {"dropout_p": dropout_p, "dropout_key": drawn_key()}
     return composite(
