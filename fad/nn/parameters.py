@@ -391,6 +391,10 @@ attention_weights.key, scaled_dot_product_attention.key : array (..., S, d)
     What they are compared with.
 scaled_dot_product_attention.value : array (..., S, v)
     What is averaged.
+attention_weights.scale, scaled_dot_product_attention.scale : float or None
+    What scores are multiplied by in place of 1 / √d.
+scaled_dot_product_attention.enable_gqa : bool
+    Whether several heads of `query` share each head of `key` and `value`.
 mask : array (..., L, S)
     Boolean (true: may attend), or added to the scores.
 is_causal : bool, keyword only
