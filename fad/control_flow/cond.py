@@ -191,7 +191,7 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
 
         return fun
 
-    shown = [as_value(example(v)) if a else example(v) for v, a in zip(values, active, strict=True)]
+    shown = list(map(example, values))
     out_types = [branches[0].types[o] for o in branches[0].outputs]
     shown_cts = [np.zeros_like(t.zeros())[()] for t in select_marked(out_types, marks)]
     whole, operands = branches, trace.keep(values, parents)

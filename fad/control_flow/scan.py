@@ -305,7 +305,6 @@ def _cut(
     """Record the body with its pullback, or with what it uses, and cut it in two."""
     body = params["body"]
     shown = first_step(Operands.split(values, params), params).join()
-    shown = [as_value(x) if a else x for x, a in zip(shown, inputs, strict=True)]
     types = [body.types[o] for o in body.outputs]
     cts = [t.zeros() for t in select_marked(types, outputs)] * layers
     joint = record(body, inputs, outputs, [*shown, *cts])
