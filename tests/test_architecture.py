@@ -48,7 +48,7 @@ LAYERS = [
         "ops.functional_updates", "ops.arranging", "ops.splitting", "ops.padding", "ops.diagonals", "ops.taking",
         "ops.creation", "ops.reduction", "ops.flat_reductions", "ops.einsum", "ops.contraction", "ops.norms",
         "ops.scans", "ops.differences", "ops.statistics", "ops.nan_statistics", "ops.predicates", "ops.mapping",
-        "ops.strided",
+        "ops.strided", "ops.pairs",
         "ops.curves", "ops.linalg.", "ops.polynomials", "ops.histograms", "ops.scimath", "ops.sorting", "ops.quantiles",
         "ops.sets", "ops.fft", "ops.convolution", "ops.windows", "ops.device_conv", "ops.conv", "ops.pooling",
         "ops.writing", "ops.in_place", "ops.python_functions", "ops.compiled_functions",

@@ -26,6 +26,7 @@ from fad.control_flow.subgraph import (
     Body,
     BodyTrace,
     Unrecordable,
+    as_recorded,
     can_record,
     example,
     freeze_operands,
@@ -191,7 +192,7 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
 
         return fun
 
-    shown = [as_value(example(v)) if a else example(v) for v, a in zip(values, active, strict=True)]
+    shown = as_recorded(branches[0], [example(v) for v in values])
     out_types = [branches[0].types[o] for o in branches[0].outputs]
     shown_cts = [np.zeros_like(t.zeros())[()] for t in select_marked(out_types, marks)]
     whole, operands = branches, trace.keep(values, parents)
@@ -298,7 +299,7 @@ def _push(index: Any, values: list, tangents: list, branches: tuple) -> tuple[li
 
     given = select_marked(tangents, active)
     given = [*map(densify, given), *(map(ones_where_live, given) if masked else [])]
-    shown, some = list(map(example, values)), select_marked(values, active)
+    shown, some = as_recorded(branches[0], [example(v) for v in values]), select_marked(values, active)
     shown += [kind_of(example(t), example(v)) for t, v in zip(given, some * (1 + masked), strict=True)]
     graphs = tuple([record_flat(push(g), shown) for g in branches])
     found = list(bind(cond_p, index, *values, *given, branches=graphs))

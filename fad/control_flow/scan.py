@@ -50,7 +50,7 @@ from fad.control_flow.split_pullback import (
     record_uses,
     without,
 )
-from fad.control_flow.subgraph import Unrecordable, example, record_flat
+from fad.control_flow.subgraph import Unrecordable, as_recorded, example, record_flat
 from fad.core.cotangent import Masked, Masking, densify, ones_where_live
 from fad.core.graph import Graph, type_of
 from fad.core.limits import Crowded
@@ -139,7 +139,7 @@ def _push(values: list, tangents: list, params: dict) -> tuple[list, list]:
         return [*[y if a else r for a, y, r in zip(outputs, ys, raw, strict=True)], *pushed]
 
     layers = [list(map(densify, tangents)), *([[_mark(t) for t in tangents]] if masked else [])]
-    given, shown, pushed_in = [], first_step(parts, params).join(), []
+    given, shown, pushed_in = [], as_recorded(body, first_step(parts, params).join()), []
     for ts in layers:
         ts = [_tangent(v) if t is None else t for t, v in zip(ts, values, strict=True)]
         given.append(Operands.split(ts, params))
@@ -304,8 +304,7 @@ def _cut(
 ) -> Any:
     """Record the body with its pullback, or with what it uses, and cut it in two."""
     body = params["body"]
-    shown = first_step(Operands.split(values, params), params).join()
-    shown = [as_value(x) if a else x for x, a in zip(shown, inputs, strict=True)]
+    shown = as_recorded(body, first_step(Operands.split(values, params), params).join())
     types = [body.types[o] for o in body.outputs]
     cts = [t.zeros() for t in select_marked(types, outputs)] * layers
     joint = record(body, inputs, outputs, [*shown, *cts])

@@ -19,7 +19,7 @@ from fad.control_flow.axis_positions import is_places
 from fad.core import effects
 from fad.core.buffers import PLAIN, PlainTrace
 from fad.core.ended_runs import end_run, run_to_end
-from fad.core.graph import Equation, Graph
+from fad.core.graph import NUMBER, Equation, Graph
 from fad.core.limits import LimitTrace
 from fad.core.primitive import Primitive
 from fad.core.rewriter import Rewriting, rename
@@ -179,6 +179,15 @@ def example(x: Any) -> Any:
     if isinstance(trace, _BATCHED):
         return value[0] if len(value) else made_like(np.zeros_like, value, value.shape[1:])[()]
     return value
+
+
+def as_recorded(graph: Graph, examples: list) -> list:
+    """Return examples of the inputs of a body, Python numbers where it was recorded with such.
+
+    A rule of a derivative may have made a scalar of one. With that an array in single precision would become double.
+    """
+    kinds = [graph.types[i].kind for i in graph.inputs]
+    return [x.item() if k == NUMBER and isinstance(x, np.generic) else x for k, x in zip(kinds, examples, strict=True)]
 
 
 def is_weak(x: Any) -> bool:

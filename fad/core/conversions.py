@@ -303,14 +303,22 @@ _OF_STANDARD = {
 }  # fmt: skip
 
 
+# Draws that have derivatives in their parameters, or in what they choose from, if they are written in another way.
+_REWRITTEN = {
+    "gamma": "scale * fad.random.gamma(key, shape)", "standard_gamma": "fad.random.gamma(key, shape)",
+    "beta": "fad.random.beta(key, a, b)", "dirichlet": "fad.random.dirichlet(key, alpha)",
+    "standard_t": "fad.random.t(key, df)", "choice": "x[{0}(len(x), size, p=fad.stop_gradient(p))]",
+}  # fmt: skip
+
+
 def _draws(called: Any, name: str) -> bool:
     """Return whether something draws random numbers of NumPy's, or has the name of what does, if it is not known."""
     owner = str(getattr(called, "__qualname__", "")).partition(".")[0]
-    return owner in ("Generator", "RandomState") or (called is None and name in _OF_STANDARD)
+    return owner in ("Generator", "RandomState") or (called is None and hasattr(np.random.RandomState, name))
 
 
 def _advise_on_draw(text: str, name: str) -> str:
-    standard = _OF_STANDARD.get(name)
+    standard = _OF_STANDARD.get(name, _REWRITTEN.get(name))
     if standard is None:
         return f"NumPy draws plain numbers, without a derivative: write {text}(fad.stop_gradient(x), ...)"
     return f"Write {standard.format(text, text.removesuffix(name))}, for NumPy draws plain numbers"

@@ -49,6 +49,12 @@ def raise_missing(func: Any, name: str) -> Any:
     reason = REFUSED.get(func)
     if reason:
         raise MissingRuleError(f"numpy.{name} cannot take a traced value: {reason}")
+    if name.endswith(" (vectorized)"):  # so NumPy names them
+        own = name.removesuffix(" (vectorized)").replace("<lambda>", "f")
+        raise MissingRuleError(
+            f"np.frompyfunc({own}, ...) was called on a traced value: it makes an array of Python objects, which have "
+            f"no derivative. Write np.vectorize({own})(x), which is differentiated"
+        )
     advice = _suggest[0](name) if _suggest else ""
     raise MissingRuleError(
         f"numpy.{name} was called on a traced value, and fad has no rule for it. {advice}"

@@ -299,7 +299,7 @@ def append(arr, values, axis=None):
     >>> fad.grad(lambda x: fad.numpy.append(x, x[:1]).sum())(np.array([1.0, 2.0]))
     array([2., 1.])
     """
-    arr = as_array(arr)
+    arr = strong(as_array(arr))
     return np.concatenate((arr, beside(arr, values).reshape(-1) if axis is None else values), axis=axis)
 
 

@@ -37,6 +37,13 @@ def has_zero(x):
     return np.count_nonzero(x) < x.size if x.size < _LARGE else not x.all()
 
 
+def has_overflow(x):
+    """Return whether an element is infinite or NaN, or nearly: the sum of their squares tells it."""
+    if type(x) is np.ndarray:
+        x = np.vdot(x, x)
+    return not abs(x) < math.inf
+
+
 def _has_not_positive(x):
     """Return whether an element is not positive; of complex numbers, whether one is zero."""
     if issubclass(type(x), (int, float)):  # np.float64 is a float
@@ -78,8 +85,12 @@ def _inverse(_z, _x, y):
         return math.copysign(math.inf, y) if type(y) is not complex else complex(math.nan, math.nan)
 
 
+def _is_steep_quotient(z, _x, y):
+    return has_zero(y) or (z is not None and has_overflow(z))
+
+
 divide = elementwise(
-    "divide", _inverse, lambda z, _x, y: -z / y, steep=lambda _z, _x, y: has_zero(y),
+    "divide", _inverse, lambda z, _x, y: -z / y, steep=_is_steep_quotient,
     operator="/", lower="({0} / {1})", domain=((-2.0, 2.0), (0.5, 2.0)), complex=True, cheap="far",
 )  # fmt: skip
 divide.keep = (divide.keep[0], (True, True, True), divide.keep[2])  # zeros of a constant numerator drop infinite slopes
@@ -123,8 +134,8 @@ def _power_exponent(z, x, y):
 def _is_steep_power(z, x, y):
     # Powers of a negative number may be NaN, in the derivative by the exponent all of them are.
     if z is None and type(y) in (int, float) and y >= 1 and y == int(y):
-        return False
-    return _has_not_positive(x)
+        return y > 2 and has_overflow(np.max(np.abs(x), initial=0.0) ** y)
+    return _has_not_positive(x) or (z is not None and has_overflow(z))
 
 
 def _log_of_number(x, kind):
@@ -232,9 +243,10 @@ fmod = elementwise(
 
 # --- exponentials and logarithms -----------------------------------------------------------------------------
 
-exp = elementwise("exp", lambda z, _x: z, lower="exp({0})", complex=True)
-exp2 = elementwise("exp2", lambda z, _x: math.log(2) * z, lower="exp2({0})", complex=True)
-expm1 = elementwise("expm1", lambda z, _x: z + 1.0, lower="expm1({0})", complex=True)
+_EXP: dict[str, Any] = {"complex": True, "steep": lambda z, _x: has_overflow(z)}
+exp = elementwise("exp", lambda z, _x: z, lower="exp({0})", **_EXP)
+exp2 = elementwise("exp2", lambda z, _x: math.log(2) * z, lower="exp2({0})", **_EXP)
+expm1 = elementwise("expm1", lambda z, _x: z + 1.0, lower="expm1({0})", **_EXP)
 _LOG: dict[str, Any] = {"domain": (0.3, 3.0), "complex": True, "steep": lambda _z, x: has_zero(x)}
 log = elementwise("log", lambda _z, x: 1.0 / x, lower="log({0})", **_LOG)
 log2 = elementwise("log2", lambda _z, x: (1 / math.log(2)) / x, lower="log2({0})", **_LOG)
@@ -282,8 +294,9 @@ _WITHIN_ONE: dict[str, Any] = {"domain": (-0.9, 0.9), "complex": True, "steep": 
 arcsin = elementwise("arcsin", lambda _z, x: 1.0 / np.sqrt(_one_minus_square(x)), lower="arcsin({0})", **_WITHIN_ONE)
 arccos = elementwise("arccos", lambda _z, x: -1.0 / np.sqrt(_one_minus_square(x)), lower="arccos({0})", **_WITHIN_ONE)
 arctan = elementwise("arctan", lambda _z, x: 1.0 / (1.0 + x * x), lower="arctan({0})", complex=True)
-sinh = elementwise("sinh", lambda _z, x: np.cosh(x), lower="sinh({0})", complex=True)
-cosh = elementwise("cosh", lambda _z, x: np.sinh(x), lower="cosh({0})", complex=True)
+_SINH: dict[str, Any] = {"complex": True, "steep": lambda _z, x: has_overflow(np.cosh(x))}
+sinh = elementwise("sinh", lambda _z, x: np.cosh(x), lower="sinh({0})", **_SINH)
+cosh = elementwise("cosh", lambda _z, x: np.sinh(x), lower="cosh({0})", **_SINH)
 tanh = elementwise("tanh", lambda z, _x: 1.0 - z * z, lower="tanh({0})", complex=True)
 arcsinh = elementwise("arcsinh", lambda _z, x: 1.0 / np.sqrt(_one_plus_square(x)), complex=True, lower="arcsinh({0})")
 arccosh = elementwise(

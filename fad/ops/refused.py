@@ -19,6 +19,7 @@ from fad.core.own_attributes import OwnAttribute
 from fad.core.tracer import Trace, Tracer, add_methods, up_to_date
 from fad.core.views import Memory, root_of
 from fad.errors import MissingRuleError, TracerConversionError
+from fad.ops.pairs import view_parts
 
 _FILE = "it writes numbers to a file; write those of fad.stop_gradient(x), or return x and save it then"
 _OBJECTS = "it works on Python objects one by one; write the function with NumPy's own operations"
@@ -154,9 +155,12 @@ def _share_memory(x: Tracer) -> np.ndarray | None:
 
 
 def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Tracer:
-    """Return the array itself; reading its memory as another dtype is refused where it holds traced values."""
+    """Return the array itself, or its pairs as complex numbers; other dtypes are refused of traced values."""
     if dtype in (None, np.ndarray, self.dtype) and type in (None, np.ndarray):
         return self
+    of_class = isinstance(dtype, builtins.type) and issubclass(dtype, np.ndarray)
+    if type is None and not of_class and (parts := view_parts(self, dtype)) is not None:
+        return parts
     if (plain := _share_memory(self)) is not None:
         return plain.view(*[kind for kind in (dtype, type) if kind is not None])
     for kind in (dtype, type):

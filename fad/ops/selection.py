@@ -13,7 +13,7 @@ from fad.core.cotangent import Masked, Selection
 from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, add_methods, bind, stack_list
+from fad.core.tracer import Tracer, add_methods, bind, stack_list, strong
 from fad.core.values import number_behind, stop_gradient
 from fad.core.views import as_one_array, is_array, pin_index
 from fad.core.weak import WeakFloat, note_operators, number
@@ -113,7 +113,10 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **options):
     """
     if options or out is not None:
         refuse_options("clip", {"out": out, **options})
-    a, low, high = stack_list(a), stack_list(a_min if min is None else min), stack_list(a_max if max is None else max)
+    # A Python number is made an array of, and its dtype counts; a limit stays one.
+    low, high = stack_list(a_min if min is None else min), stack_list(a_max if max is None else max)
+    a = stack_list(a)
+    a = strong(a) if hasattr(a, "dtype") else np.asarray(a)[()]
     if low is None and high is None:
         return np.copy(a)
     # Of two zeros the second counts: the array's between two numbers, and that of the limit elsewhere, as in NumPy.
@@ -306,6 +309,7 @@ def _frexp(x, /, **options):
     (np.float64(0.75), np.int32(3))
     """
     refuse_options("frexp", options)
+    x = x.astype(np.frexp(x.dtype.type(0))[0].dtype)  # an integer, which ldexp would make half a float of
     exponent = bind(exponent_p, x)
     return np.ldexp(x, -exponent), exponent
 

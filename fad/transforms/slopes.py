@@ -100,7 +100,7 @@ def are_plain(cts: list) -> bool:
 
 
 def _is_plain(saved: tuple) -> bool:
-    return all(type(x) in _PLAIN for x in saved)
+    return _PLAIN.issuperset(map(type, saved))
 
 
 def _has_infinity(factor: Any) -> bool:

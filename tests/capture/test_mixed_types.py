@@ -260,3 +260,32 @@ def test_a_type_of_what_a_loop_of_many_steps_gives_may_be_asked_for():
     fast = fad.jit(f)
     for n in (np.int64(3), np.int64(0)):
         assert fast(np.arange(1.0, 4.0), n) == f(np.arange(1.0, 4.0), n)
+
+
+def adaptive_euler(y, mu):
+    """Steps whose sizes are Python numbers: one that is rejected changes no state."""
+    t, h = 0.0, 0.1
+    while t < 1.0:
+        h = min(h, 1.0 - t)
+        k = np.array([y[1], -mu * y[0]])
+        k2 = k + h * np.array([k[1], -mu * k[0]])
+        error = np.max(np.abs(h * (k2 - k)))
+        if error < 3e-4:
+            t += h
+            y = y + h * k
+        h *= min(2.0, max(0.3, float((2e-4 / (error + 1e-12)) ** 0.5)))
+    return np.sum(y * np.array([0.3, 0.7]))
+
+
+def sum_of_slopes(y, mu):
+    return sum(map(np.sum, fad.grad(adaptive_euler, (0, 1))(y, mu)))
+
+
+@pytest.mark.parametrize("fun", [adaptive_euler, sum_of_slopes])
+def test_a_step_in_single_precision_by_a_python_number_in_a_branch_is_pulled_back_in_it(fun):
+    y, slope = np.array([0.5, 0.2], np.float32), fad.grad(fun, (0, 1))
+    jitted = fad.jit(slope)
+    for _ in range(2):
+        for want, got in zip(slope(y, 0.3), jitted(y, 0.3), strict=True):
+            assert want.dtype == got.dtype
+            np.testing.assert_allclose(got, want, rtol=1e-3)

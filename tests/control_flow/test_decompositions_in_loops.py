@@ -99,7 +99,8 @@ def test_a_gradient_asks_in_each_step_only_once_values_were_repeated(f):
         fast = fad.jit(fad.grad(f))
         fast(APART), fast(APART)
         if f is not rotations:  # the first matrix is the identity in all calls
-            assert " 0 guards" in fast.explain()
+            # An exponential may overflow, so that the gradient is looked at once, as a whole.
+            assert f" {int(f is exponentials)} guards" in fast.explain()
             assert "calls of NumPy" not in fast.explain(), fast.explain()
         fast(REPEATED)
     assert (" 0 guards" in fast.explain()) is (f in (triangles, principal_values))

@@ -290,6 +290,9 @@ CALLS = [
     (lambda x, np: np.r_[x, 1.0].sum(), ("fad.numpy.r_[", "np.concatenate")),
     (lambda x, np: np.c_[x, x].sum(), ("fad.numpy.c_[", "np.column_stack")),
     (lambda x, np: np.random.default_rng(0).normal(x).sum(), ("normal(size=x.shape)",)),
+    (lambda x, np: np.random.default_rng(0).gamma(x).sum(), ("scale * fad.random.gamma(key, shape)",)),
+    (lambda x, np: np.random.default_rng(0).choice(x), ("x[np.random.default_rng(0).choice(len(x), size",)),
+    (lambda x, np: np.random.default_rng(0).binomial(10, x[0]), ("binomial(fad.stop_gradient(x), ...)",)),
     (lambda x, np: np.random.uniform(x[0], x[1]), ("low + (high - low) * np.random.uniform(size=x.shape)",)),
     (lambda x, np: np.random.multivariate_normal(x, np.eye(3)).sum(), ("cholesky(cov) @ np.random.normal(size",)),
     (lambda x, np: np.lib.stride_tricks.as_strided(x, (2, 2), (8, 8)).sum(), ("sliding_window_view(x, n)",)),
@@ -432,3 +435,8 @@ def test_a_method_of_a_class_that_is_given_a_traced_value_is_answered_with_the_v
         transform(lambda x: sum(map(np.ndarray.sum, [x, x * x])))(X)
     with refused(errors.TracerConversionError, "float.is_integer(x)", "Write x.is_integer()"):
         transform(lambda x: float.is_integer(x[0]) * x[0])(X)
+
+
+def test_a_function_of_frompyfunc_is_answered_with_vectorize():
+    with refused(errors.MissingRuleError, "np.frompyfunc(f, ...)", "Write np.vectorize(f)(x)"):
+        fad.grad(lambda x: np.frompyfunc(lambda a: a * a, 1, 1)(x).sum())(X)

@@ -373,3 +373,28 @@ def test_the_power_modulo_a_number_is_pythons():
 def test_a_number_of_numpys_is_converted_and_rounded_as_without_jit():
     same(lambda a: float(a), (np.int64(3),), (3,), (np.bool_(True),))
     same(lambda a, n: round(a / 3, n), (np.int64(13), np.int64(3)), (13.0, 2), (np.float32(13.0), 1))
+
+
+MADE_ARRAYS_OF = {
+    "append": lambda n, x: np.append(n, x),
+    "clip": lambda n, x: np.clip(n, x, 9),
+    "clip below": lambda n, x: np.clip(n, None, x),
+    "frexp": lambda n, x: np.frexp(n)[0] * x,
+}
+
+
+@pytest.mark.parametrize("f", MADE_ARRAYS_OF.values(), ids=MADE_ARRAYS_OF)
+def test_a_number_that_numpy_makes_an_array_of_counts_with_its_dtype(f):
+    for n in (1000003, 3, 2.5, True):
+        for x in (np.float32(2), SINGLE, np.uint8(3)):
+            want, jitted = f(n, x), fad.jit(f)
+            for _ in range(2):
+                got = jitted(n, x)
+                assert (type(got), got.dtype) == (type(want), want.dtype), (n, x)
+                np.testing.assert_array_equal(got, want)
+
+
+def test_a_plain_number_that_is_clipped_by_a_traced_limit_counts_with_its_dtype():
+    limit = np.float32(1.5)
+    value, slope = fad.value_and_grad(lambda x: np.clip(2.5, None, x))(limit)
+    assert (value.dtype, slope) == (np.float64, 1.0)

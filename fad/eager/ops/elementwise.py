@@ -169,8 +169,9 @@ lerp = as_node("lerp", lambda input, end, weight: input + weight * (end - input)
 addcmul = as_node("addcmul", lambda x, a, b, value=1.0: x + value * a * b)
 addcdiv = as_node("addcdiv", lambda x, a, b, value=1.0: x + value * a / b)
 asinh, acosh, atanh = as_node("asinh", np.arcsinh), as_node("acosh", np.arccosh), as_node("atanh", np.arctanh)
+_logit = special_function("logit")
 logit, xlogy, erfinv = (
-    as_node("logit", special_function("logit")),
+    as_node("logit", lambda x, eps=None: _logit(x if eps is None else np.clip(x, eps, 1.0 - eps))),
     as_node("xlogy", special_function("xlogy")),
     as_node("erfinv", special_function("erfinv")),
 )

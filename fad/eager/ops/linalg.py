@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections import namedtuple
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -11,10 +12,12 @@ import numpy as np
 
 from fad.eager.core.composite import composite
 from fad.eager.core.records import name_user_line
+from fad.eager.ops.creation import get_default_dtype
 from fad.eager.ops.nodes import as_node, join_node
 from fad.eager.ops.operators import mm, of_ranks
 from fad.eager.ops.shaping import diagonal, unsqueeze
 from fad.eager.tensor import Tensor, through
+from fad.eager.unsupported import explain_missing
 
 
 def _outer(input: Tensor, vec2: Tensor) -> Tensor:
@@ -47,29 +50,88 @@ tensordot = as_node("tensordot", lambda a, b, dims=2: np.tensordot(a, b, dims))
 dist = as_node("dist", lambda x, y, p=2.0: np.linalg.norm((x - y).reshape(-1), p))
 _LINALG: dict[str, Any] = {
     "cholesky": np.linalg.cholesky, "cond": np.linalg.cond, "det": np.linalg.det, "eigvalsh": np.linalg.eigvalsh,
-    "inv": np.linalg.inv, "matrix_power": np.linalg.matrix_power, "norm": np.linalg.norm, "pinv": np.linalg.pinv,
-    "qr": np.linalg.qr, "slogdet": np.linalg.slogdet, "solve": np.linalg.solve,
+    "inv": np.linalg.inv, "matrix_power": np.linalg.matrix_power, "pinv": np.linalg.pinv,
+    "norm": lambda x, ord=None, dim=None, keepdim=False: np.linalg.norm(x, ord, _axes(dim), keepdim),
+    "solve": lambda a, b, left=True: _solve(a, b, left),
     "svdvals": lambda x: np.linalg.svd(x, full_matrices=False)[1],
 }  # fmt: skip
-linalg = SimpleNamespace(**{name: as_node(f"linalg_{name}", fun) for name, fun in _LINALG.items()})
+
+
+class _Names(SimpleNamespace):
+    """The functions of ``torch.linalg``, or of ``torch.fft``; of a missing one it says what to write instead."""
+
+    def __getattr__(self, name: str) -> Any:
+        return explain_missing("this part of torch", vars(self))(name)
+
+
+linalg = _Names(**{name: as_node(f"linalg_{name}", fun) for name, fun in _LINALG.items()})
+
+
+def _axes(dim: Any) -> Any:
+    return tuple(dim) if isinstance(dim, list) else dim
+
+
+def _solve(a: Any, b: Any, left: bool) -> Any:
+    """Solve ``A X = B``, or ``X A = B``; of a batch of matrices B may be a batch of vectors."""
+    if b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]):
+        return np.linalg.solve(a, b[..., None])[..., 0]
+    if left:
+        return np.linalg.solve(a, b)
+    return np.swapaxes(np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2)
+
+
+_Eigh, _Svd = namedtuple("_Eigh", "eigenvalues eigenvectors"), namedtuple("_Svd", "U S Vh")
+_Qr, _Slogdet = namedtuple("_Qr", "Q R"), namedtuple("_Slogdet", "sign logabsdet")
 
 
 def _eigh(A: Tensor, UPLO: str = "L") -> tuple:
     """Return the eigenvalues, ascending, and eigenvectors of a symmetric or Hermitian matrix."""
-    return tuple(name_user_line(x) for x in through(np.linalg.eigh, (A, UPLO), {}))
+    return _Eigh(*map(name_user_line, through(np.linalg.eigh, (A, UPLO), {})))
 
 
 def _svd(A: Tensor, full_matrices: bool = True) -> tuple:
     """Return ``(U, S, Vh)``, the singular values with their vectors."""
-    return tuple(name_user_line(x) for x in through(np.linalg.svd, (A,), {"full_matrices": full_matrices}))
+    return _Svd(*map(name_user_line, through(np.linalg.svd, (A,), {"full_matrices": full_matrices})))
+
+
+def _qr(A: Tensor, mode: str = "reduced") -> tuple:
+    """Return ``(Q, R)``; in the mode "r" Q is empty."""
+    if mode == "r":
+        return _Qr(Tensor(np.empty(0, A.detach().numpy().dtype)), _r_of_qr(A))
+    return _Qr(*_whole_qr(A, mode))
+
+
+def _slogdet(A: Tensor) -> tuple:
+    """Return the sign of the determinant, and the logarithm of its absolute value."""
+    return _Slogdet(*_sign_and_log(A))
+
+
+_whole_qr, _sign_and_log = as_node("linalg_qr", np.linalg.qr), as_node("linalg_slogdet", np.linalg.slogdet)
+_r_of_qr = as_node("linalg_qr", lambda x: np.linalg.qr(x, "r"))
 
 
 # Not nodes of their own kind, but NumPy's operation: its rule says what it cannot know where values are repeated.
-linalg.eigh, linalg.svd = _eigh, _svd
+linalg.eigh, linalg.svd, linalg.qr, linalg.slogdet = _eigh, _svd, _qr, _slogdet
 linalg.multi_dot = join_node("multi_dot", np.linalg.multi_dot)
 det, inverse = linalg.det, linalg.inv
-_FFT = ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "fftshift")
-fft = SimpleNamespace(**{name: as_node(f"fft_{name}", getattr(np.fft, name)) for name in _FFT})
+
+
+def _transform(name: str) -> Callable:
+    """Return a Fourier transform by the names that PyTorch gives to its arguments."""
+    function, of_one = getattr(np.fft, name), name.removeprefix("i") in ("fft", "rfft", "hfft")
+
+    def transform(x: Any, *args: Any, dim: Any = None, **options: Any) -> Any:
+        if dim is not None:
+            options["axis" if of_one else "axes"] = dim if of_one else tuple(np.atleast_1d(dim).tolist())
+        return function(x, *args, **options)
+
+    return as_node(f"fft_{name}", transform)
+
+
+_FFT = ("fft", "rfft", "hfft", "fft2", "rfft2", "fftn", "rfftn")
+fft = _Names(**{name: _transform(name) for name in (*_FFT, *[f"i{n}" for n in _FFT], "fftshift", "ifftshift")})
+fft.fftfreq = lambda n, d=1.0: Tensor(np.fft.fftfreq(n, d).astype(get_default_dtype()))
+fft.rfftfreq = lambda n, d=1.0: Tensor(np.fft.rfftfreq(n, d).astype(get_default_dtype()))
 inner = as_node("inner", np.inner)
 vdot = of_ranks(as_node("vdot", lambda x, y: np.sum(np.conj(x) * y)), 1, 1)
 addmv = of_ranks(as_node("addmv", lambda x, a, v, beta=1, alpha=1: beta * x + alpha * (a @ v)), None, 2, 1)
@@ -191,15 +253,14 @@ def cholesky_solve(b: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 
 
 linalg.solve_triangular, linalg.matrix_rank, linalg.lstsq = _triangular, _matrix_rank, _lstsq
+linalg.vander = as_node(
+    "linalg_vander", lambda x, N=None: np.stack(_powers(x, x.shape[-1] if N is None else N, True), axis=-1)
+)
 linalg.LinAlgError = np.linalg.LinAlgError
 linalg.diagonal = lambda x, *, offset=0, dim1=-2, dim2=-1: diagonal(x, offset, dim1, dim2)
 linalg.matmul = lambda a, b: name_user_line(a @ b)
 matrix_exp, slogdet, pinverse = linalg.matrix_exp, linalg.slogdet, linalg.pinv
 qr, cholesky, logdet = linalg.qr, linalg.cholesky, as_node("logdet", lambda x: np.linalg.slogdet(x)[1])
-for _name in ("fftn", "ifftn", "rfft2", "irfft2", "rfftn", "irfftn", "ifftshift", "hfft", "ihfft"):
-    setattr(fft, _name, as_node(f"fft_{_name}", getattr(np.fft, _name)))
-fft.fftfreq = lambda n, d=1.0: Tensor(np.fft.fftfreq(n, d).astype("float32"))
-fft.rfftfreq = lambda n, d=1.0: Tensor(np.fft.rfftfreq(n, d).astype("float32"))
 
 
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> tuple:

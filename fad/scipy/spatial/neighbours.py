@@ -183,7 +183,8 @@ class KDTree:
         )  # fmt: skip
         there = found < self.n
         many = found.ndim == x.ndim
-        apart = (x[..., None, :] if many else x) - np.take(self.data, np.where(there, found, 0), axis=0)
+        nearest = np.take(self.data, np.where(there, found, 0), axis=0).astype(float)  # SciPy's are in double precision
+        apart = (x[..., None, :] if many else x) - nearest
         if box is not None:
             period = np.where(box > 0, box, 1.0)
             apart = np.where(box > 0, apart - period * np.round(stop_gradient(apart) / period), apart)

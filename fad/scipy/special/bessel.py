@@ -197,6 +197,7 @@ def _spherical(name, lower_sign, upper_sign):
 
     def public(n, z, derivative=False):
         z = z if hasattr(z, "dtype") else np.asarray(z, dtype=float)[()]
+        z = z.astype(function(0, np.ones((), z.dtype)).dtype)  # integers and single precision as SciPy takes them
         n = n if type(n) is int else np.asarray(n)
         return partial(None, n, z) if derivative else prim(n, z)
 

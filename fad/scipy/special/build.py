@@ -157,6 +157,11 @@ def _weak_operands(partial: Callable, integers: tuple) -> Callable:
     return rule
 
 
+def as_double(x: Any) -> Any:
+    """Return a number or an array in double precision, as functions of SciPy's that are written in Python take it."""
+    return x.astype(np.result_type(x.dtype, np.float64)) if hasattr(x, "dtype") else np.asarray(x, dtype=float)[()]
+
+
 def strong(x: Any, dtype: np.dtype) -> Any:
     """Return a Python number as a NumPy scalar of the real precision of `dtype`, and anything else as it is."""
     if type(x) not in _NUMBERS:

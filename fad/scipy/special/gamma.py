@@ -11,7 +11,7 @@ from fad.backends.counterparts import scipy_function
 from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.scipy.special import formulas
-from fad.scipy.special.build import inverse, number, special, strong
+from fad.scipy.special.build import as_double, inverse, number, special, strong
 from fad.scipy.special.quadrature import betainc_first, betainc_second, gammainc_order
 from fad.transforms.jvp import jvp
 
@@ -130,7 +130,7 @@ def polygamma(n, x):
     >>> fad.grad(lambda x: fad.scipy.special.polygamma(1, x))(1.0).round(6)
     np.float64(-2.404114)
     """
-    return polygamma_p(n, x) if hasattr(x, "dtype") else polygamma_p(n, np.asarray(x, dtype=float)[()])
+    return polygamma_p(n, as_double(x))
 
 
 digamma = special("digamma", lambda _z, x: polygamma_p(1, x), domain=(0.3, 6.0), complex=True)
@@ -165,7 +165,7 @@ def multigammaln(a, d):
         raise ValueError("d should be a positive integer (dimension)")
     if np.any(number(a) <= 0.5 * (d - 1)):
         raise ValueError(f"condition a ({number(a)}) > 0.5 * (d-1) ({0.5 * (d - 1)}) not met")
-    total = 0.25 * d * (d - 1) * math.log(math.pi)
+    total = np.float64(0.25 * d * (d - 1) * math.log(math.pi))
     for j in range(int(d)):
         total = total + sc.gammaln(a - 0.5 * j)
     return total
@@ -284,13 +284,20 @@ def comb(N, k, *, exact=False, repetition=False):
     Examples
     --------
     >>> fad.scipy.special.comb(4, 2)
-    array(6.)
+    np.float64(6.0)
     """
     if exact:
         return sc.comb(N, k, exact=True, repetition=repetition)
     if repetition:
         return comb(N + k - 1, k)
-    return np.where((k <= N) & (N >= 0) & (k >= 0), sc.binom(N, k), 0.0)
+    N, k = _as_arrays(N, k)
+    return np.where((k <= N) & (N >= 0) & (k >= 0), sc.binom(N, k), 0.0)[()]
+
+
+def _as_arrays(*xs):
+    """Return numbers as SciPy's asarray gives them: a Python number, or an integer, makes the result double."""
+    kept = all(hasattr(x, "dtype") and x.dtype.kind not in "biu" for x in xs)
+    return xs if kept else map(as_double, xs)
 
 
 def perm(N, k, exact=False):
@@ -317,11 +324,12 @@ def perm(N, k, exact=False):
     Examples
     --------
     >>> fad.scipy.special.perm(4, 2)
-    array(12.)
+    np.float64(12.0)
     """
     if exact:
         return sc.perm(N, k, exact=True)
-    return np.where((k <= N) & (N >= 0) & (k >= 0), sc.poch(N - k + 1, k), 0.0)
+    N, k = _as_arrays(N, k)
+    return np.where((k <= N) & (N >= 0) & (k >= 0), sc.poch(N - k + 1, k), 0.0)[()]
 
 
 def factorial(n, exact=False):
@@ -346,13 +354,14 @@ def factorial(n, exact=False):
     Examples
     --------
     >>> fad.scipy.special.factorial(4)
-    array(24.)
+    np.float64(24.0)
     >>> fad.grad(fad.scipy.special.factorial)(4.0).round(4)
     np.float64(36.1468)
     """
     if exact:
         return sc.factorial(n, exact=True)
-    return np.where(n < 0, 0.0, sc.gamma(np.where(n < 0, 0.0 * n, n) + 1.0))
+    found = np.where(n < 0, 0.0, sc.gamma(np.where(n < 0, 0.0 * n, n) + 1.0))
+    return found.astype(np.result_type(found, float)) if isinstance(n, np.ndarray) else found[()]
 
 
 # --- zeta -----------------------------------------------------------------------------------------------------------

@@ -78,7 +78,9 @@ def _any_negative(x):
 
 def _array(x):
     x = stack_list(x)
-    return x if hasattr(x, "dtype") and x.dtype.kind in "fc" else np.asarray(x, dtype=float)
+    if not hasattr(x, "dtype"):
+        return np.asarray(x, dtype=float)
+    return x if x.dtype.kind in "fc" else x.astype(float)
 
 
 def _exp(x):

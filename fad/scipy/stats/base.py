@@ -173,7 +173,8 @@ class Continuous(Distribution):
         # Each by itself: the numbers of a batch under traced values of several ranks do not broadcast.
         bad = may_hold(scale <= 0) or (shapes and may_hold(np.logical_not(self._valid(*shapes))))
         # NaN times what it depends on, and not NaN alone, whose derivative would be 0
-        return np.where((scale > 0) & self._valid(*shapes), value, np.nan * (value + scale)) if bad else value
+        value = np.where((scale > 0) & self._valid(*shapes), value, np.nan * (value + scale)) if bad else value
+        return value[()]  # of a number a scalar, and no array without axes
 
     def logpdf(self, x, *args, **named):
         """Return the logarithm of the density: -inf outside the support."""
@@ -297,7 +298,7 @@ def _exp(x):
     gone = x == -np.inf
     if not may_hold(gone):
         return np.exp(x)
-    return np.where(gone, 0.0, np.exp(np.where(gone, np.zeros_like(x), x)))
+    return np.where(gone, 0.0, np.exp(np.where(gone, np.zeros_like(x), x)))[()]
 
 
 @custom_jvp
@@ -356,7 +357,7 @@ class Discrete(Distribution):
         outside = (count < self._least) | (count > top) | (count == np.inf)  # and NaN lies nowhere
         safe = np.where(outside, np.zeros_like(count) + float(self._least), count)
         value = np.where(outside, np.where(count < self._least, below, above), function(safe, *shapes))
-        return np.where((k < count) | (k > count), below, value) if only_integers else value
+        return (np.where((k < count) | (k > count), below, value) if only_integers else value)[()]
 
     def logpmf(self, k, *args, **named):
         """Return the logarithm of the probability of the count `k`: -inf where it is impossible."""
