@@ -13,7 +13,7 @@ from fad.capture.context import bind_result, current, recording_body, refuse, re
 from fad.capture.draws import states_reached
 from fad.capture.integer_range import FIT, GROW, judge_integers, state_interval
 from fad.capture.labels import close_name, is_opened_label, open_name
-from fad.capture.number_lists import Unsuitable
+from fad.capture.number_dicts import Unsuitable
 from fad.capture.outcomes import (
     END,
     NOTHING,
@@ -26,6 +26,7 @@ from fad.capture.outcomes import (
     value_of,
 )
 from fad.capture.places import UNBOUND, Attribute, Elements, Item, Variable
+from fad.capture.row_lists import note_written_rows
 from fad.capture.sites import Loop
 from fad.capture.state import (
     check_replaceable,
@@ -427,7 +428,7 @@ class Capture:
                 if not is_state(value_of(outcome)):
                     refuse("it returns something that is no array")
                 step.value = NOTHING if outcome is None else type_example(value_of(outcome))
-                if not changed:
+                if not (note_written_rows(require_body()) or changed):
                     step.check_aliases(given, value_of(outcome))
                 step.forget_given()
             self.touched = require_body().touched

@@ -51,6 +51,13 @@ class _Grown(NamedTuple):
         return self.plain if type(self.plain) is GrowingList else None
 
 
+def _is_in_vain(x: _Grown) -> bool:
+    """Return whether a look could not be made with what stands for a list or dictionary that steps fill."""
+    if type(x.stands) is FilledList:
+        return type(x.plain) is list
+    return type(x.plain) is dict and not x.growing.missed
+
+
 def _shape_of(x: Any) -> Any:
     """Return an array of the shape and type of another one that holds nothing; None if it is none."""
     known = is_handle(x) or type(x) is np.ndarray
@@ -141,8 +148,8 @@ class Growth:
         return any(made)
 
     def unfill(self) -> bool:
-        """Let no list be filled any more of which one look could not be made so; return whether there was one."""
-        found = [name for name, x in self.known.items() if type(x.stands) is FilledList and type(x.plain) is list]
+        """Let nothing be filled any more of which one look could not be made so; return whether there was anything."""
+        found = [name for name, x in self.known.items() if _is_in_vain(x)]
         for name in found:
             del self.known[name]
         return bool(found)
