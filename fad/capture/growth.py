@@ -136,6 +136,10 @@ class Growth:
         for x in self.known.values():
             x.growing.preallocated.steps = self._steps
 
+    def find_room(self) -> int | None:
+        """Return for how many steps there is room in arrays of all elements; None if there are none."""
+        return self._steps if any(x.growing.preallocated.held is not None for x in self.known.values()) else None
+
     def held(self) -> dict[HeldArrays, list]:
         """Return what the lists hold for which there are arrays of all elements, with the lists."""
         arrays = [(x.growing.preallocated, x.plain) for x in self.known.values()]

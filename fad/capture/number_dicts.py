@@ -21,6 +21,7 @@ from fad.capture.values import STANDING, as_number
 from fad.control_flow.intervals import fits
 from fad.control_flow.subgraph import example
 from fad.core.buffers import buffer
+from fad.core.graph import type_of
 from fad.core.tracer import Tracer, outcome
 from fad.core.views import Memory
 from fad.ops.creation import array
@@ -168,7 +169,7 @@ class NumberDict:
             refuse(f"it takes an item of {self._name}, or something else than a number of its type")
         if len(kinds) > 1:
             note_mixed()
-            if not fits(default, self.dtype) or not fits(found, np.asarray(example(default)).dtype):
+            if not fits(default, self.dtype) or not fits(found, type_of(example(default)).dtype):
                 refuse(f"it takes an item of {self._name}, or an integer that may be too large for one")
         chosen = np.where(there, found, default)[()]
         return chosen if np.float64 in kinds else as_number(chosen)
