@@ -8,6 +8,7 @@ arrays with two axes. Python's integers have no end: a program finds out while i
 from __future__ import annotations
 
 import contextlib
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,12 +17,13 @@ import numpy as np
 from fad import tree
 from fad.capture.array_lists import ArrayList, can_stand_for
 from fad.capture.context import current, refuse
+from fad.capture.convert import is_users
 from fad.capture.element_tables import ElementTable, holders_in, is_table
 from fad.capture.held_arrays import HeldArrays
 from fad.capture.keyed_looks import DICTIONARIES, Uses
 from fad.capture.number_dicts import NumberDict, Unsuitable
 from fad.capture.objects import is_known_alone, is_openable, knows_arrays_alone
-from fad.capture.places import Cell, Item, bind_name, content, find_part
+from fad.capture.places import Cell, Item, Variable, bind_name, cells_of, content, find_part
 from fad.capture.row_lists import RowList, WrittenRows, begins_with_array, can_be_rows
 from fad.capture.values import STANDING, as_number, note_touched
 from fad.control_flow.intervals import fits
@@ -279,9 +281,26 @@ class NumberLists:
                 _fill(plain, stands)
 
 
+def _find_closed(cells: dict[Any, Cell]) -> dict[Variable, Cell]:
+    """Return the variables of functions in variables, and of those that they may call in their turn."""
+    found: dict[Variable, Cell] = {}
+    waiting, known = [*cells.values()], {id(cell) for cell in cells.values()}
+    while waiting:
+        f = content(waiting.pop())
+        if type(f) is types.FunctionType and is_users(f):
+            new = {Variable(cell, name): cell for name, cell in cells_of(f).items() if id(cell) not in known}
+            found |= new
+            waiting += new.values()
+            known |= set(map(id, new.values()))
+    return found
+
+
 def _places_of(cells: dict[Any, Cell]) -> Iterator[tuple[Any, Cell]]:
-    """Give the variables that are lists, and the parts of objects and dictionaries in variables that are."""
-    for name, cell in cells.items():
+    """Give the variables that are lists or dictionaries, and the parts of objects and dictionaries that are.
+
+    The variables are the loop's, and those of functions in its variables, which it may call: ``if n in memo`` of one.
+    """
+    for name, cell in {**cells, **_find_closed(cells)}.items():
         x = content(cell)
         own = type(x) in (list, tuple) or (type(x) in DICTIONARIES and not any(type(y) is list for y in x.values()))
         if own:

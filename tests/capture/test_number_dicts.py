@@ -253,6 +253,29 @@ def booleans(x):
     return s * weigh(seen)
 
 
+def functions_that_know_it(x):
+    memo, d, counts = {}, collections.defaultdict(float), [0.0] * 6
+
+    def remember(n):
+        if n not in memo:
+            memo[n] = np.sin(x[n % 5] * n)
+        return memo[n]
+
+    def add(k, v):
+        d[k] += v
+        counts[k] += 1.0
+
+    def add_twice(k, v):
+        add(k, v)
+        add(k + 1, remember(k))
+
+    s = 0.0
+    for i in range(STEPS):
+        add_twice(i % 5, x[i % 5])
+        s += remember(i % 7) * x[1]
+    return s + weigh(memo) + weigh(d) + weigh(dict(enumerate(counts)))
+
+
 CAPTURED = [
     sums_by_remainder, keys_in_another_order_before, the_length_in_each_step, reading_a_default_inserts_it,
     reading_a_counter_does_not, values_decide_which_keys, infinite_slopes_of_absent_items, what_is_there_is_read,
@@ -260,6 +283,7 @@ CAPTURED = [
     constant_keys_beside_others, keys_that_follow_one_from_another, keys_that_values_give, numpys_integers,
     labels_in_a_list, pairs_of_labels, until_a_value_is_large, until_a_break, defaults_that_are_set,
     defaults_of_constant_keys, tables_that_are_only_read, integers_that_become_floats, booleans,
+    functions_that_know_it,
 ]  # fmt: skip
 
 
@@ -364,10 +388,37 @@ def keys_without_bounds(x):
     return 0.01 * weigh(d)
 
 
+def a_function_binds_it_again(x):
+    d, s = {}, 0.0
+
+    def add(k, v):
+        nonlocal d, s
+        d[k] = d.get(k, 0.0) + v
+        if k == 3:
+            s, d = s + weigh(d), {}
+
+    for i in range(STEPS):
+        add(i % 5, x[i % 5])
+    return s + weigh(d)
+
+
+def what_a_function_fills_has_another_name(x):
+    d, s = {0: 1.0}, 0.0
+    same = [d]
+
+    def add(k, v):
+        d[k] = d.get(k, 0.0) + v
+
+    for i in range(STEPS):
+        add(i % 4, x[i % 5])
+        s += len(same[0])
+    return s + weigh(d)
+
+
 LEFT = [
     another_name_knows_it, keys_that_are_no_integers, keys_that_equal_integers, keys_that_are_answers,
     keys_of_two_types, texts_as_well, nothing_as_default, arrays, items_that_are_taken_out, all_items_in_each_step,
-    keys_without_bounds,
+    keys_without_bounds, a_function_binds_it_again, what_a_function_fills_has_another_name,
 ]  # fmt: skip
 
 
