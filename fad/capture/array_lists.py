@@ -22,6 +22,7 @@ from fad.capture.state import is_handle
 from fad.capture.values import STANDING, as_number
 from fad.control_flow.subgraph import example
 from fad.core.buffers import buffer
+from fad.core.graph import type_of
 from fad.core.tracer import Tracer
 from fad.core.views import Memory
 from fad.ops.creation import array
@@ -60,7 +61,7 @@ class ArrayList:
         if type(index) is slice or structure != self._structure:
             refuse(f"it puts something else into a list than {self.held}")
         for k, (x, stack) in enumerate(zip(leaves, self._stacks, strict=True)):
-            if np.shape(example(x)) != stack.shape[1:] or np.asarray(example(x)).dtype != stack.dtype:
+            if np.shape(example(x)) != stack.shape[1:] or type_of(example(x)).dtype != stack.dtype:
                 refuse(f"it puts an array of another shape or dtype into a list than {self.held}")
             if type(x) is np.ndarray:
                 refuse("it puts an array from outside into a list")

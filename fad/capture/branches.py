@@ -29,7 +29,9 @@ from fad.capture.context import (
 from fad.capture.growing_lists import truth_of
 from fad.capture.growth import Ways
 from fad.capture.held_arrays import held_since, mark_lists
+from fad.capture.keyed_looks import DICTIONARIES
 from fad.capture.labels import Label, close_name, find_numbers, is_one_of, name_labels, number_labels, open_name
+from fad.capture.number_dicts import NumberDict
 from fad.capture.objects import is_known_alone, knows_arrays_alone
 from fad.capture.outcomes import END, Outcome, add_raises, count_raises, kind_of, note_raise, value_of
 from fad.capture.places import UNBOUND, Item, bind_name, cells_of, content
@@ -49,7 +51,7 @@ from fad.capture.state import (
 )
 from fad.capture.trial import TrialTrace
 from fad.capture.unseen import Holdings
-from fad.capture.values import as_number, to_boolean
+from fad.capture.values import as_number, has_key, to_boolean
 from fad.control_flow.cond import join_branches, record_branch
 from fad.control_flow.subgraph import example
 from fad.core import effects
@@ -168,7 +170,11 @@ def is_(x: Any, y: Any) -> Any:
 
 def in_(x: Any, y: Any) -> Any:
     """Return ``x in y``."""
-    return is_one_of(x, y) if type(x) is Label else x in y
+    if type(x) is Label:
+        return is_one_of(x, y)
+    if type(y) is NumberDict:
+        return y.contains(x)
+    return has_key(y, x) if type(y) in DICTIONARIES else x in y
 
 
 _COMPARISONS = {

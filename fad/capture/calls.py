@@ -25,10 +25,12 @@ from fad.capture.draws import draw_in_step, is_generator
 from fad.capture.growing_arrays import GrowingArray, growing_operand
 from fad.capture.growing_dicts import GrowingDict
 from fad.capture.growing_lists import GrowingList
+from fad.capture.keyed_looks import DICTIONARIES
+from fad.capture.number_dicts import NumberDict
 from fad.capture.places import Variable, content, find_item, find_part, is_exclusive
 from fad.capture.printing import print_in_step
 from fad.capture.unseen import find_variables
-from fad.capture.values import STANDING, as_number, getitem, note_made, setitem
+from fad.capture.values import STANDING, as_number, get_item, getitem, note_made, set_default, setitem
 from fad.capture.windows import find_window
 from fad.control_flow.padded import PaddedArray
 from fad.core.random_sources import check_draw
@@ -58,6 +60,7 @@ _MOVING = frozenset({
     "append", "appendleft", "pop", "popleft", "extend", "extendleft", "rotate", "clear", "insert", "reverse",
 })  # fmt: skip
 _CONSTANT = (str, bytes, tuple, frozenset, int, float, complex, bool, type(None), slice, range)
+_BY_KEY: dict[str, Callable] = {"get": get_item, "setdefault": set_default}
 _WRITING_METHODS = frozenset({
     "sort", "fill", "put", "partition", "itemset", "resize", "setfield", "setflags", "byteswap", "tofile", "dump",
 })  # fmt: skip
@@ -249,6 +252,8 @@ def _builtin(f: Any) -> Any:
             return f
         if name == "copy":
             return lambda: note_made(f())
+        if type(owner) in DICTIONARIES and name in _BY_KEY:
+            return functools.partial(_BY_KEY[name], owner)
         if type(owner) is list and name in ("append", "extend") and _is_grown(owner, current()):
             return _ignore
         if type(owner) in (list, collections.deque) and name in _MOVING:
@@ -410,7 +415,7 @@ def _round_by(original: Callable, whole: np.ufunc) -> Callable:
 
 
 def _len(x: Any) -> Any:
-    if type(x) in (GrowingList, GrowingArray, GrowingDict):
+    if type(x) in (GrowingList, GrowingArray, GrowingDict, NumberDict):
         return x.length()
     if type(x) is not PaddedArray:
         return len(x)

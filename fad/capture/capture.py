@@ -13,7 +13,7 @@ from fad.capture.context import bind_result, current, recording_body, refuse, re
 from fad.capture.draws import states_reached
 from fad.capture.integer_range import FIT, GROW, judge_integers, state_interval
 from fad.capture.labels import close_name, is_opened_label, open_name
-from fad.capture.number_lists import Unsuitable
+from fad.capture.number_dicts import Unsuitable
 from fad.capture.outcomes import (
     END,
     NOTHING,
@@ -26,6 +26,7 @@ from fad.capture.outcomes import (
     value_of,
 )
 from fad.capture.places import UNBOUND, Attribute, Elements, Item, Variable
+from fad.capture.row_lists import note_written_rows
 from fad.capture.sites import Loop
 from fad.capture.state import (
     check_replaceable,
@@ -54,6 +55,7 @@ from fad.staging.record import LARGEST, recorder, recording_by
 from fad.transforms.batch_trace import BatchTrace
 
 _TRIALS = 8
+_FIRST_ROOM, _MORE_ROOM = 4096, 16  # steps for which there are arrays of what a while loop appends, and how many times
 _TOO_LARGE = "an integer of Python's may leave 64 bits"
 
 
@@ -149,6 +151,7 @@ class Capture:
 
     def until(self, limit: int) -> Outcome | None:
         """Capture a loop that stops by itself."""
+        self.step.lists.note_steps(_FIRST_ROOM if self.step.lists.allowed else None)
         self.prepare(None, None)
         if not self.traced:
             self.leave_to_python("unrolled", "nothing in it is traced", refused=True)
@@ -169,6 +172,9 @@ class Capture:
     def _stopping(self, n: Any, item: Callable | None, limit: int) -> Outcome | None:
         """Record a loop that stops by its condition, or by break or return."""
         leaves, lists, raised = self.leaves, self.step.lists.known, find_raises()
+        room = self.step.lists.find_room() if n is None else None
+        if n is None and room is None:
+            self.step.lists.note_steps(None)
         if lists and self.step.value:
             self.why = "it appends to a list, and returns from within the loop"
             self.give_up()
@@ -176,14 +182,15 @@ class Capture:
         def goes_on(state: tuple) -> Any:
             k, kind, _, inner = state
             go = np.less(k, n) if n is not None else self.step.ask(inner, k)
+            go = go if room is None else np.logical_and(go, np.less(k, room))
             for x in raised if n is None else ():
                 go = np.logical_and(go, np.logical_not(x))
             return np.logical_and(go, np.equal(kind, END)) if leaves else go
 
         def step(state: tuple) -> tuple:
             k, kind, value, inner = state
-            if n is not None:
-                assume(k, 0, n)
+            if n is not None or room is not None:
+                assume(k, 0, room if n is None else n)
             inner, outcome = self.step.run(inner, k, item)
             new = value_of(outcome)
             if not leaves:
@@ -209,7 +216,14 @@ class Capture:
             self.give_up()
         k, kind, value, inner = found[0]
         if lists:  # which are as long as there are steps: the program is for this number of them
-            self._record_steps(int(k), item)
+            steps = int(k)
+            if n is None:
+                self.step.lists.note_steps(steps if steps != room else _MORE_ROOM * room)
+            if room is not None:  # the arrays of all elements shall be as long
+                self.prepare(None, None)
+            if steps == room:
+                return self._stopping(n, item, limit)
+            self._record_steps(steps, item)
         else:
             value = fresh(value)
             self.finish(inner, n, value)
@@ -408,9 +422,9 @@ class Capture:
         with step.enter(list(given.values()), arrays):
             self.entered.clear()
             self.entered.update({name: step.content(name) for name in step.names})
-            number = trace.new(0)
-            if n is not None:
-                assume(number, 0, n)
+            number, most = trace.new(0), step.lists.find_room() if n is None else n
+            if most is not None:
+                assume(number, 0, most)
             with step.stand_for_lists(require_body(), number):
                 if step.test is not None:
                     step.check_test()
@@ -427,7 +441,7 @@ class Capture:
                 if not is_state(value_of(outcome)):
                     refuse("it returns something that is no array")
                 step.value = NOTHING if outcome is None else type_example(value_of(outcome))
-                if not changed:
+                if not (note_written_rows(require_body()) or changed):
                     step.check_aliases(given, value_of(outcome))
                 step.forget_given()
             self.touched = require_body().touched

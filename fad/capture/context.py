@@ -21,7 +21,7 @@ class Body:
     __slots__ = (
         "trace", "trial", "aliased", "level", "ways", "around", "grown", "growing", "changed", "made", "made_around",
         "kept", "tables", "windows", "fillable", "filled", "unfilled", "held",
-        "touched", "lent", "sources", "alone", "draws", "raised", "own", "shared", "numbers",
+        "touched", "rows", "passing", "lent", "sources", "alone", "draws", "raised", "own", "shared", "numbers",
     )  # fmt: skip
 
     def __init__(self, trace: Any, trial: bool, kept: tuple[dict, ...] = ()):
@@ -42,7 +42,10 @@ class Body:
         self.filled: dict[int, Any] = {}  # those of which it reads or sets items by traced keys: the last of these
         self.unfilled: list = []  # lists of arrays of which it has come to a place where there is none yet
         self.held: list = []  # what lists hold for which arrays stand
-        self.touched: dict[int, tuple[list, list]] = {}  # lists that a look has read or written so: what was written
+        self.touched: dict[int, tuple[Any, Any]] = {}  # lists that a look has read or written so: what was written
+        self.rows: list[tuple[Any, Any]] = []  # lists of arrays read so, and what a look was given for an element
+        # What stands for lists as they are in the middle of it, and how often the arrays of both have been written.
+        self.passing: list[tuple[Any, list]] = []
         self.lent: list = []  # objects that stand for others, so that nobody may keep them
         self.sources: dict[int, list] = {}  # lists by identity that are read as they were before the loop
         self.alone = True  # whether no other body is around
@@ -92,7 +95,7 @@ def recording_body(trace: Any, trial: bool, kept: dict | None = None, way: bool 
         body.fillable, body.filled, body.unfilled = around.fillable, around.filled, around.unfilled
         body.held, body.numbers = around.held, around.numbers
     if around is not None and way:
-        body.around, body.growing = around, around.growing
+        body.around, body.growing, body.passing = around, around.growing, around.passing
     token = _current.set(body)
     try:
         yield

@@ -23,7 +23,7 @@ from fad.control_flow.subgraph import example, to_number_p
 from fad.core.buffers import buffer
 from fad.core.graph import ARRAY, NUMBER, type_of
 from fad.core.tracer import Tracer, bind
-from fad.core.views import Memory, layout, root_of, snapshot
+from fad.core.views import Memory, contents_of, layout, root_of, snapshot
 from fad.ops.creation import array
 from fad.staging.mixed_types import note_mixed, note_number
 from fad.staging.record import is_traceable
@@ -152,6 +152,9 @@ def check_elements(values: Iterable[Any]) -> None:
     """Refuse a step that writes into an element of a table, or leaves a plain one, or what may be one, among values."""
     if any(is_written(y) for _, elements in _elements_by_table() for y in elements or ()):
         refuse("it writes into an array of a list or dictionary whose elements it reads by a counter")
+    passing = current().passing  # type: ignore[union-attr]
+    if any(contents_of(y) != writes for _, arrays in passing for y, writes in arrays):
+        refuse("it writes into an array of a list or dictionary of which it has read an element by a counter")
     plain = {id(x) for x, elements in _elements_by_table() if elements is None}
     if plain:
         left = (root_of(x) for value in values for x in tree.leaves(value) if is_handle(x))
@@ -171,6 +174,19 @@ def _elements_by_table() -> Iterator[tuple[Tracer, list[Tracer] | None]]:
             leaves = [y for y in tree.leaves(x) if np.ndim(example(y))]
             elements = None if np.ndarray in map(type, leaves) else [root_of(y) for y in leaves]
             yield from ((y, elements) for y in table.arrays())
+    for table, _ in current().passing:  # type: ignore[union-attr]
+        yield from ((y, None) for y in table.arrays())
+
+
+def take_passing(x: Any, index: Any, body: Any) -> Any:
+    """Return an element of a list as it is in the middle of a step.
+
+    In Python that is an array of the list: so neither may be written from there on.
+    """
+    table = ElementTable(x)
+    arrays = [*table.arrays(), *(root_of(y) for y in tree.leaves(x) if is_handle(y))]
+    body.passing.append((table, [(y, contents_of(y)) for y in arrays]))
+    return table[index]
 
 
 def unknown_element(x: Any, body: Any) -> Any:

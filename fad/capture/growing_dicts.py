@@ -7,6 +7,7 @@ loop it is asked which keys they are.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from fad.capture.context import current, refuse
@@ -33,7 +34,7 @@ class GrowingDict:
     def of(cls, plain: dict, name: Any, key: Any) -> GrowingDict:
         """Return what stands for a dictionary in the steps of a loop, of which one has come to a traced key."""
         keys = list(plain)
-        follows = not keys or keys == list(range(keys[0], keys[0] + len(keys)))
+        follows = all(type(k) is int for k in keys) and all(b - a == 1 for a, b in itertools.pairwise(keys))
         return cls(GrowingList(list(plain.values()), name), keys[0] if keys else None, follows)
 
     def fill_inside(self, rows: GrowingList) -> GrowingDict:
@@ -48,6 +49,8 @@ class GrowingDict:
             if not current().trial:  # type: ignore[union-attr]
                 refuse(f"it sets items of {self.rows.name} by keys that follow one another in some steps alone")
             self.follows, self.changed = False, True
+            if self.rows.preallocated.held is not None:
+                self._refuse()
         self.rows.append(value if self.follows else (key, value))
 
     def _is_next(self, key: Any) -> bool:

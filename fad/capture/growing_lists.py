@@ -26,6 +26,8 @@ from fad.control_flow.subgraph import example
 from fad.core.tracer import Tracer
 from fad.staging.mixed_types import note_mixed
 
+_MANY = 1 << 40  # steps, where it is not known how many there are
+
 
 class GrowingList:
     """Stands for a list in a step: it takes what is appended, and gives its last elements."""
@@ -87,9 +89,9 @@ class GrowingList:
             body = body.around  # type: ignore[union-attr]
         if body is not self.body or body.level != self.level:
             refuse(f"it appends to {self.name} in an inner loop")
-        sure = current() is body and body.ways == self.ways  # type: ignore[union-attr]
-        self.preallocated.put(new, self.length, sure)
-        if sure:
+        if new.count is None:  # what an inner loop appends it has put there
+            self.outermost().preallocated.put(new, self.length)
+        if current() is body and body.ways == self.ways:  # type: ignore[union-attr]
             self.entries.append(new)
         else:
             self._add_in_way(new)
@@ -189,24 +191,35 @@ class GrowingList:
         self.wanted = set()
         return sorted(wanted - self.tail.keys())
 
+    def outermost(self) -> GrowingList:
+        """Return what stands for the list in the outermost loop, itself where that is this one."""
+        return self if self._outer is None else self._outer.outermost()
+
     def length(self) -> Any:
         """Return how many elements there are now."""
-        if self._outer is not None:
-            refuse(f"it asks for the length of {self.name}, to which it appends in an inner loop")
         entries = self.entries[: self.end]
+        before = len(self._plain) if self._outer is None else self._outer.length()
         if self.body is None:
-            return len(self._plain)
+            return before
         if self.start is not None:
             return self._count_from(self.start, entries)
-        known = len(self._plain) + sum(entry.size for entry in entries)
+        known = before + sum(entry.size for entry in entries)
         if self.rate is None:  # the first look does not know how many the steps before have appended
-            found = self.body.trace.new(known)
+            found = self.body.trace.new(example(known))
             assume(found, known, known + max(self.preallocated.steps or 0, 1))
             return found
+        if not self.steady and self._outer is not None:
+            refuse(f"it asks for the length of {self.name}, to which an inner loop appends in an if")
         if not self.steady:
             self.counts = True
-            return self.body.trace.new(known)
+            found = self.body.trace.new(example(known))
+            self.assume_bounds(found)
+            return found
         return as_number(self.number * self.rate) + known if self.rate else known
+
+    def assume_bounds(self, length: Any) -> None:
+        """Note between which numbers a length is that the loop carries."""
+        assume(length, self.before, self.before + (self.rate or 1) * (self.preallocated.steps or _MANY) + 1)
 
     def _count_from(self, start: Any, entries: list[Entry]) -> Any:
         """Return a number of elements and how many of some entries there are."""
@@ -233,11 +246,11 @@ class GrowingList:
     def at(self, index: Any) -> Any:
         """Return the element at a place that no constant distance from the end is."""
         self._check_known_whole()
-        return self.preallocated.take(index, self.length())
+        return self.outermost().preallocated.take(index, self.length())
 
     def is_whole(self) -> bool:
         """Return whether its elements can be run over; where an array has to be made first, the look is run again."""
-        if current() is None or self._outer is not None:
+        if current() is None:
             return False
         self._check_known_whole()
         return True
@@ -245,13 +258,14 @@ class GrowingList:
     def as_array(self, copy: bool = True) -> Any:
         """Return all elements there are now as an array, one of its own or one that is read at once."""
         self._check_known_whole()
-        return self.preallocated.part(self.length(), copy)
+        return self.outermost().preallocated.part(self.length(), copy)
 
     def _check_known_whole(self) -> None:
-        if self._outer is not None or not self.preallocated.is_wanted():
+        first = self.outermost()
+        if not first.preallocated.is_wanted():
             self._refuse()
-        self.missed = self.missed or int(not len(self._plain))
-        self.preallocated.check()
+        first.missed = first.missed or int(not len(first._plain))
+        first.preallocated.check()
 
     def _find(self, distance: int) -> Any:
         found = self.last(distance)
@@ -344,6 +358,7 @@ class Length:
     @cell_contents.setter
     def cell_contents(self, value: Any) -> None:
         self._list.start = value
+        self._list.assume_bounds(value)
 
     @cell_contents.deleter
     def cell_contents(self) -> None:

@@ -51,6 +51,13 @@ class _Grown(NamedTuple):
         return self.plain if type(self.plain) is GrowingList else None
 
 
+def _is_in_vain(x: _Grown) -> bool:
+    """Return whether a look could not be made with what stands for a list or dictionary that steps fill."""
+    if type(x.stands) is FilledList:
+        return type(x.plain) is list
+    return type(x.plain) is dict and not x.growing.missed
+
+
 def _shape_of(x: Any) -> Any:
     """Return an array of the shape and type of another one that holds nothing; None if it is none."""
     known = is_handle(x) or type(x) is np.ndarray
@@ -129,6 +136,10 @@ class Growth:
         for x in self.known.values():
             x.growing.preallocated.steps = self._steps
 
+    def find_room(self) -> int | None:
+        """Return for how many steps there is room in arrays of all elements; None if there are none."""
+        return self._steps if any(x.growing.preallocated.held is not None for x in self.known.values()) else None
+
     def held(self) -> dict[HeldArrays, list]:
         """Return what the lists hold for which there are arrays of all elements, with the lists."""
         arrays = [(x.growing.preallocated, x.plain) for x in self.known.values()]
@@ -141,8 +152,8 @@ class Growth:
         return any(made)
 
     def unfill(self) -> bool:
-        """Let no list be filled any more of which one look could not be made so; return whether there was one."""
-        found = [name for name, x in self.known.items() if type(x.stands) is FilledList and type(x.plain) is list]
+        """Let nothing be filled any more of which one look could not be made so; return whether there was anything."""
+        found = [name for name, x in self.known.items() if _is_in_vain(x)]
         for name in found:
             del self.known[name]
         return bool(found)

@@ -8,6 +8,7 @@ arrays with two axes. Python's integers have no end: a program finds out while i
 from __future__ import annotations
 
 import contextlib
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,10 +17,14 @@ import numpy as np
 from fad import tree
 from fad.capture.array_lists import ArrayList, can_stand_for
 from fad.capture.context import current, refuse
+from fad.capture.convert import is_users
 from fad.capture.element_tables import ElementTable, holders_in, is_table
 from fad.capture.held_arrays import HeldArrays
-from fad.capture.objects import is_known_alone, is_openable
-from fad.capture.places import Cell, Item, bind_name, content, find_part
+from fad.capture.keyed_looks import DICTIONARIES, Uses
+from fad.capture.number_dicts import NumberDict, Unsuitable
+from fad.capture.objects import is_known_alone, is_openable, knows_arrays_alone
+from fad.capture.places import Cell, Item, Variable, bind_name, cells_of, content, find_part
+from fad.capture.row_lists import RowList, WrittenRows, begins_with_array, can_be_rows
 from fad.capture.values import STANDING, as_number, note_touched
 from fad.control_flow.intervals import fits
 from fad.control_flow.subgraph import example
@@ -69,10 +74,6 @@ def _kinds_of(numbers: list) -> set[type]:
 def _dtype_for(kinds: set[type]) -> np.dtype | None:
     """Return what an array holds that stands for numbers of some types; None if there is none."""
     return _DTYPES.get(frozenset(kinds), np.dtype(np.float64) if kinds <= _REAL else None)
-
-
-class Unsuitable(Exception):
-    """No array can stand for a list."""
 
 
 class NumberList:
@@ -160,9 +161,13 @@ class NumberLists:
 
     def __init__(self, cells: dict[Any, Cell]):
         self._own = {name: cell for name, cell in _places_of(cells) if _may_be_written(cell)}
-        self._written: dict[Any, tuple[Cell, list, NumberList | ArrayList]] = {}
+        # Those of which nobody else knows the arrays.
+        arrays = {name: cell for name, cell in self._own.items() if begins_with_array(content(cell))}
+        self._alone = {name for name, cell in arrays.items() if knows_arrays_alone(cell)}
+        self._written: dict[Any, tuple[Cell, Any, NumberList | ArrayList | NumberDict | RowList]] = {}
         self._unfilled: list[list] = []  # of arrays, of which a look has come to a place where there is none yet
-        self._tables: dict[int, tuple[Any, NumberList | ElementTable]] = {}  # those that are read alone, by identity
+        # Those that are read alone, by identity.
+        self._tables: dict[int, tuple[Any, NumberList | ElementTable | NumberDict]] = {}
 
     @contextlib.contextmanager
     def standing(self, body: Any) -> Iterator[None]:
@@ -182,8 +187,10 @@ class NumberLists:
             body.tables, body.sources, body.held = outer, sources, held
             for x in self.held():
                 x.known.clear()
-            for cell, plain, _ in self._written.values():
+            for cell, plain, stands in self._written.values():
                 bind_name(cell, plain)
+                if type(stands) is RowList:
+                    stands.forget_taken()
 
     def look(self, touched: dict[int, tuple[Any, list]], bound: set[int]) -> bool:
         """Let arrays stand for the lists that a step has read or written by a traced place; return whether any is new.
@@ -197,6 +204,13 @@ class NumberLists:
         for x, values in touched.values():
             if any(type(y) is Tracer and y.owner.dead for y in tree.leaves(x)):
                 raise Unsuitable("by a counter it reads or writes a list that each step makes")
+            if type(values) is WrittenRows:
+                self._add_rows(x, bound)
+                continue
+            if type(values) is Uses:
+                values.sets = values.sets or id(x) in bound
+                self._add_dict(x, values)
+                continue
             if any(id(part) in bound for part in holders_in(x)):
                 if not (values or _is_of_numbers(x)):  # what is read is what the step has bound
                     continue
@@ -204,7 +218,7 @@ class NumberLists:
             if values:
                 self._add(x, values)
         for key, (x, values) in touched.items():
-            if values or any(id(part) in bound for part in holders_in(x)):
+            if not isinstance(values, list) or values or any(id(part) in bound for part in holders_in(x)):
                 continue
             if not _is_of_numbers(x):
                 if not is_table(x):
@@ -225,9 +239,28 @@ class NumberLists:
         self._written[name] = known
         self._tables.pop(id(content(cell)), None)
 
+    def _add_rows(self, x: Any, bound: set[int]) -> None:
+        """Let an array stand for a list or tuple of arrays of which the steps write one by a traced place."""
+        name = next((name for name, cell in self._own.items() if content(cell) is x), None)
+        if id(x) in bound or name not in self._alone or not can_be_rows(x):
+            raise Unsuitable("by a counter it writes into an array of a list that may have another name")
+        self._written[name] = (self._own[name], x, RowList(x, name))
+
+    def _add_dict(self, x: dict, uses: Uses) -> None:
+        """Let arrays stand for a dictionary that the steps read or write by traced keys."""
+        self._tables.pop(id(x), None)
+        if not uses.sets:
+            self._tables[id(x)] = (x, NumberDict(x, f"a {type(x).__name__}", uses))
+            return
+        name = next((name for name, cell in self._own.items() if content(cell) is x), None)
+        if name is None:
+            raise Unsuitable("it sets items of a dictionary that may have another name, by keys that it computes")
+        self._written[name] = (self._own[name], x, NumberDict(x, name, uses))
+
     def hold_integers(self) -> bool:
         """Return whether steps write integers of Python's, which may leave the 64 bits of an array's."""
-        return any(type(x) is NumberList and x.dtype == _WHOLE for _, _, x in self._written.values())
+        numbers = [x for _, _, x in self._written.values() if isinstance(x, NumberList | NumberDict)]
+        return any(x.dtype == _WHOLE for x in numbers)
 
     def find_unfilled(self) -> list | None:
         """Return a list of which a look has come to a place where no array is yet."""
@@ -240,22 +273,42 @@ class NumberLists:
     def finish(self) -> None:
         """Let the lists that the steps wrote into hold what the loop made of them."""
         for _, plain, stands in self._written.values():
-            if type(stands) is ArrayList:
+            if isinstance(stands, ArrayList | RowList):
                 stands.fill(plain)
+            elif type(stands) is NumberDict:
+                stands.fill()
             else:
                 _fill(plain, stands)
 
 
+def _find_closed(cells: dict[Any, Cell]) -> dict[Variable, Cell]:
+    """Return the variables of functions in variables, and of those that they may call in their turn."""
+    found: dict[Variable, Cell] = {}
+    waiting, known = [*cells.values()], {id(cell) for cell in cells.values()}
+    while waiting:
+        f = content(waiting.pop())
+        if type(f) is types.FunctionType and is_users(f):
+            new = {Variable(cell, name): cell for name, cell in cells_of(f).items() if id(cell) not in known}
+            found |= new
+            waiting += new.values()
+            known |= set(map(id, new.values()))
+    return found
+
+
 def _places_of(cells: dict[Any, Cell]) -> Iterator[tuple[Any, Cell]]:
-    """Give the variables that are lists, and the parts of objects and dictionaries in variables that are."""
-    for name, cell in cells.items():
+    """Give the variables that are lists or dictionaries, and the parts of objects and dictionaries that are.
+
+    The variables are the loop's, and those of functions in its variables, which it may call: ``if n in memo`` of one.
+    """
+    for name, cell in {**cells, **_find_closed(cells)}.items():
         x = content(cell)
-        if type(x) is list:
+        own = type(x) in (list, tuple) or (type(x) in DICTIONARIES and not any(type(y) is list for y in x.values()))
+        if own:
             del x  # so that it is known to the variable alone
             yield name, cell
             continue
         parts = x if type(x) is dict else vars(x) if is_openable(x) else {}
-        for key in [key for key, y in parts.items() if type(y) is list]:
+        for key in [key for key, y in parts.items() if type(y) is list or type(y) in DICTIONARIES]:
             place = Item(x, key) if type(x) is dict else find_part(x, key)
             if place is not None and not is_found_by_name(x):
                 yield place, place

@@ -19,6 +19,7 @@ from fad.capture.values import as_number
 from fad.control_flow.intervals import interval
 from fad.control_flow.subgraph import example
 from fad.core.buffers import buffer
+from fad.core.graph import type_of
 from fad.core.tracer import Tracer
 from fad.core.views import Memory
 from fad.ops.creation import array
@@ -81,14 +82,12 @@ class Preallocated:
         whole = type(plain) is not list or (is_table(plain) and not isinstance(plain[0], (list, tuple, dict, str)))
         return whole and first.dtype.kind in "fc" and first.nbytes * length <= _LARGEST
 
-    def put(self, new: Entry, length: Callable, sure: bool) -> None:
+    def put(self, new: Entry, length: Callable) -> None:
         """Put what a step appends behind the elements that there are."""
         if self._array is None:
             return
         x, stands = new.value, self._array
-        if not sure or new.count is not None or new.taken is not True:
-            refuse(f"it reads {self._name} as a whole, and appends to it in an if or an inner loop")
-        if np.shape(example(x)) != stands.shape[1:] or np.asarray(example(x)).dtype != stands.dtype:
+        if np.shape(example(x)) != stands.shape[1:] or type_of(example(x)).dtype != stands.dtype:
             refuse(f"it appends something of another shape or dtype to {self._name}")
         if self._numbers and not is_number(x):
             note_mixed()

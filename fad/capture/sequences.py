@@ -14,6 +14,7 @@ from fad.capture.context import current, refuse
 from fad.capture.element_tables import ElementTable, holders_in, is_small, is_table
 from fad.capture.growing_lists import GrowingList
 from fad.capture.number_lists import NumberList, lists_in
+from fad.capture.row_lists import RowList
 from fad.capture.values import as_number, getitem, holds_numbers
 from fad.control_flow.subgraph import example
 from fad.core.tracer import Tracer
@@ -49,7 +50,7 @@ def sequence_of(x: Any) -> Sequence | None:
         return Sequence(x.shape[0], lambda k: getitem(x, k), x)
     if type(x) is str:
         return Sequence(len(x), lambda k: getitem(x, k), x)
-    if type(x) in (NumberList, ArrayList):
+    if type(x) in (NumberList, ArrayList, RowList):
         return Sequence(len(x), lambda k: x[k], x)
     if type(x) is GrowingList and x.is_whole():
         return Sequence(x.length(), x.at, x)

@@ -329,6 +329,7 @@ class Step:
     def forget_given(self) -> None:
         """Forget what the step has put into lists, so that nobody here holds it."""
         self.lists.forget_appended()
+        require_body().passing.clear()
         for x, since in self.marks:
             x.forget(since, recorder.get())
 

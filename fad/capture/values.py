@@ -10,7 +10,8 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import Body, current, is_staged, refuse
-from fad.capture.element_tables import ElementTable, is_table, look_up, unknown_element
+from fad.capture.element_tables import ElementTable, is_table, look_up, take_passing, unknown_element
+from fad.capture.keyed_looks import DICTIONARIES, Uses, look_at_change, look_at_item, look_for, note_uses
 from fad.capture.labels import Label
 from fad.capture.objects import close_objects, open_objects
 from fad.capture.places import Item, find_item
@@ -61,7 +62,7 @@ def getitem(x: Any, index: Any) -> Any:
         return ElementTable(tuple(x))[index]
     if type(index) is Tracer and type(x) in (list, tuple, dict):
         return _read_element(x, index, body)
-    return _refuse_place(x)
+    return _read_item(x, index, body) if type(x) in DICTIONARIES else _refuse_place(x)
 
 
 def _refuse_place(x: Any) -> NoReturn:
@@ -77,24 +78,86 @@ def _read_element(x: Any, index: Tracer, body: Body) -> Any:
         element = open_objects(x[example(index)])
         return close_objects(tree.map(lambda y: body.trace.new(example(y)), element))
     _note_filled(x, index, body)
-    if not x:
+    if not x and type(x) is not dict:
         refuse(f"it takes an element of an empty {type(x).__name__}")
     if type(x) is list and _has_numbers(x):
         return _read_number(x, index, body)
     if _is_unfilled(x):
         body.unfilled.append(x)
+    if type(x) is dict and (_is_looked_at(x, body) or not is_table(x)):
+        return _read_item(x, index, body)
     if not is_table(x):
         _refuse_place(x)
     if _is_passing(x, body) or any(type(y) is Tracer and y.owner is body.trace for y in tree.leaves(x)):
-        return ElementTable(x)[index]
+        found = take_passing(x, index, body)
+        if body.trial and not _is_passing(x, body):
+            _note_row(x, found, body)
+        return found
     if not body.trial:
         _refuse_place(x)
     body.touched.setdefault(id(x), (x, []))
-    return unknown_element(next(iter(x.values())) if type(x) is dict else x[0], body)
+    found = unknown_element(next(iter(x.values())) if type(x) is dict else x[0], body)
+    _note_row(x, found, body)
+    return found
+
+
+def _read_item(x: dict, key: Any, body: Body) -> Any:
+    """Return an item of a dictionary for which arrays stand from the second look on."""
+    if id(x) in body.tables:
+        return body.tables[id(x)][1][key]
+    _note_filled(x, key, body)
+    _check_look(x, body)
+    return look_at_item(x, key, body)
+
+
+def _check_look(x: dict, body: Body) -> None:
+    """Refuse to read or set an item of a dictionary by a traced key but in a look at a loop around which it is made."""
+    if not body.trial or _is_passing(x, body):
+        _refuse_place(x)
+
+
+def _is_looked_at(x: Any, body: Body) -> bool:
+    """Return whether the look has shown that arrays are to stand for a dictionary."""
+    return id(x) in body.touched and type(body.touched[id(x)][1]) is Uses
+
+
+def get_item(x: dict, key: Any, default: Any = None) -> Any:
+    """Return ``x.get(key, default)``."""
+    body = current()
+    if body is None or not _is_traced(key):
+        return x.get(key, default)
+    if id(x) in body.tables and type(body.tables[id(x)][1]) is not ElementTable:
+        return body.tables[id(x)][1].get(key, default)
+    _check_look(x, body)
+    return look_for(x, key, default, body)
+
+
+def set_default(x: dict, key: Any, default: Any = None) -> Any:
+    """Return ``x.setdefault(key, default)``."""
+    body = current()
+    if body is None or not _is_traced(key):
+        if key not in x:
+            setitem(default, x, key)
+        return x[key]
+    found = get_item(x, key, default)
+    setitem(default, x, key)
+    return found
+
+
+def has_key(x: dict, key: Any) -> Any:
+    """Return ``key in x``."""
+    body = current()
+    if body is None or not _is_traced(key):
+        return key in x
+    if id(x) in body.tables and type(body.tables[id(x)][1]) is not ElementTable:
+        return body.tables[id(x)][1].contains(key)
+    _check_look(x, body)
+    note_uses(x, body).parts_of(key)
+    return body.trace.new(False)
 
 
 def _may_be_filled(x: Any, body: Body) -> bool:
-    return id(x) in body.fillable and not (type(x) is list and _has_numbers(x))
+    return id(x) in body.fillable and not (type(x) is list and _has_numbers(x)) and not _is_looked_at(x, body)
 
 
 def _note_filled(x: Any, index: Any, body: Body) -> None:
@@ -102,6 +165,12 @@ def _note_filled(x: Any, index: Any, body: Body) -> None:
     if _may_be_filled(x, body):
         body.filled[id(x)] = index
         refuse(f"it reads or sets items of a {type(x).__name__} by places that differ from step to step")
+
+
+def _note_row(x: Any, found: Any, body: Body) -> None:
+    """Note what a look is given for an element, which it may write into."""
+    if type(found) is Tracer and found.shape and type(x) is not dict:
+        body.rows.append((x, found))
 
 
 def _is_unfilled(x: Any) -> bool:
@@ -184,7 +253,11 @@ def setitem(value: Any, x: Any, index: Any) -> None:
             note_touched(x, body).append(tree.map(example, value))
             return
         if _is_traced(index):
-            _refuse_place(x)
+            if type(x) not in DICTIONARIES:
+                _refuse_place(x)
+            _check_look(x, body)
+            look_at_change(x, index, value, body)
+            return
         place = find_window(x) if id(x) in body.windows else find_item(x, index)
         if place is None:
             refuse(f"it changes a {type(x).__name__}")

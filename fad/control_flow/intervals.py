@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.control_flow.subgraph import BodyTrace, stopped_p, to_number_p
+from fad.control_flow.subgraph import BodyTrace, example, stopped_p, to_number_p
 from fad.core.graph import Equation
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer
@@ -113,6 +113,24 @@ def interval(x: Any) -> tuple[int | None, int | None]:
     """Return the least and the most that an integer can be in any step and any call; None where that is not known."""
     form = form_of(x)
     return form.least, form.most
+
+
+def interval_at_hand(x: Any) -> tuple[int | None, int | None]:
+    """Return the same as far as it is known, or else the least and the most in the array that an element is taken of.
+
+    In another call, or another step, there may be other numbers in that array.
+    """
+    found = interval(x)
+    if None not in found or type(x) is not Tracer or not isinstance(x.owner, BodyTrace):
+        return found
+    known, captured = _integers_of(x.owner), {i: array for array, i in x.owner.captured}
+    eq = known.maker(x.owner, x.info)
+    while eq is not None and eq.prim in (to_number_p, to_scalar_p, astype_p, astype_flat_p):
+        eq = known.maker(x.owner, eq.ins[0])
+    array = captured.get(eq.ins[0]) if eq is not None and eq.prim is getitem_p else None
+    array = array if isinstance(array, np.ndarray) or (type(array) is Tracer and array.owner.physical) else None
+    shown = np.asarray(example(array))
+    return (int(shown.min()), int(shown.max())) if shown.dtype.kind in "iu" and shown.size else found
 
 
 def interval_of(trace: RecordTrace, number: int) -> tuple[int | None, int | None]:

@@ -37,7 +37,10 @@ _tries: ContextVar[list | None] = ContextVar("tries", default=None)
 
 @contextmanager
 def noting_tries() -> Iterator[list]:
-    """Gather for the length of a block whether a loop was recorded as if nothing in a ``try`` of its steps raised."""
+    """Gather for the length of a block whether a loop was recorded as if nothing raised in a ``try`` of its steps.
+
+    Or as if all keys were there that it looks up.
+    """
     found: list = []
     token = _tries.set(found)
     try:

@@ -13,7 +13,6 @@ import fad
 X = np.array([0.71, -0.42, 1.13, 0.33, 0.89])
 TABLE = np.linspace(0.5, 1.5, 12)
 NAMES = ["a", "b", "c", "d", "e"]
-SCALES = {0: 1.0, 1: 2.0, 2: 0.5, 3: -1.0, 4: 1.5}
 
 
 # --- aliases and views --------------------------------------------------------------------------------------
@@ -406,13 +405,6 @@ def runs_over_a_generator(x):
     return s
 
 
-def looks_up_missing_keys(x):
-    s = 0.0
-    for i in range(5):
-        s = s + SCALES.get(i, 2.0) * x[i]
-    return s
-
-
 def looks_up_a_list_of_strings(x):
     s = 0.0
     for i in range(5):
@@ -541,7 +533,7 @@ SAME = [
     prints,
 ]  # fmt: skip
 LEFT = [
-    draws_from_a_generator, runs_over_a_generator, looks_up_missing_keys, counts_in_a_global,
+    draws_from_a_generator, runs_over_a_generator, counts_in_a_global,
     a_helper_counts_in_a_global, runs_over_itertools, pops_from_a_list,
     factorial_of_python_integers, doubled_integers,
 ]  # fmt: skip
