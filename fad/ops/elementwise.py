@@ -37,11 +37,16 @@ def has_zero(x):
     return np.count_nonzero(x) < x.size if x.size < _LARGE else not x.all()
 
 
+def _sum_of_squares(x):
+    if type(x) is np.ndarray:
+        return abs(np.vdot(x, x))
+    size = float(abs(x))  # Python's product overflows in silence
+    return size * size
+
+
 def has_overflow(x):
     """Return whether an element is infinite or NaN, or nearly: the sum of their squares tells it."""
-    if type(x) is np.ndarray:
-        x = np.vdot(x, x)
-    return not abs(x) < math.inf
+    return not _sum_of_squares(x) < math.inf
 
 
 def _has_not_positive(x):
@@ -134,7 +139,7 @@ def _power_exponent(z, x, y):
 def _is_steep_power(z, x, y):
     # Powers of a negative number may be NaN, in the derivative by the exponent all of them are.
     if z is None and type(y) in (int, float) and y >= 1 and y == int(y):
-        return y > 2 and has_overflow(np.max(np.abs(x), initial=0.0) ** y)
+        return y > 2 and not _sum_of_squares(x) < 1e38 ** (2 / y)  # beyond this, single precision ends
     return _has_not_positive(x) or (z is not None and has_overflow(z))
 
 

@@ -80,8 +80,10 @@ def _solve(a: Any, b: Any, left: bool) -> Any:
     return np.swapaxes(np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2)
 
 
-_Eigh, _Svd = namedtuple("_Eigh", "eigenvalues eigenvectors"), namedtuple("_Svd", "U S Vh")
-_Qr, _Slogdet = namedtuple("_Qr", "Q R"), namedtuple("_Slogdet", "sign logabsdet")
+_Eigh = namedtuple("_Eigh", "eigenvalues eigenvectors")
+_Svd = namedtuple("_Svd", "U S Vh")
+_Qr = namedtuple("_Qr", "Q R")
+_Slogdet = namedtuple("_Slogdet", "sign logabsdet")
 
 
 def _eigh(A: Tensor, UPLO: str = "L") -> tuple:
