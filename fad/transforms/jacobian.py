@@ -9,6 +9,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_on_device, made_like
+from fad.core.cotangent import Masked
 from fad.core.transformed import Transformed, as_run, transformed
 from fad.core.views import unwrap
 from fad.errors import ComplexGradientError
@@ -16,6 +17,7 @@ from fad.transforms.check import as_value, check_function, flatten_primals, sepa
 from fad.transforms.grad import grad, refuse_integers, split_arguments
 from fad.transforms.jvp import jvp
 from fad.transforms.linearize import linearize
+from fad.transforms.slopes import is_steep_now
 from fad.transforms.vjp import Tape, vjp
 from fad.transforms.vmap import vmap
 from fad.typing import PyTree
@@ -143,8 +145,9 @@ def _pull_all(tape, xs, holomorphic, chunk_size, name):
     refuse_integers(ys, name)
     check_kinds(ys, holomorphic, name, "output")
     m, n = sum(y.size for y in ys), sum(x.size for x in xs)
+    pull = _pull_units if is_steep_now(tape.records) else lambda tape, cts: tape.pull(cts, keep=True)
     parts = [
-        vmap(lambda *cts: tape.pull(list(cts), keep=True))(*_basis(ys, start, stop))
+        vmap(lambda *cts: pull(tape, list(cts)))(*_basis(ys, start, stop))
         for start, stop in chunks(m, max(n, m), chunk_size)
     ]
     seen = {"tree": tape.out_tree, "aux": tape.aux}
@@ -152,6 +155,11 @@ def _pull_all(tape, xs, holomorphic, chunk_size, name):
         return [[made_like(np.zeros_like, x, y.shape + x.shape) for x in xs] for y in ys], seen
     columns = [_split_by_leaf(c, ys) for c in _stack(parts)]  # per input, per output
     return [[columns[i][k] for i in range(len(xs))] for k in range(len(ys))], seen
+
+
+def _pull_units(tape: Tape, cts: list) -> list:
+    """Pull unit vectors, whose zeros meet no infinite slope: what makes other elements of the output is not used."""
+    return tape.pull([Masked(ct, np.not_equal(ct, 0), clean=True) for ct in cts], keep=True)
 
 
 def jacfwd(
@@ -282,7 +290,7 @@ def _cheaper(f, xs, in_tree, has_aux, holomorphic, chunk_size, name):
     tape = Tape(f, in_tree, xs, has_aux)
     inputs, outputs = sum(x.size for x in xs), sum(y.size for y in tape.values())
     real = holomorphic or not any(x.dtype.kind == "c" for x in xs)
-    if inputs < outputs and real and not tape.trace.rules:
+    if inputs < outputs and real and not tape.trace.rules and not is_steep_now(tape.records):
         return _push_through(tape, xs, holomorphic, chunk_size, name)
     return _pull_all(tape, xs, holomorphic, chunk_size, name)
 

@@ -85,6 +85,17 @@ def _look(test: Callable, saved: tuple) -> int:
     return EVERYWHERE if test(*saved) else NOWHERE
 
 
+def is_steep_now(tape: Any) -> bool:
+    """Return whether a slope on a tape is infinite; of a program that is recorded, for the values at hand."""
+    for record in tape:
+        for _, test, saved in _slopes_of(record) if record is not None else ():
+            looks = all(trace.answers for x in saved for trace in traces_of(x))
+            saved = tuple(map(unwrap, saved))
+            if looks and not any(map(is_on_device, saved)) and test(*saved):
+                return True
+    return False
+
+
 def find_care_of_call(values: list) -> int:
     """Return where a sweep has to be careful for a call with slopes that may be infinite, by its operands."""
     return EVERYWHERE if all(trace.answers for x in values for trace in traces_of(x)) else WITHIN
