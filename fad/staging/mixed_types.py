@@ -67,6 +67,12 @@ def note_number(x: Any) -> None:
         x = x.wrapped
 
 
+def is_element(trace: Any, number: int) -> bool:
+    """Return whether a loop has put a value into a list: in a batch it is an array, of a number for each element."""
+    notes = _notes.get()
+    return notes is not None and (trace, number) in notes.elements
+
+
 def note_question(trace: Any, number: int) -> None:
     """Note that the type of a traced number was asked for, if the user's code did so."""
     notes = _notes.get()

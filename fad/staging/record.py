@@ -44,7 +44,14 @@ from fad.ops.elementwise import add
 from fad.staging.flatness import has_no_derivative
 from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused, noting_tries
-from fad.staging.mixed_types import MixedTypes, is_asked, note_question, noting_types, tells_types_apart
+from fad.staging.mixed_types import (
+    MixedTypes,
+    is_asked,
+    is_element,
+    note_question,
+    noting_types,
+    tells_types_apart,
+)
 from fad.staging.outer_state import OuterState
 from fad.staging.prints import drop_prints
 from fad.staging.python_numbers import gives_number, keep_kind, on_numbers, to_number_p, to_scalar_p
@@ -142,7 +149,7 @@ class RecordTrace(Trace):
         return self.types[x.info].shape  # an integer that 64 bits do not hold has none of its own
 
     def class_of(self, x: Tracer) -> type:
-        if not self.types[x.info].shape:
+        if not self.types[x.info].shape or is_element(self, x.info):
             note_question(self, x.info)
         return self.weak.get(x.info, x.wrapped).__class__
 
