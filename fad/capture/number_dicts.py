@@ -26,7 +26,7 @@ from fad.core.tracer import Tracer, outcome
 from fad.core.views import Memory
 from fad.ops.creation import array
 from fad.staging.may_raise import note_try
-from fad.staging.mixed_types import note_mixed, note_number
+from fad.staging.mixed_types import MixedTypes, note_mixed, note_number
 
 _LARGEST = 1 << 20  # places for keys
 _NUMBERS = frozenset({int, float, np.float64})  # that may be in one array
@@ -93,6 +93,8 @@ class NumberDict:
         """Put what the loop has left into the dictionary, in the order in which keys came."""
         for key in list(self._plain) if self._order is None else self._ask_keys():
             found = self._values[self._find(key)[0]]
+            if len(self._kinds) > 1 and type(found) is not Tracer:
+                raise MixedTypes  # nothing is traced, and so nobody would ask later of which type it is
             found = as_number(found) if self._is_pythons() else found
             note_number(found)
             self._plain[key] = found

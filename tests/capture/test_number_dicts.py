@@ -495,7 +495,7 @@ def test_elements_of_a_batch_may_have_other_keys():
 @pytest.mark.parametrize("batched", [False, True])
 def test_a_type_of_an_item_that_no_step_has_set_is_pythons(batched):
     def f(x):
-        d = {k: 0 for k in range(80)}
+        d = dict.fromkeys(range(80), 0)
         for i in range(80):
             d[i // 2] = d.get(i // 2, 0.0) + x[0]
         return sum(d.values()) + sum(isinstance(v, int) for v in d.values())
@@ -504,6 +504,21 @@ def test_a_type_of_an_item_that_no_step_has_set_is_pythons(batched):
     fast = fad.jit(fad.vmap(f)) if batched else fad.jit(f)
     for _ in range(2):
         np.testing.assert_allclose(fast(np.stack([x, 2 * x]) if batched else x), [80.0, 120.0] if batched else 80.0)
+
+
+def test_numbers_of_two_types_that_depend_on_no_argument_keep_their_types():
+    def f(x):
+        d = {}
+        for i in range(2, 60):
+            if i // 2 not in d:
+                d[i // 2] = 1.0
+            d[i - 1] = i
+        return sum(d.values()) + x[0] * sum(isinstance(v, int) for v in d.values())
+
+    x = np.array([0.5, 1.5])
+    fast = fad.jit(f)
+    for _ in range(2):
+        assert fast(x) == f(x)
 
 
 def test_integers_that_leave_64_bits_are_pythons():
