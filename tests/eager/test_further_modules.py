@@ -513,3 +513,16 @@ def test_what_is_assigned_to_a_name_of_a_module_has_its_place_and_kind():
     assert isinstance(own.first, api.nn.Linear)
     own.scale = None
     assert own.scale is None
+
+
+def test_a_subclass_of_a_layer_hands_on_its_device_and_dtype_by_their_place():
+    class Layer(api.nn.Linear):
+        def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
+            super().__init__(in_features, out_features, bias, device, dtype)
+
+    assert Layer(2, 3).weight.dtype == api.float32
+    assert Layer(2, 3, False, "cpu", api.float64).weight.dtype == api.float64
+    assert api.nn.Conv2d(1, 2, 3, 1, 0, 1, 1, True, "zeros", api.device("cpu")).bias.shape == (2,)
+    for make in (lambda: api.nn.Embedding(4, 2, None, 1.0), lambda: api.nn.Linear(2, 3, True, None, None, 1)):
+        with pytest.raises(TypeError, match="positional"):
+            make()

@@ -110,6 +110,12 @@ DTYPES = {
     "Tensor of a shape": lambda t: t.Tensor(2, 3) * 0,
     "FloatTensor": lambda t: t.FloatTensor([1, 2]),
     "LongTensor": lambda t: t.LongTensor([1, 2]),
+    "randint of a size": lambda t: t.randint(1, size=(2, 3)),
+    "a loss in older words": lambda t: t.nn.functional.mse_loss(t.tensor(A), 2 * t.tensor(A), size_average=False),
+    "a loss of each in older words": lambda t: t.nn.L1Loss(reduce=False)(t.tensor(A), 2 * t.tensor(A)),
+    "a loss of vectors in older words": lambda t: t.nn.functional.triplet_margin_loss(
+        t.tensor(A), 2 * t.tensor(A), t.tensor(A) + 1, size_average=True
+    ),
     "a type of tensors": lambda t: t.tensor(A).type(t.LongTensor),
     "a type by its name": lambda t: t.tensor([1, 0]).type("torch.ByteTensor"),
     "covariance": lambda t: t.cov(t.eye(3)) + t.corrcoef(t.eye(3)),

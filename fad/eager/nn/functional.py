@@ -55,6 +55,18 @@ _TITLES = {
 }  # fmt: skip
 
 
+def _with_reduction(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a loss with `reduction` for `size_average` and `reduce`, as older programs have it."""
+    if "size_average" not in options and "reduce" not in options:
+        return options
+    options = dict(options)
+    average, reduce = options.pop("size_average", None), options.pop("reduce", None)
+    if average is not None or reduce is not None:
+        options["reduction"] = "none" if reduce is False else "sum" if average is False else "mean"
+    return options
+
+
+
 def _adapt(name: str) -> Callable:
     """Return a function of `fad.nn.functional` that takes tensors anywhere among its arguments."""
     fun = getattr(F, name)
@@ -63,7 +75,7 @@ def _adapt(name: str) -> Callable:
     def call(*args, **kwargs):
         kwargs.pop("inplace", None)
         kwargs = {"axis" if k == "dim" else k: v for k, v in kwargs.items()}
-        return of_tensors(f"{title}Backward0", fun, args, kwargs)
+        return of_tensors(f"{title}Backward0", fun, args, _with_reduction(kwargs))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = fun.__doc__ and fun.__doc__.split("\n\n")[0]
@@ -323,7 +335,7 @@ def _loss(name: str, fun: Callable) -> Callable:
     def call(input, target, *args, **kwargs):
         if target.dtype.kind == "f" and target.dtype != input.dtype:
             target = convert(target, input.dtype)
-        return of_tensors(name, fun, (input, target, *args), kwargs)
+        return of_tensors(name, fun, (input, target, *args), _with_reduction(kwargs))
 
     call.__name__ = call.__qualname__ = fun.__name__
     call.__doc__ = fun.__doc__ and fun.__doc__.split("\n\n")[0]

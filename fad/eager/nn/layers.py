@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +14,7 @@ import fad.nn
 from fad import config, tree
 from fad.eager.core.mode import no_grad
 from fad.eager.core.records import name_user_line
+from fad.eager.devices import device
 from fad.eager.nn import functional as F
 from fad.eager.nn.module import Module
 from fad.eager.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
@@ -26,6 +30,15 @@ _INPLACE = (
 )  # fmt: skip
 
 
+@functools.cache
+def _count_positional(cls: type) -> int:
+    """Return how many arguments a class takes without a name."""
+    kinds = [p.kind for p in inspect.signature(cls).parameters.values()]
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
+        return sys.maxsize
+    return sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds)
+
+
 class Layer(Module):
     """A layer of `fad.nn` whose parameters and buffers are tensors; they share memory with the layer's own arrays."""
 
@@ -36,6 +49,10 @@ class Layer(Module):
         super().__init__()
         if args and type(args[-1]) is bool and type(self).__name__ in _INPLACE:
             args = args[:-1]
+        most = _count_positional(self.core_class)
+        if 0 < len(args) - most < 3 and isinstance(args[most], (str, device, type(None))):
+            kwargs |= dict(zip(("device", "dtype"), args[most:], strict=False))  # which stand last in PyTorch
+            args = args[:most]
         kwargs = {SETTINGS.get(k, k): v for k, v in kwargs.items() if k not in ("inplace", "device")}
         core = self._new_core(args, kwargs)
         fields = self.__dict__

@@ -197,10 +197,11 @@ def randn_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False,
 
 
 def randint(
-    low: int, high: int | tuple, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None
+    low: int, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None
 ) -> Tensor:
-    """Return whole numbers in ``[low, high)``; with two arguments, ``randint(high, size)``."""
-    low, high, size = (0, low, high) if size is None else (low, high, size)
+    """Return whole numbers in ``[low, high)``; without `low` ``randint(high, size)``, below `high`."""
+    if high is None or size is None:
+        low, high, size = 0, low, high if size is None else size
     return _finish(numbers(generator).integers(low, high, size), dtype, False)
 
 
