@@ -187,3 +187,15 @@ def test_values_and_gradients_agree_with_torch(name):
     for mine, theirs in zip(run(fad.eager, CALLS[name]), run(torch, CALLS[name]), strict=True):
         assert mine.shape == theirs.shape
         np.testing.assert_allclose(mine, theirs, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [-3, -2, -1, 0.5, 2, 3, 3.0, 4])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_powers_by_python_numbers_are_torchs(n, dtype):
+    a = np.random.default_rng(0).uniform(0.3, 3.0, 500).astype(dtype)
+    x, y = fad.eager.tensor(a, requires_grad=True), torch.tensor(a, requires_grad=True)
+    for t, u in ((x**n, y**n), (fad.eager.pow(x, n), torch.pow(y, n))):
+        np.testing.assert_allclose(t.detach().numpy(), u.detach().numpy(), rtol=0 if n in (-2, 3) else 1e-6)
+        t.sum().backward()
+        u.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy(), rtol=2e-6 if dtype == "float32" else 1e-13)

@@ -25,7 +25,7 @@ from fad.errors import ShapeMismatchError
 from fad.nn import fused as _  # noqa: F401  (its elementwise operations are among those installed below)
 from fad.ops import contraction
 from fad.ops.conversion import astype_p
-from fad.ops.elementwise import arctan2, divide
+from fad.ops.elementwise import arctan2, divide, power
 
 _next = births.__next__
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
@@ -160,16 +160,31 @@ def _untrack(prim: Primitive, v: Any) -> Tensor:
     return Tensor(bind(prim, v))
 
 
+def _by_products(forward: Callable) -> Callable:
+    """Return a power that takes the Python numbers 3 and -2 by products, as PyTorch does: NumPy's takes long."""
+
+    def run(x, y):
+        if (type(y) is int or type(y) is float) and type(x) is np.ndarray and x.dtype.kind == "f":
+            if y == 3:
+                return x * x * x
+            if y == -2:
+                return 1.0 / (x * x)
+        return forward(x, y)
+
+    return run
+
+
 def binary(prim: Primitive) -> tuple[Callable, Callable]:
     """Return the function that runs an elementwise operation of two operands, and the one for ``__rmul__``."""
-    forward = prim.forward
+    adapt = _by_products if prim is power else lambda forward: forward
+    forward = adapt(prim.forward)
     px, py = cast(tuple, prim.partials)
     (zx, ax, bx), (zy, ay, by) = prim.keep[:2]
     kept_z, kept_a, kept_b = zx or zy, ax or ay, bx or by
 
     def swap(new):
         nonlocal forward
-        forward = new
+        forward = adapt(new)
 
     profiler.SWAPS.append((prim, swap))
 
