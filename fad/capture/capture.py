@@ -55,7 +55,7 @@ from fad.staging.record import LARGEST, recorder, recording_by
 from fad.transforms.batch_trace import BatchTrace
 
 _TRIALS = 8
-_FIRST_ROOM, _MORE_ROOM = 4096, 16  # steps for which there are arrays of what a while loop appends, and how many times
+_FIRST_CAPACITY, _GROWTH = 4096, 16  # steps for which there are arrays of what a while loop appends, and how many times
 _TOO_LARGE = "an integer of Python's may leave 64 bits"
 
 
@@ -151,7 +151,7 @@ class Capture:
 
     def until(self, limit: int) -> Outcome | None:
         """Capture a loop that stops by itself."""
-        self.step.lists.note_steps(_FIRST_ROOM if self.step.lists.allowed else None)
+        self.step.lists.note_steps(_FIRST_CAPACITY if self.step.lists.allowed else None)
         self.prepare(None, None)
         if not self.traced:
             self.leave_to_python("unrolled", "nothing in it is traced", refused=True)
@@ -172,8 +172,8 @@ class Capture:
     def _stopping(self, n: Any, item: Callable | None, limit: int) -> Outcome | None:
         """Record a loop that stops by its condition, or by break or return."""
         leaves, lists, raised = self.leaves, self.step.lists.known, find_raises()
-        room = self.step.lists.find_room() if n is None else None
-        if n is None and room is None:
+        capacity = self.step.lists.find_capacity() if n is None else None
+        if n is None and capacity is None:
             self.step.lists.note_steps(None)
         if lists and self.step.value:
             self.why = "it appends to a list, and returns from within the loop"
@@ -182,15 +182,15 @@ class Capture:
         def goes_on(state: tuple) -> Any:
             k, kind, _, inner = state
             go = np.less(k, n) if n is not None else self.step.ask(inner, k)
-            go = go if room is None else np.logical_and(go, np.less(k, room))
+            go = go if capacity is None else np.logical_and(go, np.less(k, capacity))
             for x in raised if n is None else ():
                 go = np.logical_and(go, np.logical_not(x))
             return np.logical_and(go, np.equal(kind, END)) if leaves else go
 
         def step(state: tuple) -> tuple:
             k, kind, value, inner = state
-            if n is not None or room is not None:
-                assume(k, 0, room if n is None else n)
+            if n is not None or capacity is not None:
+                assume(k, 0, capacity if n is None else n)
             inner, outcome = self.step.run(inner, k, item)
             new = value_of(outcome)
             if not leaves:
@@ -218,10 +218,10 @@ class Capture:
         if lists:  # which are as long as there are steps: the program is for this number of them
             steps = int(k)
             if n is None:
-                self.step.lists.note_steps(steps if steps != room else _MORE_ROOM * room)
-            if room is not None:  # the arrays of all elements shall be as long
+                self.step.lists.note_steps(steps if steps != capacity else _GROWTH * capacity)
+            if capacity is not None:  # the arrays of all elements shall be as long
                 self.prepare(None, None)
-            if steps == room:
+            if steps == capacity:
                 return self._stopping(n, item, limit)
             self._record_steps(steps, item)
         else:
@@ -422,7 +422,7 @@ class Capture:
         with step.enter(list(given.values()), arrays):
             self.entered.clear()
             self.entered.update({name: step.content(name) for name in step.names})
-            number, most = trace.new(0), step.lists.find_room() if n is None else n
+            number, most = trace.new(0), step.lists.find_capacity() if n is None else n
             if most is not None:
                 assume(number, 0, most)
             with step.stand_for_lists(require_body(), number):

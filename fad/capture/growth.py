@@ -136,8 +136,8 @@ class Growth:
         for x in self.known.values():
             x.growing.preallocated.steps = self._steps
 
-    def find_room(self) -> int | None:
-        """Return for how many steps there is room in arrays of all elements; None if there are none."""
+    def find_capacity(self) -> int | None:
+        """Return for how many steps arrays of all elements have places; None if there are none."""
         return self._steps if any(x.growing.preallocated.held is not None for x in self.known.values()) else None
 
     def held(self) -> dict[HeldArrays, list]:

@@ -187,9 +187,9 @@ def test_other_loops_are_right(f):
     agree(f, X, order=1)
 
 
-def test_there_may_be_more_steps_than_there_is_room_for_at_first(monkeypatch):
-    monkeypatch.setattr("fad.capture.capture._FIRST_ROOM", 3)
-    monkeypatch.setattr("fad.capture.capture._MORE_ROOM", 2)
+def test_there_may_be_more_steps_than_places_at_first(monkeypatch):
+    monkeypatch.setattr("fad.capture.capture._FIRST_CAPACITY", 3)
+    monkeypatch.setattr("fad.capture.capture._GROWTH", 2)
 
     def f(x, n):
         p = [x[0]]

@@ -35,7 +35,7 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """Examples in random order: all of them once, or `num_samples`, each time anew from all with `replacement`.
+    """Examples in random order: all of them once, or `num_samples`, each time from all with `replacement`.
 
     Without replacement more than there are begin again, in another order. With it they are drawn while they are taken,
     so their number may be as large as one likes.
@@ -88,7 +88,7 @@ class SubsetRandomSampler(Sampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """Examples drawn in proportion to weights, which need not add up to one: `num_samples`, by default each anew.
+    """Examples drawn in proportion to weights, which need not add up to one: `num_samples`, by default with replacement.
 
     >>> list(WeightedRandomSampler([0.0, 2.0, 0.0], 4))
     [1, 1, 1, 1]
