@@ -55,7 +55,8 @@ from fad.staging.record import LARGEST, recorder, recording_by
 from fad.transforms.batch_trace import BatchTrace
 
 _TRIALS = 8
-_FIRST_CAPACITY, _GROWTH = 4096, 16  # steps for which there are arrays of what a while loop appends, and how many times
+_FIRST_CAPACITY = 4096  # steps for which there are arrays at first of what a while loop appends
+_GROWTH = 16  # how many times as many there are in the next attempt
 _TOO_LARGE = "an integer of Python's may leave 64 bits"
 
 
