@@ -88,7 +88,7 @@ class SubsetRandomSampler(Sampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """Examples drawn in proportion to weights, which need not add up to one: `num_samples`, by default with replacement.
+    """Examples drawn in proportion to weights, which need not add up to one: by default with replacement.
 
     >>> list(WeightedRandomSampler([0.0, 2.0, 0.0], 4))
     [1, 1, 1, 1]
