@@ -149,6 +149,8 @@ def test_without_validation_nothing_is_checked():
     assert D.Exponential(1.0, validate_args=False).log_prob(-1.0) == 1.0
     assert D.Uniform(0.0, 1.0, validate_args=False).log_prob(2.0) == -math.inf
     assert D.HalfNormal(1.0, validate_args=False).log_prob(-1.0) == -math.inf
+    soft = D.OneHotCategorical(SHARES, validate_args=False).log_prob(torch.tensor([0.1, 0.2, 0.7]))
+    assert float(soft) == pytest.approx(math.log(0.45))  # as PyTorch: of the largest
 
 
 def test_what_a_distribution_does_not_have_says_so():

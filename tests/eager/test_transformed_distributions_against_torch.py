@@ -120,7 +120,7 @@ def test_a_policy_that_is_squashed_by_tanh_has_torchs_gradients_through_its_draw
         d = api.distributions
         loc, scale = leaf(api, [0.5, 12.0]), leaf(api, [0.5, 1.0])
         policy = d.TransformedDistribution(
-            d.Normal(loc, scale), [d.TanhTransform(cache_size=1), d.AffineTransform(1.0, 2.0, cache_size=1)]
+            d.Normal(loc, scale), [d.TanhTransform().with_cache(), d.AffineTransform(1.0, 2.0, cache_size=1)]
         )
         policy.base_dist.rsample = lambda shape, loc=loc, scale=scale: loc + scale * 0.7  # the same noise in both
         action = policy.rsample()

@@ -233,6 +233,13 @@ class WithClasses(Distribution):
         return -(self.probs * f.clamp(self.logits, lowest)).sum(-1)
 
 
+def _pick(logits: Tensor, classes: Tensor) -> Tensor:
+    """Return the logarithms of the probabilities of class numbers."""
+    shape = np.broadcast_shapes(tuple(classes.shape), tuple(logits.shape[:-1]))
+    wide = logits.expand(*shape, logits.shape[-1])
+    return f.gather(wide, -1, classes.expand(*shape).unsqueeze(-1)).squeeze(-1)
+
+
 class Categorical(WithClasses):
     """Class numbers, with probabilities in the last axis, or their logarithms.
 
@@ -255,9 +262,7 @@ class Categorical(WithClasses):
         return self._draw_classes(sample_shape)
 
     def _log_density(self, value: Tensor) -> Tensor:
-        shape = np.broadcast_shapes(tuple(value.shape), tuple(self.logits.shape[:-1]))
-        wide = self.logits.expand(*shape, self.logits.shape[-1])
-        return f.gather(wide, -1, value.long().expand(*shape).unsqueeze(-1)).squeeze(-1)
+        return _pick(self.logits, value.long())
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """Return the class numbers, along a first axis."""
@@ -290,7 +295,7 @@ class OneHotCategorical(WithClasses):
         return self._mark(self._draw_classes(sample_shape))
 
     def _log_density(self, value: Tensor) -> Tensor:
-        return f.where(value == 1.0, self.logits, 0.0).sum(-1)
+        return _pick(self.logits, value.argmax(-1))
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """Return the vectors of one 1, along a first axis."""

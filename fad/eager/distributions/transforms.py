@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -53,6 +54,12 @@ class Transform:
         if self._cache_size:
             self._last = x, y
         return x, y
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        """Return the same transform, which remembers its last argument and value, or does not."""
+        new = copy.copy(self)
+        new._cache_size = cache_size
+        return new
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_last": (None, None)}
