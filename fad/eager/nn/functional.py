@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 
 from fad.core.tracer import Tracer
 from fad.eager.core.composite import composite, of_tensors
+from fad.eager.core.inplace import in_place
 from fad.eager.nn.pooling import max_pool2d_with_indices, max_unpool2d
 from fad.eager.ops import functions as f
 from fad.eager.ops.functions import relu, sigmoid
@@ -18,6 +21,7 @@ from fad.eager.signatures import in_torch_words
 from fad.eager.tensor import Tensor, through
 from fad.eager.unsupported import explain_missing
 from fad.nn import functional as F
+from fad.ops.conv import per_axis
 
 
 def _elementwise(name: str, fun: Callable) -> Callable:
@@ -144,6 +148,57 @@ def _transpose(dims: int) -> Callable:
 
 
 conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_transpose, (1, 2, 3))
+
+
+def _change(fun: Callable) -> Callable:
+    """Return the function that puts the result in the place of its argument."""
+    call = in_place(fun)
+    call.__name__ = call.__qualname__ = f"{fun.__name__}_"
+    call.__doc__ = f"Put {fun.__name__} of each element in its place, and return the tensor."
+    call.__signature__ = inspect.signature(fun)
+    return call
+
+
+celu_, elu_, hardtanh_, leaky_relu_ = map(_change, (celu, elu, hardtanh, leaky_relu))
+relu_, selu_, threshold_ = map(_change, (relu, selu, threshold))
+
+
+def _pool_powers(dims: int) -> Callable:
+    mean, largest = _adapt(f"avg_pool{dims}d"), _adapt(f"max_pool{dims}d")
+
+    def call(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+        if math.isinf(norm_type):
+            sign = math.copysign(1.0, norm_type)
+            return sign * largest(sign * f.abs(input), kernel_size, stride, ceil_mode=ceil_mode)
+        count = math.prod(per_axis(kernel_size, dims, "kernel_size"))
+        sums = count * mean(input**norm_type, kernel_size, stride, ceil_mode=ceil_mode)
+        filled = sums != 0
+        return f.where(filled, f.where(filled, sums, 1.0) ** (1.0 / norm_type), 0.0)
+
+    call.__name__ = call.__qualname__ = f"lp_pool{dims}d"
+    call.__doc__ = "Return the roots of the sums of powers in each window; where the sum is zero, so is the derivative."
+    return call
+
+
+lp_pool1d, lp_pool2d, lp_pool3d = map(_pool_powers, (1, 2, 3))
+
+
+def multilabel_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
+    """Return the sum of ``max(0, 1 - (score - other))`` over classes that are meant and others, by the number of all.
+
+    `target` has the numbers of the classes that are meant, up to the first -1.
+    """
+    n = input.shape[-1]
+    given = np.asarray(target.detach())
+    if given.shape != input.shape:
+        raise ValueError(f"multilabel_margin_loss needs a target of the shape {input.shape}, not {target.shape}")
+    meant = np.cumprod(given >= 0, axis=-1, dtype=bool)
+    classes = np.where(meant, given, 0)
+    is_meant = np.any((classes[..., None] == np.arange(n)) & meant[..., None], axis=-2)
+    pairs = Tensor((meant[..., :, None] & ~is_meant[..., None, :]).astype(input.dtype))
+    scores = f.gather(input, -1, Tensor(classes))
+    rows = (f.clamp(1.0 - scores.unsqueeze(-1) + input.unsqueeze(-2), 0.0) * pairs).sum((-2, -1)) / n
+    return rows if reduction == "none" else rows.sum() if reduction == "sum" else rows.mean()
 
 
 def max_pool2d(
@@ -384,18 +439,19 @@ def triplet_margin_with_distance_loss(
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
     "adaptive_max_pool3d", "affine_grid", "alpha_dropout", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm",
-    "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "channel_shuffle", "conv1d",
-    "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
-    "cosine_similarity", "cross_entropy", "ctc_loss", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu",
+    "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "celu_", "channel_shuffle",
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
+    "cosine_similarity", "cross_entropy", "ctc_loss", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "elu_",
     "embedding", "embedding_bag", "fold", "gaussian_nll_loss", "gelu", "glu", "grid_sample", "group_norm",
-    "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss",
-    "instance_norm", "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "local_response_norm",
-    "log_softmax", "logsigmoid", "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool2d",
-    "mish", "mse_loss", "multi_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad",
-    "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm",
-    "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax",
-    "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
-    "triplet_margin_with_distance_loss", "unfold",
+    "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "hinge_embedding_loss",
+    "huber_loss", "instance_norm", "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "leaky_relu_",
+    "linear", "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d",
+    "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool2d", "mish", "mse_loss",
+    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot",
+    "pad", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6",
+    "relu_", "rms_norm", "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss",
+    "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+    "threshold_", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
 ]  # fmt: skip
 
 __getattr__ = explain_missing("torch.nn.functional", globals())

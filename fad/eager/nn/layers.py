@@ -219,7 +219,35 @@ class MaxUnpool2d(Module):
         return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-__all__.append("MaxUnpool2d")
+class _PowerPool(Module):
+    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False):
+        super().__init__()
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the roots of the sums of powers."""
+        return self._pool(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool1d(_PowerPool):
+    """Windows of signals become the roots of their sums of powers."""
+
+    _pool = staticmethod(F.lp_pool1d)
+
+
+class LPPool2d(_PowerPool):
+    """Windows of images become the roots of their sums of powers."""
+
+    _pool = staticmethod(F.lp_pool2d)
+
+
+class LPPool3d(_PowerPool):
+    """Windows of volumes become the roots of their sums of powers."""
+
+    _pool = staticmethod(F.lp_pool3d)
+
+
+__all__ += ["LPPool1d", "LPPool2d", "LPPool3d", "MaxUnpool2d"]
 
 
 def _of_lengths(self: Any, input: Any, hx: Any = None) -> tuple:

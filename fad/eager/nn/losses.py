@@ -36,6 +36,7 @@ BCEWithLogitsLoss = _loss("BCEWithLogitsLoss", F.binary_cross_entropy_with_logit
 KLDivLoss = _loss("KLDivLoss", F.kl_div)
 SoftMarginLoss = _loss("SoftMarginLoss", F.soft_margin_loss)
 MultiLabelSoftMarginLoss = _loss("MultiLabelSoftMarginLoss", F.multilabel_soft_margin_loss)
+MultiLabelMarginLoss = _loss("MultiLabelMarginLoss", F.multilabel_margin_loss)
 PoissonNLLLoss = _loss("PoissonNLLLoss", F.poisson_nll_loss)
 HingeEmbeddingLoss = _loss("HingeEmbeddingLoss", F.hinge_embedding_loss)
 GaussianNLLLoss = _loss("GaussianNLLLoss", F.gaussian_nll_loss)
@@ -88,6 +89,6 @@ class PairwiseDistance(Module):
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss",
     "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss",
-    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PairwiseDistance", "PoissonNLLLoss", "SmoothL1Loss",
-    "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
+    "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PairwiseDistance",
+    "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
 ]  # fmt: skip

@@ -144,6 +144,47 @@ def linspace(
     return _finish(x, dtype, requires_grad)
 
 
+def _weigh(length: int, periodic: bool, weigh: Callable, dtype: Any, requires_grad: bool) -> Tensor:
+    """Return the weights of a window, of angles that go once around: up to its end, or if periodic up to the next."""
+    turn = length if periodic else length - 1
+    x = np.ones(length) if length < 2 else weigh(2.0 * np.pi * np.arange(length) / turn)
+    return _finish(x, _default[0] if dtype is None else dtype, requires_grad)
+
+
+def hann_window(
+    window_length: int, periodic: bool = True, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
+    """Return the window of von Hann: half of one minus the cosine.
+
+    >>> hann_window(4)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
+    return hamming_window(window_length, periodic, 0.5, 0.5, dtype=dtype, requires_grad=requires_grad)
+
+
+def hamming_window(
+    window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None,
+    requires_grad: bool = False, device: Any = None,
+) -> Tensor:  # fmt: skip
+    """Return the window of Hamming: alpha minus beta times the cosine."""
+    return _weigh(window_length, periodic, lambda turn: alpha - beta * np.cos(turn), dtype, requires_grad)
+
+
+def bartlett_window(
+    window_length: int, periodic: bool = True, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
+    """Return the window of Bartlett, a triangle."""
+    return _weigh(window_length, periodic, lambda turn: 1.0 - np.abs(turn / np.pi - 1.0), dtype, requires_grad)
+
+
+def blackman_window(
+    window_length: int, periodic: bool = True, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
+    """Return the window of Blackman, of two cosines."""
+    weigh = lambda turn: 0.42 - 0.5 * np.cos(turn) + 0.08 * np.cos(2.0 * turn)
+    return _weigh(window_length, periodic, weigh, dtype, requires_grad)
+
+
 def logspace(start: float, end: float, steps: int, base: float = 10.0, **options: Any) -> Tensor:
     """Return numbers evenly spaced on a logarithmic scale."""
     x = np.logspace(start, end, steps, base=base)
@@ -270,7 +311,8 @@ add_methods(
 )
 
 __all__ = [
-    "arange", "as_tensor", "bernoulli", "empty", "empty_like", "eye", "from_numpy", "full", "full_like",
-    "get_default_dtype", "linspace", "logspace", "multinomial", "normal", "ones", "ones_like", "rand", "rand_like",
-    "randint", "randn", "randn_like", "randperm", "set_default_dtype", "tensor", "zeros", "zeros_like",
+    "arange", "as_tensor", "bartlett_window", "bernoulli", "blackman_window", "empty", "empty_like", "eye",
+    "from_numpy", "full", "full_like", "get_default_dtype", "hamming_window", "hann_window", "linspace", "logspace",
+    "multinomial", "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randn", "randn_like", "randperm",
+    "set_default_dtype", "tensor", "zeros", "zeros_like",
 ]  # fmt: skip
