@@ -81,10 +81,10 @@ class Exponential(Distribution):
         return 1.0 - f.log(self.rate)
 
     def cdf(self, value: Any) -> Tensor:
-        return -f.expm1(-self.rate * as_parameter(value))
+        return -f.expm1(-self.rate * self._as_value(value))
 
     def icdf(self, value: Any) -> Tensor:
-        return -f.log1p(-as_parameter(value)) / self.rate
+        return -f.log1p(-self._as_value(value)) / self.rate
 
 
 class Gamma(Distribution):
@@ -122,7 +122,7 @@ class Gamma(Distribution):
         return a - f.log(self.rate) + f.lgamma(a) + (1.0 - a) * f.digamma(a)
 
     def cdf(self, value: Any) -> Tensor:
-        return f.igamma(self.concentration, self.rate * as_parameter(value))
+        return f.igamma(self.concentration, self.rate * self._as_value(value))
 
 
 class Chi2(Gamma):
@@ -170,7 +170,7 @@ class InverseGamma(Distribution):
         return a + f.log(self.rate) + f.lgamma(a) - (1.0 + a) * f.digamma(a)
 
     def cdf(self, value: Any) -> Tensor:
-        return 1.0 - self.base_dist.cdf(1.0 / as_parameter(value))
+        return 1.0 - self.base_dist.cdf(1.0 / self._as_value(value))
 
 
 class Beta(Distribution):
@@ -343,8 +343,8 @@ class Kumaraswamy(Distribution):
         return (1.0 - 1.0 / b) + (1.0 - 1.0 / a) * (f.digamma(b + 1.0) + EULER) - f.log(a * b)
 
     def cdf(self, value: Any) -> Tensor:
-        return 1.0 - (1.0 - as_parameter(value) ** self.concentration1) ** self.concentration0
+        return 1.0 - (1.0 - self._as_value(value) ** self.concentration1) ** self.concentration0
 
     def icdf(self, value: Any) -> Tensor:
-        rest = (1.0 - as_parameter(value)) ** (1.0 / self.concentration0)
+        rest = (1.0 - self._as_value(value)) ** (1.0 / self.concentration0)
         return (1.0 - rest) ** (1.0 / self.concentration1)
