@@ -20,6 +20,7 @@ CONTINUOUS = {
     "Pareto": lambda: D.Pareto(1.0, 9.0), "Exponential": lambda: D.Exponential(2.0), "Gamma": lambda: D.Gamma(0.7, 2.0),
     "Chi2": lambda: D.Chi2(3.0), "InverseGamma": lambda: D.InverseGamma(9.0, 2.0), "Beta": lambda: D.Beta(0.6, 2.0),
     "Kumaraswamy": lambda: D.Kumaraswamy(2.0, 3.0), "StudentT": lambda: D.StudentT(9.0, 1.0, 2.0),
+    "FisherSnedecor": lambda: D.FisherSnedecor(3.0, 19.0),
     "Dirichlet": lambda: D.Dirichlet(torch.tensor([0.5, 1.0, 3.0])),
     "MultivariateNormal": lambda: D.MultivariateNormal(SHARES[:2], torch.tensor([[2.0, 0.5], [0.5, 1.0]])),
 }  # fmt: skip
@@ -64,6 +65,7 @@ def test_angles_turn_about_their_place():
 # class: parameters; the mean of draws moves with each as the formula of the mean does
 WITH_GRADIENTS = {
     "Gamma": [0.7, 2.0], "Beta": [0.6, 2.0], "Chi2": [3.0], "StudentT": [9.0, 1.0, 2.0], "InverseGamma": [9.0, 2.0],
+    "FisherSnedecor": [3.0, 19.0],
     "Dirichlet": [[0.5, 1.0, 3.0]], "Weibull": [2.0, 1.5], "Kumaraswamy": [2.0, 3.0], "Gumbel": [1.0, 2.0],
     "Pareto": [1.0, 9.0], "HalfNormal": [2.0], "LogNormal": [0.2, 0.3],
 }  # fmt: skip

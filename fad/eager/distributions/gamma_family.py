@@ -307,6 +307,43 @@ class StudentT(Distribution):
         return more * (f.digamma(more) - f.digamma(0.5 * self.df)) + self._log_norm()
 
 
+class FisherSnedecor(Distribution):
+    """The distribution of a quotient of two sums of squares, by their degrees of freedom: of Fisher and Snedecor."""
+
+    arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None):
+        self.df1, self.df2 = as_parameters(df1, df2)
+        super().__init__(self.df1.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        df2 = f.where(self.df2 > 2.0, self.df2, math.nan)
+        return df2 / (df2 - 2.0)
+
+    @property
+    def mode(self) -> Tensor:
+        df1 = f.where(self.df1 > 2.0, self.df1, math.nan)
+        return (df1 - 2.0) / df1 * self.df2 / (self.df2 + 2.0)
+
+    @property
+    def variance(self) -> Tensor:
+        df1, df2 = self.df1, f.where(self.df2 > 4.0, self.df2, math.nan)
+        return 2.0 * df2**2 * (df1 + df2 - 2.0) / (df1 * (df2 - 2.0) ** 2 * (df2 - 4.0))
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        """Draw, so that gradients flow to both parameters."""
+        shape = self._extended_shape(sample_shape)
+        above, below = _draw_gamma(0.5 * self.df1, shape), _draw_gamma(0.5 * self.df2, shape)
+        return (above / self.df1) / (below / self.df2)
+
+    def _log_density(self, value: Tensor) -> Tensor:
+        a, b, ratio = 0.5 * self.df1, 0.5 * self.df2, self.df1 / self.df2
+        return a * f.log(ratio) + (a - 1.0) * f.log(value) - (a + b) * f.log1p(ratio * value) - log_beta(a, b)
+
+
 class Kumaraswamy(Distribution):
     """Numbers between 0 and 1, much as the beta distribution's, whose distribution function is elementary."""
 
