@@ -153,6 +153,13 @@ def test_what_is_no_key_is_refused():
         random.uniform(KEY, (3,), "int64")
 
 
+def test_gamma_numbers_that_are_zero_have_a_finite_derivative():
+    pytest.importorskip("scipy.special", reason="the derivative is SciPy's incomplete gamma function")
+    x, slope = fad.jvp(lambda a: random.gamma(KEY, a, (50,)), (0.001,), (1.0,))
+    assert np.any(x == 0.0)
+    assert np.all(np.isfinite(slope))
+
+
 @pytest.mark.parametrize("a", [0.3, 1.0, 4.5])
 def test_gamma_numbers_have_their_mean_and_variance(a):
     x = random.gamma(KEY, a, N)

@@ -43,6 +43,7 @@ CASES = {
     "Kumaraswamy": ([[[1.7, 2.5], [4.0, 1.2]], [1.5, 2.0]], UNITS, "mean variance stddev entropy cdf icdf"),
     "Dirichlet": ([[[2.2, 1.5, 3.0], [3.0, 1.2, 1.4]]], SHARES, f"{MOMENTS} entropy"),
     "StudentT": ([[[2.7, 2.5], [4.0, 3.2]], PLACES, SCALES], REALS, f"{MOMENTS} entropy"),
+    "FisherSnedecor": ([[[2.7, 2.5], [4.0, 3.2]], [5.0, 7.5]], POSITIVES, MOMENTS),
     "Bernoulli": ([ODDS], [[1.0, 0.0], [0.0, 0.0]], f"{MOMENTS} entropy"),
     "Geometric": ([ODDS], COUNTS, f"{MOMENTS} entropy"),
     "Binomial": ([5, ODDS], COUNTS, f"{MOMENTS} entropy"),

@@ -20,6 +20,7 @@ CONTINUOUS = {
     "Pareto": lambda: D.Pareto(1.0, 9.0), "Exponential": lambda: D.Exponential(2.0), "Gamma": lambda: D.Gamma(0.7, 2.0),
     "Chi2": lambda: D.Chi2(3.0), "InverseGamma": lambda: D.InverseGamma(9.0, 2.0), "Beta": lambda: D.Beta(0.6, 2.0),
     "Kumaraswamy": lambda: D.Kumaraswamy(2.0, 3.0), "StudentT": lambda: D.StudentT(9.0, 1.0, 2.0),
+    "FisherSnedecor": lambda: D.FisherSnedecor(3.0, 19.0),
     "Dirichlet": lambda: D.Dirichlet(torch.tensor([0.5, 1.0, 3.0])),
     "MultivariateNormal": lambda: D.MultivariateNormal(SHARES[:2], torch.tensor([[2.0, 0.5], [0.5, 1.0]])),
 }  # fmt: skip
@@ -64,6 +65,7 @@ def test_angles_turn_about_their_place():
 # class: parameters; the mean of draws moves with each as the formula of the mean does
 WITH_GRADIENTS = {
     "Gamma": [0.7, 2.0], "Beta": [0.6, 2.0], "Chi2": [3.0], "StudentT": [9.0, 1.0, 2.0], "InverseGamma": [9.0, 2.0],
+    "FisherSnedecor": [3.0, 19.0],
     "Dirichlet": [[0.5, 1.0, 3.0]], "Weibull": [2.0, 1.5], "Kumaraswamy": [2.0, 3.0], "Gumbel": [1.0, 2.0],
     "Pareto": [1.0, 9.0], "HalfNormal": [2.0], "LogNormal": [0.2, 0.3],
 }  # fmt: skip
@@ -119,6 +121,8 @@ REFUSED = {
     "ends the wrong way": (lambda: D.Uniform(1.0, 0.0), "low that is below high"),
     "a probability above one": (lambda: D.Bernoulli(1.5), "numbers between 0 and 1 as probs"),
     "weights below zero": (lambda: D.Categorical(torch.tensor([-1.0, 2.0])), "add up to 1"),
+    "weights of no sum": (lambda: D.Categorical(torch.tensor([-0.5, 0.5])), "sums are positive"),
+    "too many counts": (lambda: D.Multinomial(3, SHARES).log_prob(torch.tensor([2.0, 1.0, 1.0])), "up to 3 at most"),
     "nan": (lambda: D.Categorical(logits=torch.tensor([math.nan, 2.0])), "real numbers as logits"),
     "both": (lambda: D.Geometric(0.5, 0.5), "either probs or logits"),
     "no tensor of counts": (lambda: D.Multinomial(2.5, torch.ones(2)), "one whole number"),
@@ -183,6 +187,14 @@ def test_all_values_are_listed():
     assert D.Categorical(torch.ones(2, 3)).enumerate_support(expand=False).tolist() == [[0], [1], [2]]
     assert D.OneHotCategorical(torch.ones(2)).enumerate_support().tolist() == [[1.0, 0.0], [0.0, 1.0]]
     assert D.Binomial(2, 0.5).enumerate_support().tolist() == [0.0, 1.0, 2.0]
+
+
+def test_numbers_are_taken_in_the_precision_of_the_parameters():
+    zero = torch.zeros(1, dtype=torch.float64)
+    for d in (D.Normal(zero, 1.0), D.Independent(D.Normal(zero, 1.0), 1), D.LogNormal(zero - 1.0, 1.0)):
+        exact = d.log_prob(torch.tensor([0.3], dtype=torch.float64))
+        assert d.log_prob(0.3).tolist() == exact.tolist()
+    assert D.Normal(zero, 1.0).cdf(0.3).tolist() == D.Normal(zero, 1.0).cdf(zero + 0.3).tolist()
 
 
 def test_somebodys_own_transform_and_distribution_work():

@@ -34,6 +34,7 @@ TRANSFORMS = {
     "sigmoid": lambda d, s: d.SigmoidTransform(),
     "tanh": lambda d, s: d.TanhTransform(),
     "tanh of vectors": lambda d, s: d.IndependentTransform(d.TanhTransform(), 1),
+    "vectors to shares": lambda d, s: d.StickBreakingTransform(),
     "softplus": lambda d, s: d.SoftplusTransform(),
     "exp and power": lambda d, s: d.ComposeTransform([d.ExpTransform(), d.PowerTransform(s)]),
     "exp there and back": lambda d, s: d.ComposeTransform([d.ExpTransform(), d.ExpTransform().inv]),
@@ -47,7 +48,7 @@ def transform(api, name):
     d = api.distributions
     x, s = leaf(api, [[0.3, -0.7], [1.1, 0.4]]), leaf(api, [0.5, 1.5])
     t = TRANSFORMS[name](d, s)
-    y = t(x) + 0.0 * s
+    y = t(x) + 0.0 * s.sum()
     return [x, s], [y, t.inv(y), t.log_abs_det_jacobian(x, y), -t.inv.log_abs_det_jacobian(y, x)]
 
 

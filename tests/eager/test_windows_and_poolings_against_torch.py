@@ -59,6 +59,15 @@ def test_activations_in_place_change_their_argument_and_have_torchs_gradients(na
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-12)
 
 
+def test_relu_changes_its_argument_where_it_is_told_to():
+    for api in APIS:
+        x = api.tensor([-1.0, 2.0])
+        assert api.nn.functional.relu(x).tolist() == [0.0, 2.0]
+        assert x.tolist() == [-1.0, 2.0]
+        assert api.nn.functional.relu(x, inplace=True) is x
+        assert x.tolist() == [0.0, 2.0]
+
+
 TARGETS = [[3, 0, -1, 1], [-1, 2, 0, 1], [1, 1, 2, -1], [0, 1, 2, 3]]
 
 

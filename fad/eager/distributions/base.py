@@ -40,14 +40,23 @@ class Distribution:
 
     def __init__(self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None):
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
-        if validate_args is not None:
-            self._validate_args = validate_args
+        self._validate_args = self._is_checked(validate_args)
         if self._validate_args:
             for name, constraint in self.arg_constraints.items():
                 if name in vars(self) and not _holds(constraint, vars(self)[name]):
                     raise ValueError(
                         f"{type(self).__name__} needs {constraint} as {name}, not {vars(self)[name].detach()}"
                     )
+
+    def _is_checked(self, validate_args: bool | None) -> bool:
+        return self._validate_args if validate_args is None else validate_args
+
+    def _as_value(self, x: Any) -> Tensor:
+        """Return a number as a tensor of the parameters' dtype, and a tensor as it is."""
+        if isinstance(x, Tensor):
+            return x
+        like = next((p.dtype for p in vars(self).values() if isinstance(p, Tensor)), get_default_dtype())
+        return as_tensor(x, like)
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -91,7 +100,7 @@ class Distribution:
 
     def log_prob(self, value: Any) -> Tensor:
         """Return the logarithm of the density, or of the probability, of values in the support."""
-        value = as_parameter(value)
+        value = self._as_value(value)
         self._validate_sample(value)
         return self._log_density(value)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from fad.eager.core.mode import no_grad
 from fad.eager.distributions import constraints
-from fad.eager.distributions.base import LOG_ROOT, Distribution, as_parameter, is_true, sum_last
+from fad.eager.distributions.base import LOG_ROOT, Distribution, is_true, sum_last
 from fad.eager.distributions.discrete import Categorical
 from fad.eager.ops import functions as f
 from fad.eager.ops.creation import randn
@@ -123,6 +123,9 @@ class Independent(Distribution):
         """Draw, without history."""
         return self.base_dist.sample(sample_shape)
 
+    def _as_value(self, x: Any) -> Tensor:
+        return self.base_dist._as_value(x)
+
     def log_prob(self, value: Any) -> Tensor:
         """Return the logarithm of the density of whole events."""
         return sum_last(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
@@ -185,8 +188,11 @@ class MixtureSameFamily(Distribution):
         parts, axis = self.component_distribution, -1 - len(self.event_shape)
         return self._average(parts.variance + (parts.mean - self.mean.unsqueeze(axis)) ** 2)
 
+    def _as_value(self, x: Any) -> Tensor:
+        return self.component_distribution._as_value(x)
+
     def _beside_components(self, value: Any) -> Tensor:
-        return as_parameter(value).unsqueeze(-1 - len(self.event_shape))
+        return self._as_value(value).unsqueeze(-1 - len(self.event_shape))
 
     def _validate_sample(self, value: Tensor) -> None:
         """Leave it to the components, along whose axis the value is not yet."""

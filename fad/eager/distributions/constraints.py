@@ -119,9 +119,9 @@ def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
 
 
 def multinomial(total: int) -> Constraint:
-    """Return the constraint to be counts that add up to a total."""
-    inside = lambda x: np.all(_whole(x) & (x >= 0), axis=-1) & (x.sum(-1) == total)
-    return Constraint(lambda: f"counts that add up to {total}", inside, 1, True)
+    """Return the constraint to be counts that add up to a total, or, as for PyTorch, to less."""
+    inside = lambda x: np.all(_whole(x) & (x >= 0), axis=-1) & (x.sum(-1) <= total)
+    return Constraint(lambda: f"counts that add up to {total} at most", inside, 1, True)
 
 
 def independent(base: Constraint, reinterpreted_batch_ndims: int) -> Constraint:

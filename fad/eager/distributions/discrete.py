@@ -218,7 +218,12 @@ class WithClasses(Distribution):
             Distribution.__init__(self, given.shape[:-1], event_shape, validate_args)
             self.probs = f.softmax(self.logits, -1)
         else:
-            self.probs = given / given.sum(-1, keepdim=True)
+            total = given.sum(-1, keepdim=True)
+            if self._is_checked(validate_args) and not is_true(total.value > 0.0):
+                raise ValueError(
+                    f"{type(self).__name__} needs probs of which the sums are positive, not {given.detach()}"
+                )
+            self.probs = given / total
             Distribution.__init__(self, given.shape[:-1], event_shape, validate_args)
             self.logits = f.log(keep_inside(self.probs))
 

@@ -81,10 +81,10 @@ class Exponential(Distribution):
         return 1.0 - f.log(self.rate)
 
     def cdf(self, value: Any) -> Tensor:
-        return -f.expm1(-self.rate * as_parameter(value))
+        return -f.expm1(-self.rate * self._as_value(value))
 
     def icdf(self, value: Any) -> Tensor:
-        return -f.log1p(-as_parameter(value)) / self.rate
+        return -f.log1p(-self._as_value(value)) / self.rate
 
 
 class Gamma(Distribution):
@@ -122,7 +122,7 @@ class Gamma(Distribution):
         return a - f.log(self.rate) + f.lgamma(a) + (1.0 - a) * f.digamma(a)
 
     def cdf(self, value: Any) -> Tensor:
-        return f.igamma(self.concentration, self.rate * as_parameter(value))
+        return f.igamma(self.concentration, self.rate * self._as_value(value))
 
 
 class Chi2(Gamma):
@@ -170,7 +170,7 @@ class InverseGamma(Distribution):
         return a + f.log(self.rate) + f.lgamma(a) - (1.0 + a) * f.digamma(a)
 
     def cdf(self, value: Any) -> Tensor:
-        return 1.0 - self.base_dist.cdf(1.0 / as_parameter(value))
+        return 1.0 - self.base_dist.cdf(1.0 / self._as_value(value))
 
 
 class Beta(Distribution):
@@ -307,6 +307,43 @@ class StudentT(Distribution):
         return more * (f.digamma(more) - f.digamma(0.5 * self.df)) + self._log_norm()
 
 
+class FisherSnedecor(Distribution):
+    """The distribution of a quotient of two sums of squares, by their degrees of freedom: of Fisher and Snedecor."""
+
+    arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None):
+        self.df1, self.df2 = as_parameters(df1, df2)
+        super().__init__(self.df1.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        df2 = f.where(self.df2 > 2.0, self.df2, math.nan)
+        return df2 / (df2 - 2.0)
+
+    @property
+    def mode(self) -> Tensor:
+        df1 = f.where(self.df1 > 2.0, self.df1, math.nan)
+        return (df1 - 2.0) / df1 * self.df2 / (self.df2 + 2.0)
+
+    @property
+    def variance(self) -> Tensor:
+        df1, df2 = self.df1, f.where(self.df2 > 4.0, self.df2, math.nan)
+        return 2.0 * df2**2 * (df1 + df2 - 2.0) / (df1 * (df2 - 2.0) ** 2 * (df2 - 4.0))
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        """Draw, so that gradients flow to both parameters."""
+        shape = self._extended_shape(sample_shape)
+        above, below = _draw_gamma(0.5 * self.df1, shape), _draw_gamma(0.5 * self.df2, shape)
+        return (above / self.df1) / (below / self.df2)
+
+    def _log_density(self, value: Tensor) -> Tensor:
+        a, b, ratio = 0.5 * self.df1, 0.5 * self.df2, self.df1 / self.df2
+        return a * f.log(ratio) + (a - 1.0) * f.log(value) - (a + b) * f.log1p(ratio * value) - log_beta(a, b)
+
+
 class Kumaraswamy(Distribution):
     """Numbers between 0 and 1, much as the beta distribution's, whose distribution function is elementary."""
 
@@ -343,8 +380,8 @@ class Kumaraswamy(Distribution):
         return (1.0 - 1.0 / b) + (1.0 - 1.0 / a) * (f.digamma(b + 1.0) + EULER) - f.log(a * b)
 
     def cdf(self, value: Any) -> Tensor:
-        return 1.0 - (1.0 - as_parameter(value) ** self.concentration1) ** self.concentration0
+        return 1.0 - (1.0 - self._as_value(value) ** self.concentration1) ** self.concentration0
 
     def icdf(self, value: Any) -> Tensor:
-        rest = (1.0 - as_parameter(value)) ** (1.0 / self.concentration0)
+        rest = (1.0 - self._as_value(value)) ** (1.0 / self.concentration0)
         return (1.0 - rest) ** (1.0 / self.concentration1)

@@ -50,7 +50,7 @@ class _LocationScale(Distribution):
         raise NotImplementedError
 
     def _standardize(self, value: Any) -> Tensor:
-        return (as_parameter(value) - self.loc) / self.scale
+        return (self._as_value(value) - self.loc) / self.scale
 
 
 class Normal(_LocationScale):
@@ -78,7 +78,7 @@ class Normal(_LocationScale):
         return 0.5 * (1.0 + f.erf(self._standardize(value) / math.sqrt(2.0)))
 
     def icdf(self, value: Any) -> Tensor:
-        return self.loc + self.scale * math.sqrt(2.0) * f.erfinv(2.0 * as_parameter(value) - 1.0)
+        return self.loc + self.scale * math.sqrt(2.0) * f.erfinv(2.0 * self._as_value(value) - 1.0)
 
 
 class Laplace(_LocationScale):
@@ -100,7 +100,7 @@ class Laplace(_LocationScale):
         return 0.5 - 0.5 * f.sign(z) * f.expm1(-f.abs(z))
 
     def icdf(self, value: Any) -> Tensor:
-        p = as_parameter(value) - 0.5
+        p = self._as_value(value) - 0.5
         return self.loc - self.scale * f.sign(p) * f.log1p(-2.0 * f.abs(p))
 
 
@@ -129,7 +129,7 @@ class Cauchy(_LocationScale):
         return f.atan(self._standardize(value)) / math.pi + 0.5
 
     def icdf(self, value: Any) -> Tensor:
-        return f.tan(math.pi * (as_parameter(value) - 0.5)) * self.scale + self.loc
+        return f.tan(math.pi * (self._as_value(value) - 0.5)) * self.scale + self.loc
 
 
 class Gumbel(_LocationScale):
@@ -158,7 +158,7 @@ class Gumbel(_LocationScale):
         return f.exp(-f.exp(-self._standardize(value)))
 
     def icdf(self, value: Any) -> Tensor:
-        return self.loc - self.scale * f.log(-f.log(as_parameter(value)))
+        return self.loc - self.scale * f.log(-f.log(self._as_value(value)))
 
 
 class _Half(Distribution):
@@ -189,7 +189,7 @@ class _Half(Distribution):
         return 2.0 * self.base_dist.cdf(value) - 1.0
 
     def icdf(self, value: Any) -> Tensor:
-        return self.base_dist.icdf(0.5 * (as_parameter(value) + 1.0))
+        return self.base_dist.icdf(0.5 * (self._as_value(value) + 1.0))
 
 
 class HalfNormal(_Half):
@@ -243,10 +243,10 @@ class Uniform(Distribution):
         return f.log(self.high - self.low)
 
     def cdf(self, value: Any) -> Tensor:
-        return f.clamp((as_parameter(value) - self.low) / (self.high - self.low), 0.0, 1.0)
+        return f.clamp((self._as_value(value) - self.low) / (self.high - self.low), 0.0, 1.0)
 
     def icdf(self, value: Any) -> Tensor:
-        return self.low + (self.high - self.low) * as_parameter(value)
+        return self.low + (self.high - self.low) * self._as_value(value)
 
 
 class VonMises(Distribution):
@@ -313,10 +313,10 @@ class Weibull(Distribution):
         return EULER * (1.0 - 1.0 / self.concentration) + f.log(self.scale / self.concentration) + 1.0
 
     def cdf(self, value: Any) -> Tensor:
-        return -f.expm1(-((as_parameter(value) / self.scale) ** self.concentration))
+        return -f.expm1(-((self._as_value(value) / self.scale) ** self.concentration))
 
     def icdf(self, value: Any) -> Tensor:
-        return self.scale * (-f.log1p(-as_parameter(value))) ** (1.0 / self.concentration)
+        return self.scale * (-f.log1p(-self._as_value(value))) ** (1.0 / self.concentration)
 
 
 class Pareto(Distribution):
@@ -353,7 +353,7 @@ class Pareto(Distribution):
         return f.log(self.scale / self.alpha) + 1.0 + 1.0 / self.alpha
 
     def cdf(self, value: Any) -> Tensor:
-        return 1.0 - (as_parameter(value) / self.scale) ** -self.alpha
+        return 1.0 - (self._as_value(value) / self.scale) ** -self.alpha
 
     def icdf(self, value: Any) -> Tensor:
-        return self.scale * (1.0 - as_parameter(value)) ** (-1.0 / self.alpha)
+        return self.scale * (1.0 - self._as_value(value)) ** (-1.0 / self.alpha)

@@ -64,6 +64,9 @@ class TransformedDistribution(Distribution):
         new.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
         return new
 
+    def _as_value(self, x: Any) -> Tensor:
+        return self.base_dist._as_value(x)
+
     def _transform(self, x: Tensor) -> Tensor:
         for transform in self.transforms:
             x = transform(x)
@@ -93,13 +96,13 @@ class TransformedDistribution(Distribution):
         return p if isinstance(sign, int) and sign == 1 else sign * (p - 0.5) + 0.5
 
     def cdf(self, value: Any) -> Tensor:
-        value = as_parameter(value)
+        value = self._as_value(value)
         for transform in reversed(self.transforms):
             value = transform.invert(value)
         return self._turn(self.base_dist.cdf(value))
 
     def icdf(self, value: Any) -> Tensor:
-        return self._transform(self.base_dist.icdf(self._turn(as_parameter(value))))
+        return self._transform(self.base_dist.icdf(self._turn(self._as_value(value))))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_dist}, {self.transforms})"

@@ -312,6 +312,39 @@ class SoftmaxTransform(Transform):
         return f.log(y)
 
 
+class StickBreakingTransform(Transform):
+    """Vectors to probabilities, one more: each element says which share of what is left a class takes."""
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+    bijective = True
+
+    def _shift(self, x: Tensor) -> Tensor:
+        return x - Tensor(np.log(np.arange(x.shape[-1], 0, -1)).astype(x.dtype))  # equal shares at zero
+
+    def _call(self, x: Tensor) -> Tensor:
+        shares = f.sigmoid(self._shift(x))
+        left = f.cumprod(1.0 - shares, -1)
+        return F.pad(shares, (0, 1), value=1.0) * F.pad(left, (1, 0), value=1.0)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        taken = y[..., :-1]
+        left = f.clamp(1.0 - f.cumsum(taken, -1), float(np.finfo(y.dtype).tiny))
+        return f.log(taken) - f.log(left) - self._shift(zeros_like(taken))
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the logarithm of the determinant, for each vector."""
+        return (f.log(y[..., :-1]) - F.softplus(self._shift(x))).sum(-1)
+
+    def forward_shape(self, shape: Any) -> Any:
+        """Return the shape of the values."""
+        return (*shape[:-1], shape[-1] + 1)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        """Return the shape of the arguments."""
+        return (*shape[:-1], shape[-1] - 1)
+
+
 class IndependentTransform(Transform):
     """A transform whose last axes are one event: its logarithms are added."""
 
@@ -418,5 +451,6 @@ identity_transform = ComposeTransform([])
 
 __all__ = [
     "AbsTransform", "AffineTransform", "ComposeTransform", "ExpTransform", "IndependentTransform", "PowerTransform",
-    "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "TanhTransform", "Transform", "identity_transform",
+    "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StickBreakingTransform", "TanhTransform", "Transform",
+    "identity_transform",
 ]  # fmt: skip

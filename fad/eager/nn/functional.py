@@ -12,9 +12,10 @@ import numpy as np
 from fad.core.tracer import Tracer
 from fad.eager.core.composite import composite, of_tensors
 from fad.eager.core.inplace import in_place
+from fad.eager.core.records import name_user_line
 from fad.eager.nn.pooling import max_pool2d_with_indices, max_unpool2d
 from fad.eager.ops import functions as f
-from fad.eager.ops.functions import relu, sigmoid
+from fad.eager.ops.functions import sigmoid
 from fad.eager.ops.operators import convert
 from fad.eager.rng import drawn_key
 from fad.eager.signatures import in_torch_words
@@ -160,7 +161,12 @@ def _change(fun: Callable) -> Callable:
 
 
 celu_, elu_, hardtanh_, leaky_relu_ = map(_change, (celu, elu, hardtanh, leaky_relu))
-relu_, selu_, threshold_ = map(_change, (relu, selu, threshold))
+relu_, selu_, threshold_ = map(_change, (f.relu, selu, threshold))
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return ``max(x, 0)`` of each element, or put it in its place."""
+    return relu_(input) if inplace else name_user_line(f.relu(input))
 
 
 def _pool_powers(dims: int) -> Callable:
