@@ -17,6 +17,7 @@ from fad.eager.core.composite import composite
 from fad.eager.core.engine import GENERAL
 from fad.eager.core.mode import is_recording
 from fad.eager.core.records import (
+    BIRTH,
     LEAF,
     births,
     copy_result,
@@ -24,9 +25,11 @@ from fad.eager.core.records import (
     is_leaf,
     name_user_line,
     note_change,
+    parents,
+    root,
     user_frame,
 )
-from fad.eager.core.views import above, chain, is_seen_elsewhere, renew, set_node
+from fad.eager.core.views import above, chain, is_seen_elsewhere, renew, set_node, views
 from fad.eager.errors import InPlaceError
 from fad.eager.ops import functions as f
 from fad.eager.ops.operators import run
@@ -115,18 +118,47 @@ def replace(x: Tensor, new: Tensor) -> Tensor:
     return x
 
 
+def _is_kept(x: Tensor, node: list | None) -> bool:
+    """Return whether what was recorded of a tensor since its own record keeps its memory, which will be overwritten."""
+    birth, memory_of = x.node[BIRTH] if x.node is not None else 0, root(x.value)
+    waiting, seen = [node], set()
+    while waiting:
+        rec = waiting.pop()
+        if rec is None or rec[BIRTH] <= birth or rec[BIRTH] in seen:
+            continue
+        seen.add(rec[BIRTH])
+        if any(type(v) is np.ndarray and root(v) is memory_of for v in find_saved_in(rec)):
+            return True
+        waiting += parents(rec)
+    return False
+
+
 def in_place(out_of_place: Any) -> Any:
     def method(self, *args, **kwargs):
         _refuse_leaf(self)
         new = name_user_line(out_of_place(self, *args, **kwargs))
         if new is NotImplemented:
             return new
-        if new.node is not None and any(v is self.value for v in find_saved_in(new.node)):  # about to be overwritten
+        if _is_kept(self, new.node):
             new = name_user_line(out_of_place(Tensor(np.array(self.value), self.node), *args, **kwargs))
         return replace(self, new)
 
     method.__doc__ = f"Do `{out_of_place.__name__}` in place, and return the tensor."
     return method
+
+
+def take_place(fun: Any, x: Tensor) -> Tensor:
+    """Put what a function gives of a tensor in its place, as layers with ``inplace=True`` do, and return the tensor.
+
+    Inside a transform, where memory cannot be written, the tensor stands for the result, if it has no views.
+    """
+    if type(x.value) is not Tracer or above(x) is not None or any(True for _ in views(x)):
+        return in_place(fun)(x)
+    _refuse_leaf(x)
+    new = fun(x)
+    x.value = new.value
+    set_node(x, new.node)
+    return x
 
 
 for _name in ("add", "sub", "mul", "div", "pow", "neg", "exp", "log", "sqrt", "sin", "cos", "tanh", "sigmoid", "relu",

@@ -11,7 +11,7 @@ import numpy as np
 
 from fad.core.tracer import Tracer
 from fad.eager.core.composite import composite, of_tensors
-from fad.eager.core.inplace import in_place
+from fad.eager.core.inplace import in_place, take_place
 from fad.eager.core.records import name_user_line
 from fad.eager.nn.pooling import max_pool2d_with_indices, max_unpool2d
 from fad.eager.ops import functions as f
@@ -24,12 +24,22 @@ from fad.eager.unsupported import explain_missing
 from fad.nn import functional as F
 from fad.ops.conv import per_axis
 
+_INPLACE = ("celu", "hardsigmoid", "hardswish", "threshold")
+
+
+def _with_inplace(fun: Callable) -> Callable:
+    """Let a function of a tensor take `inplace`, by its name or as the last argument."""
+
+    def call(input, *args, inplace=False, **kwargs):
+        if args and type(args[-1]) is bool:
+            *args, inplace = args
+        return take_place(lambda x: fun(x, *args, **kwargs), input) if inplace else fun(input, *args, **kwargs)
+
+    return call
+
 
 def _elementwise(name: str, fun: Callable) -> Callable:
-    def call(input, *args, **kwargs):
-        kwargs.pop("inplace", None)
-        return of_tensors(name, fun, (input, *args), kwargs)
-
+    call = _with_inplace(lambda *args, **kwargs: of_tensors(name, fun, args, kwargs))
     call.__name__ = call.__qualname__ = fun.__name__
     call.__doc__ = fun.__doc__ and fun.__doc__.split("\n\n")[0]
     call.__signature__ = in_torch_words(fun)  # type: ignore[attr-defined]
@@ -78,10 +88,10 @@ def _adapt(name: str) -> Callable:
     title = _TITLES.get(name) or "".join(part.capitalize() for part in name.split("_")).replace("2d", "2D")
 
     def call(*args, **kwargs):
-        kwargs.pop("inplace", None)
         kwargs = {"axis" if k == "dim" else k: v for k, v in kwargs.items()}
         return of_tensors(f"{title}Backward0", fun, args, _with_reduction(kwargs))
 
+    call = _with_inplace(call) if name in _INPLACE else call
     call.__name__ = call.__qualname__ = name
     call.__doc__ = fun.__doc__ and fun.__doc__.split("\n\n")[0]
     call.__signature__ = in_torch_words(fun)  # type: ignore[attr-defined]
@@ -166,7 +176,7 @@ relu_, selu_, threshold_ = map(_change, (f.relu, selu, threshold))
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return ``max(x, 0)`` of each element, or put it in its place."""
-    return relu_(input) if inplace else name_user_line(f.relu(input))
+    return take_place(f.relu, input) if inplace else name_user_line(f.relu(input))
 
 
 def _pool_powers(dims: int) -> Callable:
@@ -346,10 +356,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Set each element to 0 with probability p and divide the others by 1 - p, by `fad.eager`'s random numbers."""
-    if not training or p == 0.0:
-        return input
-    key = drawn_key()
-    return composite("DropoutBackward0", lambda x: F.dropout(x, p, key=key), input)
+    return _drop(F.dropout)(input, p, training, inplace)
 
 
 def _drop(fun: Callable) -> Callable:
@@ -357,7 +364,8 @@ def _drop(fun: Callable) -> Callable:
         if not training or p == 0.0:
             return input
         key = drawn_key()
-        return composite("DropoutBackward0", lambda x: fun(x, p, key=key), input)
+        drop = lambda x: composite("DropoutBackward0", lambda v: fun(v, p, key=key), x)
+        return take_place(drop, input) if inplace else drop(input)
 
     call.__name__ = call.__qualname__ = fun.__name__
     call.__doc__ = f"Apply `fad.nn.functional.{fun.__name__}` by `fad.eager`'s random numbers."

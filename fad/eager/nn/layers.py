@@ -12,6 +12,7 @@ import numpy as np
 
 import fad.nn
 from fad import config, tree
+from fad.eager.core.inplace import take_place
 from fad.eager.core.mode import no_grad
 from fad.eager.core.records import name_user_line
 from fad.eager.devices import device
@@ -23,7 +24,7 @@ from fad.eager.rng import drawn_key, drawn_seed
 from fad.eager.signatures import SETTINGS, SignatureOfCore
 from fad.eager.tensor import Parameter, Tensor, is_tensor, lower, tensors_of, unshare, wrap
 
-# Layers whose last setting may be `inplace`, of which nothing is kept: there is nothing to gain from it here.
+# Layers whose last setting may be `inplace`.
 _INPLACE = (
     "AlphaDropout", "CELU", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "ELU", "Hardsigmoid", "Hardswish",
     "Hardtanh", "LeakyReLU", "Mish", "ReLU", "ReLU6", "SELU", "SiLU", "Threshold",
@@ -47,13 +48,15 @@ class Layer(Module):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()
-        if args and type(args[-1]) is bool and type(self).__name__ in _INPLACE:
-            args = args[:-1]
+        inplace = kwargs.pop("inplace", False)
+        if args and type(args[-1]) is bool and any(cls.__name__ in _INPLACE for cls in type(self).__mro__):
+            args, inplace = args[:-1], args[-1]
+        self.__dict__["inplace"] = bool(inplace)
         most = _count_positional(self.core_class)
         if 0 < len(args) - most < 3 and isinstance(args[most], (str, device, type(None))):
             kwargs |= dict(zip(("device", "dtype"), args[most:], strict=False))  # which stand last in PyTorch
             args = args[:most]
-        kwargs = {SETTINGS.get(k, k): v for k, v in kwargs.items() if k not in ("inplace", "device")}
+        kwargs = {SETTINGS.get(k, k): v for k, v in kwargs.items() if k != "device"}
         core = self._new_core(args, kwargs)
         fields = self.__dict__
         fields["core"], fields["_given"] = core, (args, kwargs)
@@ -79,6 +82,11 @@ class Layer(Module):
             store[name] = np.asarray(x, getattr(store[name], "dtype", None))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        if self.inplace and (self.training or not self._drops):
+            return take_place(self._forward, *args, **kwargs)  # of one tensor
+        return self._forward(*args, **kwargs)
+
+    def _forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._run(lambda core, *args, **kwargs: core(*args, **kwargs), *args, **kwargs)
 
     def _run(self, fun: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -169,10 +177,10 @@ for _title in __all__:
 # Layers that are one call of a function need no copy of their core.
 Linear, LayerNorm, Embedding = (globals()[_title] for _title in ("Linear", "LayerNorm", "Embedding"))
 Linear.forward = lambda self, input: F.linear(input, self.weight, self.bias)
-globals()["ReLU"].forward = lambda self, input: name_user_line(F.relu(input))
+globals()["ReLU"].forward = lambda self, input: name_user_line(F.relu(input, self.inplace))
 globals()["Flatten"].forward = lambda self, input: name_user_line(input.flatten(self.core.start, self.core.end))
 globals()["Unflatten"].forward = lambda self, input: name_user_line(input.unflatten(self.core.axis, self.core.sizes))
-globals()["Dropout"].forward = lambda self, input: F.dropout(input, self.core.p, self.training)
+globals()["Dropout"].forward = lambda self, input: F.dropout(input, self.core.p, self.training, self.inplace)
 
 
 def _over_an_axis(title: str, function: Callable) -> None:
