@@ -54,7 +54,7 @@ def _gamma_jvp(tangents, y, xs, params):
     from fad.scipy.special import gammainc, gammaln
 
     _, a = xs
-    y = np.maximum(y, np.finfo(y.dtype).tiny)  # a small `a` gives numbers that are zero, which have no logarithm
+    y = np.maximum(y, float(np.finfo(y.dtype).tiny))  # a small `a` gives numbers that are zero, which have no logarithm
     density = np.exp((a - 1.0) * np.log(y) - y - gammaln(a))
     slope = gammainc.partials[0](gammainc(a, y), a, y)
     return (-slope / density * tangents[1]).astype(y.dtype)

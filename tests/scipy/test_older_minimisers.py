@@ -80,7 +80,8 @@ REPORTING = {
     "fmin": lambda of, a: of.fmin(objective, START, (a,), 1e-8, 1e-8, full_output=True, disp=False),
     "fmin_powell": lambda of, a: of.fmin_powell(objective, START, (a,), 1e-8, 1e-8, full_output=True, disp=False),
     "fmin_bfgs": lambda of, a: of.fmin_bfgs(objective, START, slope, (a,), 1e-8, full_output=True, disp=False),
-    "fmin_cg": lambda of, a: of.fmin_cg(objective, START, slope, (a,), 1e-8, full_output=True, disp=False),
+    # Below 1e-7 the rounding of the objective decides whether its line search ends, in SciPy alone as well.
+    "fmin_cg": lambda of, a: of.fmin_cg(objective, START, slope, (a,), 1e-7, full_output=True, disp=False),
     "fmin_ncg": lambda of, a: of.fmin_ncg(objective, START, slope, args=(a,), full_output=True, disp=False),
     "fmin_slsqp": lambda of, a: of.fmin_slsqp(objective, START, args=(a,), acc=1e-9, full_output=True, iprint=0),
 }
