@@ -41,7 +41,7 @@ BENCHMARK = "sys.argv = ['gpu.py', '--small']\nrunpy.run_path('benchmarks/gpu.py
 
 
 def test_the_benchmark_for_a_gpu_runs_on_a_module_with_cupys_names():
-    names = ("chain", "mlp step", "cnn step")  # each program, and either kind of figure twice
+    names = ("chain", "cnn step")  # a gradient and a step of training
     done = run(BENCHMARK.replace("'--small'", "'--small', " + repr(names)[1:-1]))
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if line[:1] == "|"]
