@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fad.eager as torch
+from fad.eager.core import inplace
 from fad.errors import MutationError, ShapeMismatchError
 
 
@@ -220,3 +221,14 @@ def test_what_an_operation_inside_a_layer_does_not_read_may_be_changed():
 
     for a, b in zip(gradients(in_place), gradients(lambda out, x: out + x), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_a_change_looks_at_what_it_records_and_not_at_the_history_of_what_it_adds(monkeypatch):
+    h, looks = torch.ones(2, requires_grad=True) * 1.0, []
+    for _ in range(200):
+        h = torch.tanh(h)
+    look = inplace.find_saved_in
+    monkeypatch.setattr(inplace, "find_saved_in", lambda rec: looks.append(rec) or look(rec))
+    out = torch.zeros(2)
+    out += h
+    assert len(looks) <= 1

@@ -118,13 +118,13 @@ def replace(x: Tensor, new: Tensor) -> Tensor:
     return x
 
 
-def _is_kept(x: Tensor, node: list | None) -> bool:
-    """Return whether what was recorded of a tensor since its own record keeps its memory, which will be overwritten."""
-    birth, memory_of = x.node[BIRTH] if x.node is not None else 0, root(x.value)
+def _is_kept(x: Tensor, node: list | None, mark: int) -> bool:
+    """Return whether what was recorded since a mark keeps the memory of a tensor, which will be overwritten."""
+    memory_of = root(x.value)
     waiting, seen = [node], set()
     while waiting:
         rec = waiting.pop()
-        if rec is None or rec[BIRTH] <= birth or rec[BIRTH] in seen:
+        if rec is None or rec[BIRTH] <= mark or rec[BIRTH] in seen:
             continue
         seen.add(rec[BIRTH])
         if any(type(v) is np.ndarray and root(v) is memory_of for v in find_saved_in(rec)):
@@ -136,10 +136,11 @@ def _is_kept(x: Tensor, node: list | None) -> bool:
 def in_place(out_of_place: Any) -> Any:
     def method(self, *args, **kwargs):
         _refuse_leaf(self)
+        mark = next(births)
         new = name_user_line(out_of_place(self, *args, **kwargs))
         if new is NotImplemented:
             return new
-        if _is_kept(self, new.node):
+        if _is_kept(self, new.node, mark):
             new = name_user_line(out_of_place(Tensor(np.array(self.value), self.node), *args, **kwargs))
         return replace(self, new)
 
