@@ -10,6 +10,7 @@ import pytest
 import fad
 from fad.compile.codegen.matmul import _plan_product
 from fad.compile.machine import blas
+from fad.compile.machine.cpu import register_bytes, thinnest
 from fad.compile.targets.select import using
 
 pytest.importorskip("llvmlite")
@@ -52,13 +53,31 @@ def check(x, y, first="rows", second="rows", native=True):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(
-    "shape", [(1, 1, 1), (3, 5, 2), (16, 4, 32), (9, 33, 17), (64, 80, 70), (10, 8, 99), (11, 200, 8), (13, 3, 5)]
-)
+    "shape", [(1, 1, 1), (3, 5, 2), (16, 4, 32), (9, 33, 17), (64, 80, 70), (10, 8, 99), (11, 200, 8), (13, 3, 5),
+              (5, 65, 33), (2, 129, 9), (16, 64, 7), (13, 200, 31)],
+)  # fmt: skip
 @pytest.mark.parametrize("first", ["rows", "columns"])
 @pytest.mark.parametrize("second", ["rows", "columns"])
 def test_products_of_any_size_by_rows_and_columns_run_natively(shape, first, second, dtype):
     m, k, n = shape
     check(base((m, k), first, dtype), base((k, n), second, dtype), first, second)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", [(8, 1200, 1500), (3, 1500, 1100), (1500, 4, 1100)])
+def test_what_is_read_once_is_not_packed_for_blas(shape, dtype):
+    m, k, n = shape
+    x, y = rng.normal(size=(m, k)).astype(dtype), rng.normal(size=(k, n)).astype(dtype)
+    transposed = np.ascontiguousarray(y.T)
+    with using("llvm"):
+        f = fad.jit(lambda x, y, transposed: (x @ y, x @ transposed.T))
+        f(x, y, transposed)
+        by_rows, by_columns = f(x, y, transposed)
+    tolerance = (1e-11 if dtype is np.float64 else 1e-2) * k / 1000
+    np.testing.assert_allclose(by_rows, x @ y, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(by_columns, x @ y, rtol=0, atol=tolerance)
+    kernels = f._signatures.popitem()[1].paths[0].program.keep.table.kernels
+    assert ("blas_gemm" in kernels) is (k <= thinnest() and register_bytes() < 64)
 
 
 @pytest.mark.parametrize("how", ["strided", "reversed"])
@@ -153,6 +172,7 @@ _COPY = """
 import os
 import numpy as np
 from fad.compile.machine import blas
+from fad.compile.machine.cpu import register_bytes, thinnest
 blas.cpu_flags = lambda: set(blas._WIDE_FLAGS)
 if blas.load_numpys().kernels().upper() == "HASWELL":
     del os.environ["OPENBLAS_CORETYPE"]  # as if NumPy had not known the CPU

@@ -10,18 +10,20 @@ import struct
 
 import numpy as np
 
-from fad.compile.codegen.llvm import matmul_kernels, packed_matmul
+from fad.compile.codegen.llvm import dot_products, matmul_kernels, packed_matmul
 from fad.compile.codegen.program import Program
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import F32, F64, LLVM_TYPE
 from fad.compile.machine import blas
-from fad.compile.machine.cpu import SMALL_GATHERED, is_small, register_bytes
+from fad.compile.machine.cpu import SMALL_GATHERED, is_small, register_bytes, thinnest
 from fad.compile.machine.thread_pool import count_threads, pool
 from fad.compile.schedule.parallelize import GRAIN, MOST_PARTS, SMALLEST
 from fad.core.graph import Equation
 
 _ROWS = (1, 4, 8)
 _SUMS = 24  # vectors of sums that a block may have
+_FEW_DOTS, _LONG_DOT = 3, 64  # rows or columns of short dot products, and where the long ones begin
+_PAGE = 4096  # bytes of the least width of a part of a product with few rows, each of which reads such pieces of rows
 # A product is done by panels if they are filled by so much, and the rows of the left factor not too far from each other
 # (those at a distance of a page have the same place in the nearest cache) and not more than this in all.
 _FULL, _FARTHEST, _MOST_OF_ROWS = 0.75, 4096, 1 << 20
@@ -152,7 +154,7 @@ def _plan_product(x: np.ndarray, y: np.ndarray, out: np.ndarray, factor: float |
     m, k, n = p.shape
     if factor is not None:
         found = _by_blas(p, t, factor, 1.0)
-    elif is_small(m, k, n) and register_bytes():
+    elif register_bytes() and (is_small(m, k, n) or _is_thin(p)):
         found = _by_own_code(p, t)
     else:
         found = _by_panels(p, t) or _by_blas(p, t)
@@ -185,7 +187,8 @@ def _parts(p: Product, batch: list, words: list) -> list[tuple]:
         return _parts_of_batch(batch, words, count)
     if m <= 2 * _ROWS[-1] < n:
         wide = 2 * register_bytes() // p.size
-        return _parts_along(n, -(-n // (count * wide)) * wide, (0, p.b[1], p.c[1]), batch, words, 1)
+        step = max(-(-n // (count * wide)) * wide, _PAGE // p.size if p.b[1] == p.size else 0)
+        return _parts_along(n, step, (0, p.b[1], p.c[1]), batch, words, 1)
     step = -(-m // (count * _ROWS[-1])) * _ROWS[-1]
     return _parts_along(m, step, (p.a[0], 0, p.c[0]), batch, words, 0)
 
@@ -244,26 +247,50 @@ def _parts_of_blas(name: str, p: Product, t: str, batch: list, words: list) -> l
     return _parts_along(length, step, strides, batch, words, word)
 
 
+def _is_thin(p: Product) -> bool:
+    """Return whether own code is as fast as memory, however large the factors: BLAS packs even what is read once."""
+    m, k, n = p.shape if p.c[1] == p.size else p.shape[::-1]
+    along = (p.a if p.c[1] == p.size else p.b[::-1])[1] == p.size
+    if 1 < m <= thinnest() or (1 < n <= thinnest() and along):
+        return True
+    return 1 < k <= thinnest() and register_bytes() == 64
+
+
 def _by_own_code(p: Product, t: str) -> tuple:
     size = p.size
     m, k, n = p.shape
     if p.c[1] != size and n > 1:
         p.flip()
         m, k, n = p.shape
-    dots = (p.a[1] == size or k == 1) and (p.b[0] == size or k == 1)
-    if dots and min(m, n) < 4 and (p.b[1] != size or n == 1):
-        name, text = f"mm_dot_{t}", lambda: matmul_kernels.dots_module(t)
-    else:
-        if p.b[1] != size and p.a[0] == size and p.c[0] == size:
-            p.flip()
-            m, k, n = p.shape
-        gathered = p.b[1] != size and n > 1
-        # two vectors of columns at a time where there are registers for their sums
-        columns = 2 if m > 1 and not gathered and register_bytes() == 64 and n * size > 64 else 1
-        rows = _rows_at_a_time(m, columns)
-        name = matmul_kernels.rows_name(t, rows, gathered, columns)
-        text = lambda: matmul_kernels.rows_module(t, rows, gathered, columns)
+    if _are_dots(p):
+        return _by_dots(p, t)
+    if p.b[1] != size and p.a[0] == size and p.c[0] == size:
+        p.flip()
+        m, k, n = p.shape
+    gathered = p.b[1] != size and n > 1
+    # two vectors of columns at a time where there are registers for their sums
+    columns = 2 if m > 1 and not gathered and register_bytes() == 64 and n * size > 64 else 1
+    rows = _rows_at_a_time(m, columns)
+    name = matmul_kernels.rows_name(t, rows, gathered, columns)
+    text = lambda: matmul_kernels.rows_module(t, rows, gathered, columns)
     return name, text, [m, n, k, *p.a, *p.b, p.c[0], _at_a_time(n, k, size)]
+
+
+def _are_dots(p: Product) -> bool:
+    """Return whether both factors lie along the axis that is added up, and one has few rows, or columns."""
+    m, k, n = p.shape
+    lie = (p.a[1] == p.size or k == 1) and (p.b[0] == p.size or k == 1) and (p.b[1] != p.size or n == 1)
+    return lie and min(m, n) <= (thinnest() if k >= _LONG_DOT else _FEW_DOTS)
+
+
+def _by_dots(p: Product, t: str) -> tuple:
+    """Return own code for dot products of a few rows with all columns, each of which is read once."""
+    if p.shape[0] > p.shape[2]:
+        p.flip()
+    m, k, n = p.shape
+    rows = dot_products.choose_rows(m)
+    words = [m, n, k, p.a[0], p.b[1], *p.c]
+    return dot_products.dots_name(t, rows), lambda: dot_products.dots_module(t, rows), words
 
 
 def _rows_at_a_time(m: int, columns: int) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from fad.compile.ir.expressions import template
 from fad.compile.ir.lowered_ops import ADDED_PRODUCT
 from fad.compile.ir.uses import use_counts
-from fad.compile.machine.cpu import is_small
+from fad.compile.machine.cpu import is_small, thinnest
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, Equation, Graph
 from fad.ops.contraction import matmul
@@ -40,7 +40,8 @@ def accumulate_gemm(graph: Graph) -> Graph:
 
 def _is_large(graph: Graph, eq: Equation) -> bool:
     x, y = (graph.types[i].shape for i in eq.ins)
-    return len(x) == len(y) == 2 and graph.types[eq.outs[0]].dtype in _REAL and not is_small(x[0], *y)
+    real = len(x) == len(y) == 2 and graph.types[eq.outs[0]].dtype in _REAL
+    return real and not is_small(x[0], *y) and min(x[0], y[1]) > thinnest()
 
 
 def _join(graph: Graph, eq: Equation, large: dict, counts: Any, made: dict) -> Equation | None:

@@ -9,7 +9,7 @@ SMALL_FACTOR = 1 << 11  # elements of a right factor up to which it is done here
 SMALL_GATHERED = 48**3  # of a product whose right factor has its columns, and not its rows, contiguous
 _THIN = 32  # length of the shortest side of what is thin
 SMALL_WITH_VECTOR = 1 << 16  # elements of a matrix up to which its product with a vector is done here by narrow vectors
-_THINNEST, _MOST_OF_LEFT, _MOST_OF_RIGHT = 16, 1 << 22, 1 << 20  # rows or columns, and elements of the larger factor
+_MOST_OF_LEFT, _MOST_OF_RIGHT = 1 << 22, 1 << 20  # elements of the larger factor of what has few rows or columns
 
 
 @functools.cache
@@ -23,9 +23,16 @@ def register_bytes() -> int:
     return 32 if found.get("avx2") and found.get("fma") else 0
 
 
+def thinnest() -> int:
+    """Return how many rows, columns or steps between them a product may have that BLAS takes longer to pack than own
+    code to compute.
+    """
+    return 16 if register_bytes() == 64 else 8
+
+
 def is_small(m: int, k: int, n: int) -> bool:
     """Return whether a product is done by own code; one with a short side pays BLAS longer for packing."""
     if 1 in (m, n) and register_bytes() < 64:
         return k * max(m, n) <= SMALL_WITH_VECTOR
-    thin = (m <= _THINNEST and k * n <= _MOST_OF_RIGHT) or (n <= _THINNEST and m * k <= _MOST_OF_LEFT)
+    thin = (m <= thinnest() and k * n <= _MOST_OF_RIGHT) or (n <= thinnest() and m * k <= _MOST_OF_LEFT)
     return thin or m * k * n <= (SMALL_THIN if min(m, k, n) <= _THIN else SMALL) or k * n <= SMALL_FACTOR

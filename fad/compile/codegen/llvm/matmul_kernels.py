@@ -6,7 +6,7 @@ What follows is `OWN` for own code, which is written in vectors, and `BLAS` for 
 
 from __future__ import annotations
 
-from fad.compile.codegen.llvm.builder import constant, vector
+from fad.compile.codegen.llvm.builder import vector
 from fad.compile.codegen.llvm.module import CONTROL, Module
 from fad.compile.codegen.llvm.partial_vectors import (
     COUNTS_LEFT,
@@ -24,6 +24,7 @@ from fad.compile.machine.cpu import register_bytes
 BATCH = ("A", "B", "C", "n1", "n2", "a1", "a2", "b1", "b2", "c1", "c2")
 OWN = ("M", "N", "K", "ar", "ac", "br", "bc", "cr", "most")  # `most`: of K at a time
 GEMM = ("f", "ta", "tb", "m", "n", "k", "alpha", "lda", "ldb", "beta", "ldc", "pool")
+PREFETCH = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
 GEMV = ("f", "t", "m", "n", "alpha", "lda", "incx", "beta", "incy", "pool")
 
 
@@ -97,6 +98,17 @@ def declare_masked_load(what: str, t: str, n: int, gathered: bool = False, mask:
     )
 
 
+def prefetch(name: str, place: str) -> list[str]:
+    """Call up into the second cache what lies `%ahead` bytes behind a place; nothing happens where no memory is.
+
+    A processor foresees what is read along one line, but not the next rows of a block of columns.
+    """
+    return [
+        f"  %{name} = getelementptr i8, ptr {place}, i64 %ahead",
+        f"  call void @llvm.prefetch.p0(ptr %{name}, i32 0, i32 2, i32 1)",
+    ]
+
+
 def column_masks(n: int, at: str, bound: str, tag: str = "") -> list[str]:
     v, zero = vector("i64", n), f"{vector('i32', n)} zeroinitializer"
     return [
@@ -123,7 +135,8 @@ def rows_module(t: str, rows: int, gathered: bool, columns: int = 1) -> Module:
     n = register_bytes() // size
     v = vector(t, n)
     block = [(k, c) for k in range(rows) for c in range(columns)]
-    lines = [*head(name), *words(OWN, len(BATCH)), "  %last = sub i64 %M, 1", "  br label %piece", "piece:"]
+    lines = [*head(name), *words(OWN, len(BATCH)), "  %last = sub i64 %M, 1"]
+    lines += ["  %ahead = mul i64 %most, %br", "  br label %piece", "piece:"]
     lines += [
         "  %from = phi i64 [0, %entry], [%upto, %pieceend]", "  %far = add i64 %from, %most",
         "  %upto = call i64 @llvm.umin.i64(i64 %far, i64 %K)", "  %begins = icmp eq i64 %from, 0",
@@ -169,7 +182,7 @@ def rows_module(t: str, rows: int, gathered: bool, columns: int = 1) -> Module:
         "  ret void", "}", *over_batch(name), declare_masked_load("", t, n, gathered)[0],
         declare_masked_load("", t, n)[0],
         "declare i64 @llvm.umin.i64(i64, i64)", f"declare {v} @llvm.fma.v{n}{SUFFIX[t]}({v}, {v}, {v})",
-        declare_masked_store(t, n), COUNTS_LEFT, "",
+        declare_masked_store(t, n), COUNTS_LEFT, PREFETCH, "",
     ]  # fmt: skip
     return Module("\n".join(lines))
 
@@ -200,6 +213,7 @@ def _one_of_k(t: str, n: int, rows: int, gathered: bool, columns: int) -> list[s
         place = f"{vector('i64', n)} %bl" if gathered else f"i64 {c * n * size}"
         lines.append(f"  %bp{c} = getelementptr i8, ptr %bp, {place}")
         lines.append(f"  %b{c} = {declare_masked_load(f'%bp{c}', t, n, gathered, f'%mask{c}')[1]}")
+        lines += [] if gathered else prefetch(f"far{c}", f"%bp{c}")
     for k in range(rows):
         lines += [
             f"  %ap{k} = getelementptr i8, ptr %A{k}, i64 %ak", f"  %a{k} = load {t}, ptr %ap{k}",
@@ -209,31 +223,3 @@ def _one_of_k(t: str, n: int, rows: int, gathered: bool, columns: int) -> list[s
         for c in range(columns):
             lines.append(f"  %n{k}_{c} = call {v} @llvm.fma.v{n}{SUFFIX[t]}({v} %x{k}, {v} %b{c}, {v} %s{k}_{c})")
     return lines
-
-
-def dots_module(t: str) -> Module:
-    """Return the product as dot products, for rows of A and columns of B that lie contiguous."""
-    size, name = BYTES[t], f"mm_dot_{t}"
-    n = 2 * register_bytes() // size
-    v = vector(t, n)
-    declared, a = declare_masked_load("%ap", t, n)
-    _, b = declare_masked_load("%bp", t, n)
-    add = f"@llvm.vector.reduce.fadd.v{n}{SUFFIX[t]}"
-    lines = [
-        *head(name), *words(OWN, len(BATCH)), "  br label %i", "i:", "  %r = phi i64 [0, %entry], [%rn, %iend]",
-        "  %ao = mul i64 %r, %ar", "  %Ai = getelementptr i8, ptr %A, i64 %ao", "  %co = mul i64 %r, %cr",
-        "  %Ci = getelementptr i8, ptr %C, i64 %co", "  br label %j", "j:", "  %c = phi i64 [0, %i], [%cn, %jend]",
-        "  %bo = mul i64 %c, %bc", "  %Bj = getelementptr i8, ptr %B, i64 %bo", "  br label %k", "k:",
-        "  %x = phi i64 [0, %j], [%xn, %k]", f"  %s = phi {v} [zeroinitializer, %j], [%sn, %k]",
-        *column_masks(n, "%x", "%K"),
-        f"  %ap = getelementptr {t}, ptr %Ai, i64 %x", f"  %a = {a}", f"  %bp = getelementptr {t}, ptr %Bj, i64 %x",
-        f"  %b = {b}", f"  %sn = call {v} @llvm.fma.v{n}{SUFFIX[t]}({v} %a, {v} %b, {v} %s)",
-        f"  %xn = add i64 %x, {n}", "  %xq = icmp ult i64 %xn, %K", "  br i1 %xq, label %k, label %jend", "jend:",
-        f"  %sum = call reassoc {t} {add}({t} {constant(-0.0, t)}, {v} %sn)",
-        f"  %cp = getelementptr {t}, ptr %Ci, i64 %c", f"  store {t} %sum, ptr %cp", "  %cn = add i64 %c, 1",
-        "  %cq = icmp ult i64 %cn, %N", "  br i1 %cq, label %j, label %iend", "iend:", "  %rn = add i64 %r, 1",
-        "  %rq = icmp ult i64 %rn, %M", "  br i1 %rq, label %i, label %end", "end:", "  ret void", "}",
-        *over_batch(name), declared, f"declare {v} @llvm.fma.v{n}{SUFFIX[t]}({v}, {v}, {v})",
-        f"declare {t} {add}({t}, {v})", "",
-    ]  # fmt: skip
-    return Module("\n".join(lines))
