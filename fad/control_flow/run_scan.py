@@ -6,6 +6,7 @@ The first steps show how much memory one takes. If all of them would take too mu
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -55,20 +56,26 @@ def run_scan(
     """
 
     def steps(carry: Any, start: int, stop: int) -> tuple[Any, list]:
-        carry, checked = own_state(carry), None
-        ys: list = []
-        for x in items(range(n - 1 - start, n - 1 - stop, -1) if reverse else range(start, stop)):
-            out = step(carry, x)
-            new, y = out if type(out) is tuple and len(out) == 2 else check_pair(out, what)
-            if len(ys) < _FEW:
-                if not is_alike(new, carry):
-                    check_state(new, carry, what)
-                checked = new
+        numbers = range(n - 1 - start, n - 1 - stop, -1) if reverse else range(start, stop)
+        xs, ys = iter(items(numbers)), []
+        carry = own_state(carry)
+        for x in itertools.islice(xs, _FEW):
+            new, y = check_pair(step(carry, x), what)
+            if not is_alike(new, carry):
+                check_state(new, carry, what)
             if writes or (new is carry and new is not None):
                 new, y = next_state(new, carry), as_now(y)
             ys.append(y)
             carry = new
-        if len(ys) > _FEW and not is_alike(carry, checked):  # to look at each step takes as long as a small one
+        checked, append = carry, ys.append  # steps may take as long as a look at what they give
+        for x in xs:
+            out = step(carry, x)
+            new, y = out if type(out) is tuple and len(out) == 2 else check_pair(out, what)
+            if writes or (new is carry and new is not None):
+                new, y = next_state(new, carry), as_now(y)
+            append(y)
+            carry = new
+        if not is_alike(carry, checked):
             check_state(carry, checked, what)
         return carry, ys
 
