@@ -81,6 +81,7 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.legalize.conv_layout import move_batch_innermost
     from fad.compile.legalize.decompose import decompose
     from fad.compile.legalize.gemm_accumulate import accumulate_gemm
+    from fad.compile.legalize.narrow_factors import arrange_narrow_factors
     from fad.compile.legalize.narrow_selects import narrow_selects
     from fad.compile.legalize.place_masks import place_masks
     from fad.compile.legalize.place_runs import place_runs
@@ -118,6 +119,7 @@ def legalize(graph: Graph) -> Graph:
         push_lookups_up,  # and what only rows are looked up of on those rows
         move_batch_innermost,  # convolutions, and what lies between them, have the batch innermost in memory
         split_sums,  # sums over axes apart are sums over one after the other
+        arrange_narrow_factors,  # matrices of a few columns lie along the columns, or the product is transposed
         copy_transposed,  # a transposed matrix that many products read, or those of a loop, is copied once
         split_joins,  # what is computed of a large part and a few small ones is computed of each
         scatter_to_gather,  # large scatters of neighbouring slices are loops over their result

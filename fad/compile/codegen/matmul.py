@@ -15,14 +15,14 @@ from fad.compile.codegen.program import Program
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import F32, F64, LLVM_TYPE
 from fad.compile.machine import blas
-from fad.compile.machine.cpu import SMALL_GATHERED, is_small, register_bytes, thinnest
+from fad.compile.machine.cpu import LONG_DOT, SMALL_GATHERED, is_small, register_bytes, thinnest
 from fad.compile.machine.thread_pool import count_threads, pool
 from fad.compile.schedule.parallelize import GRAIN, MOST_PARTS, SMALLEST
 from fad.core.graph import Equation
 
-_ROWS = (1, 4, 8)
+_ROWS = (1, 2, 4, 6, 8)
 _SUMS = 24  # vectors of sums that a block may have
-_FEW_DOTS, _LONG_DOT = 3, 64  # rows or columns of short dot products, and where the long ones begin
+_FEW_DOTS = 3  # rows or columns of products that are dot products however short these are
 _PAGE = 4096  # bytes of the least width of a part of a product with few rows, each of which reads such pieces of rows
 # A product is done by panels if they are filled by so much, and the rows of the left factor not too far from each other
 # (those at a distance of a page have the same place in the nearest cache) and not more than this in all.
@@ -31,6 +31,7 @@ _TALLEST = 85 * packed_matmul.ROWS  # rows of a part, so that what is read of th
 _COST_PANELS = {F32: 0.016, F64: 0.032}  # nanoseconds of a multiplication
 SMALLEST_PANELS = 10_000.0  # nanoseconds of work
 _NEAR = 1 << 14  # bytes of either factor that stay in the nearest cache
+_FAR = 1 << 19  # bytes from which on a factor does not lie in one
 _TRANSPOSED = ord("T")
 _COST = 0.06  # nanoseconds of a multiplication by own code, for the decision where a product is cut
 _COST_BLAS = {F32: 0.02, F64: 0.04}  # and by BLAS,
@@ -271,8 +272,9 @@ def _by_own_code(p: Product, t: str) -> tuple:
     # two vectors of columns at a time where there are registers for their sums
     columns = 2 if m > 1 and not gathered and register_bytes() == 64 and n * size > 64 else 1
     rows = _rows_at_a_time(m, columns)
-    name = matmul_kernels.rows_name(t, rows, gathered, columns)
-    text = lambda: matmul_kernels.rows_module(t, rows, gathered, columns)
+    far = not gathered and k * n * size > _FAR
+    name = matmul_kernels.rows_name(t, rows, gathered, columns, far)
+    text = lambda: matmul_kernels.rows_module(t, rows, gathered, columns, far)
     return name, text, [m, n, k, *p.a, *p.b, p.c[0], _at_a_time(n, k, size)]
 
 
@@ -280,7 +282,7 @@ def _are_dots(p: Product) -> bool:
     """Return whether both factors lie along the axis that is added up, and one has few rows, or columns."""
     m, k, n = p.shape
     lie = (p.a[1] == p.size or k == 1) and (p.b[0] == p.size or k == 1) and (p.b[1] != p.size or n == 1)
-    return lie and min(m, n) <= (thinnest() if k >= _LONG_DOT else _FEW_DOTS)
+    return lie and min(m, n) <= (thinnest() if k >= LONG_DOT else _FEW_DOTS)
 
 
 def _by_dots(p: Product, t: str) -> tuple:
@@ -288,9 +290,9 @@ def _by_dots(p: Product, t: str) -> tuple:
     if p.shape[0] > p.shape[2]:
         p.flip()
     m, k, n = p.shape
-    rows = dot_products.choose_rows(m)
+    rows, far = dot_products.choose_rows(m), k * n * p.size > _FAR
     words = [m, n, k, p.a[0], p.b[1], *p.c]
-    return dot_products.dots_name(t, rows), lambda: dot_products.dots_module(t, rows), words
+    return dot_products.dots_name(t, rows, far), lambda: dot_products.dots_module(t, rows, far), words
 
 
 def _rows_at_a_time(m: int, columns: int) -> int:

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from fad.compile.ir.builder import Builder
-from fad.compile.machine.cpu import SMALL_GATHERED, is_small
+from fad.compile.machine.cpu import LONG_DOT, SMALL_GATHERED, is_small, thinnest
 from fad.compile.passes.dce import drop_dead
 from fad.control_flow.loop_layout import GUESSED_STEPS, Loop
 from fad.core.graph import Equation, Graph, Type
@@ -56,7 +56,8 @@ def _find_chosen(graph: Graph, transposed: set[int]) -> set[int]:
             i = eq.ins[1]
             uses[i] = uses.get(i, 0) + 1
             size = _size(types, eq)
-            if size[0] >= _fewest_rows(size) and is_small(*size):
+            dots = size[1] >= LONG_DOT and min(size[0], size[2]) <= thinnest() and eq.ins[0] not in transposed
+            if size[0] >= _fewest_rows(size) and is_small(*size) and not dots:
                 chosen.add(i)
     return chosen | {i for i, n in uses.items() if n >= FEWEST_USES and types[i].size <= LARGEST}
 

@@ -7,6 +7,7 @@ import functools
 SMALL, SMALL_THIN = 64**3, 1 << 21  # multiplications up to which a product is done here and not by BLAS
 SMALL_FACTOR = 1 << 11  # elements of a right factor up to which it is done here, however many rows the left one has
 SMALL_GATHERED = 48**3  # of a product whose right factor has its columns, and not its rows, contiguous
+LONG_DOT = 64  # elements from which on the products of a few rows are dot products
 _THIN = 32  # length of the shortest side of what is thin
 SMALL_WITH_VECTOR = 1 << 16  # elements of a matrix up to which its product with a vector is done here by narrow vectors
 _MOST_OF_LEFT, _MOST_OF_RIGHT = 1 << 22, 1 << 20  # elements of the larger factor of what has few rows or columns

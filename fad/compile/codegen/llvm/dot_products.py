@@ -24,7 +24,10 @@ from fad.compile.machine.cpu import register_bytes
 ROW = ("M", "N", "K", "ar", "bc", "cr", "cc")  # the arguments, behind those of the batch
 # By the rows of a block: its columns, and the registers of a vector. The sums fill the registers, and are enough to
 # hide how long an addition takes.
-_BLOCKS = {64: {1: (4, 2), 2: (4, 1), 4: (4, 1), 8: (2, 1)}, 32: {1: (4, 1), 2: (4, 1), 4: (2, 1)}}
+_BLOCKS = {
+    64: {1: (4, 2), 2: (4, 1), 4: (4, 1), 6: (3, 1), 8: (2, 1)},
+    32: {1: (4, 1), 2: (4, 1), 4: (2, 1)},
+}
 
 
 def choose_rows(m: int) -> int:
@@ -33,19 +36,20 @@ def choose_rows(m: int) -> int:
     return min((r for r in blocks if r >= m), default=max(blocks))
 
 
-def dots_name(t: str, rows: int) -> str:
-    return f"mm_dots{rows}_{t}"
+def dots_name(t: str, rows: int, far: bool) -> str:
+    return f"mm_{'far_' if far else ''}dots{rows}_{t}"
 
 
-def dots_module(t: str, rows: int) -> Module:
+def dots_module(t: str, rows: int, far: bool) -> Module:
     """Return the product that computes blocks of some rows and columns.
 
-    The last block repeats the last row or column instead of having fewer. What is left of K is a masked vector.
+    The last block repeats the last row or column instead of having fewer. What is left of K is a masked vector. With
+    `far`, B does not lie in a cache.
     """
     columns, registers = _BLOCKS[register_bytes()][rows]
     n = registers * register_bytes() // BYTES[t]
     block = [(i, j) for i in range(rows) for j in range(columns)]
-    v, name = vector(t, n), dots_name(t, rows)
+    v, name = vector(t, n), dots_name(t, rows, far)
     add = f"@llvm.vector.reduce.fadd.v{n}{SUFFIX[t]}"
     lines = [
         *head(name), *words(ROW, len(BATCH)), "  %i_last = sub i64 %M, 1", "  %j_last = sub i64 %N, 1",
@@ -56,7 +60,7 @@ def dots_module(t: str, rows: int) -> Module:
         "  br i1 %some, label %k, label %left",
         "k:", "  %x = phi i64 [0, %i], [%xn, %k]",
         *[f"  %s{i}_{j} = phi {v} [zeroinitializer, %i], [%n{i}_{j}, %k]" for i, j in block],
-        *_add_products(t, n, rows, columns, "%x", "s", "n"),
+        *_add_products(t, n, rows, columns, "%x", "s", "n", far=far),
         f"  %xn = add i64 %x, {n}", "  %xq = icmp ult i64 %xn, %full", "  br i1 %xq, label %k, label %left",
         "left:", *[f"  %l{i}_{j} = phi {v} [zeroinitializer, %i], [%n{i}_{j}, %k]" for i, j in block],
         "  br i1 %all, label %sum, label %rest",
@@ -96,7 +100,7 @@ def _find_lines(index: str, count: int, array: str, stride: str) -> list[str]:
 
 
 def _add_products(
-    t: str, n: int, rows: int, columns: int, at: str, before: str, after: str, mask: str = ""
+    t: str, n: int, rows: int, columns: int, at: str, before: str, after: str, mask: str = "", far: bool = False
 ) -> list[str]:
     """Add the products of one vector of each row and column to their sums; call up the next columns meanwhile."""
     v, lines = vector(t, n), []
@@ -108,7 +112,7 @@ def _add_products(
 
     for j in range(columns):
         lines += load(f"{after}b{j}", f"B{j}")
-        if not mask:
+        if far:
             lines += prefetch(f"far{j}", f"%p{after}b{j}")
     for i in range(rows):
         lines += load(f"{after}a{i}", f"A{i}")

@@ -121,17 +121,19 @@ def column_masks(n: int, at: str, bound: str, tag: str = "") -> list[str]:
     ]  # fmt: skip
 
 
-def rows_name(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
-    return f"mm_{'gather' if gathered else 'rows'}{rows}{f'x{columns}' if columns > 1 else ''}_{t}"
+def rows_name(t: str, rows: int, gathered: bool, columns: int = 1, far: bool = False) -> str:
+    how = "gather" if gathered else "far" if far else "rows"
+    return f"mm_{how}{rows}{f'x{columns}' if columns > 1 else ''}_{t}"
 
 
-def rows_module(t: str, rows: int, gathered: bool, columns: int = 1) -> Module:
+def rows_module(t: str, rows: int, gathered: bool, columns: int = 1, far: bool = False) -> Module:
     """Return the product that computes blocks of some rows and some vectors of columns.
 
-    The last block repeats the last row instead of having fewer. With `gathered`, rows of B are strided. Long sums are
-    computed in pieces, each for all blocks, so that what they read stays in the nearest cache; C holds them meanwhile.
+    The last block repeats the last row instead of having fewer. With `gathered`, rows of B are strided; with `far`, B
+    does not lie in a cache. Long sums are computed in pieces, each for all blocks, so that what they read stays in the
+    nearest cache; C holds them meanwhile.
     """
-    size, name = BYTES[t], rows_name(t, rows, gathered, columns)
+    size, name = BYTES[t], rows_name(t, rows, gathered, columns, far)
     n = register_bytes() // size
     v = vector(t, n)
     block = [(k, c) for k in range(rows) for c in range(columns)]
@@ -167,7 +169,7 @@ def rows_module(t: str, rows: int, gathered: bool, columns: int = 1) -> Module:
     lines += ["  br label %k", "k:", "  %x = phi i64 [%from, %start], [%xn, %k]"]
     lines += ["  %ak = phi i64 [%a_from, %start], [%akn, %k]", "  %bp = phi ptr [%Bj, %start], [%bpn, %k]"]
     lines += [f"  %s{k}_{c} = phi {v} [%z{k}_{c}, %start], [%n{k}_{c}, %k]" for k, c in block]
-    lines += _one_of_k(t, n, rows, gathered, columns)
+    lines += _one_of_k(t, n, rows, gathered, columns, far)
     lines += [
         "  %xn = add i64 %x, 1", "  %akn = add i64 %ak, %ac", "  %bpn = getelementptr i8, ptr %bp, i64 %br",
         "  %xq = icmp ult i64 %xn, %upto", "  br i1 %xq, label %k, label %jend", "jend:",
@@ -206,14 +208,14 @@ def _row_addresses(rows: int) -> list[str]:
     return lines
 
 
-def _one_of_k(t: str, n: int, rows: int, gathered: bool, columns: int) -> list[str]:
+def _one_of_k(t: str, n: int, rows: int, gathered: bool, columns: int, far: bool) -> list[str]:
     """Multiply one element of each row of A with the vectors of a row of B."""
     v, size, lines = vector(t, n), BYTES[t], []
     for c in range(columns):
         place = f"{vector('i64', n)} %bl" if gathered else f"i64 {c * n * size}"
         lines.append(f"  %bp{c} = getelementptr i8, ptr %bp, {place}")
         lines.append(f"  %b{c} = {declare_masked_load(f'%bp{c}', t, n, gathered, f'%mask{c}')[1]}")
-        lines += [] if gathered else prefetch(f"far{c}", f"%bp{c}")
+        lines += prefetch(f"far{c}", f"%bp{c}") if far else []
     for k in range(rows):
         lines += [
             f"  %ap{k} = getelementptr i8, ptr %A{k}, i64 %ak", f"  %a{k} = load {t}, ptr %ap{k}",
