@@ -42,8 +42,8 @@ LAYERS = [
         "core.cotangent", "core.archetypes", "core.limits", "core.effects", "core.refusals",
     ],
     [
-        "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.memory_order", "ops.index_layout",
-        "ops.elements", "ops.packing",
+        "ops.asking", "ops.bounds", "ops.strong_zero", "ops.elementwise", "ops.activation", "ops.complexes",
+        "ops.memory_order", "ops.index_layout", "ops.elements", "ops.packing",
         "ops.selection", "ops.structural", "ops.conversion", "ops.numbers", "ops.traced_index", "ops.indexing",
         "ops.functional_updates", "ops.arranging", "ops.splitting", "ops.padding", "ops.diagonals", "ops.taking",
         "ops.creation", "ops.reduction", "ops.flat_reductions", "ops.einsum", "ops.contraction", "ops.norms",

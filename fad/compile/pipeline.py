@@ -24,6 +24,7 @@ from fad.compile.passes.constants import fold_constants
 from fad.compile.passes.cse import share
 from fad.compile.passes.dce import drop_dead
 from fad.compile.passes.drop_rules import drop_rules
+from fad.compile.passes.drop_strong_zeros import drop_strong_zeros
 from fad.compile.passes.expand_layers import expand_layers
 from fad.compile.passes.expand_pullbacks import expand_pullbacks
 from fad.compile.passes.hoist_loop_matmuls import hoist_loop_matmuls
@@ -49,6 +50,7 @@ OPTIMISE: tuple[Callable[[Graph], Graph], ...] = (
     expand_pullbacks,  # pullbacks of loops without a bound on their steps become loops over a stack
     expand_layers,  # layers and rotations become products, sums, slices and joins
     fold_constants,  # what depends on constants alone is computed now
+    drop_strong_zeros,  # slopes of exponentials that cannot overflow are factors like others
     simplify,  # times one, a shape already there, and arrangements that undo each other are left out
     compute_before_repeating,  # of each element once what is computed of its copies
     cancel_arrangements,  # arrangements that undo each other, with elementwise operations between them, are left out

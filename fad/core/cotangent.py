@@ -75,7 +75,11 @@ class Masked:
         if kind is Selection:
             return slope * self
         clean = self.clean and (kind is float or kind is np.float64) and slope - slope == 0.0
-        product = Masked(self.value * slope, self._live, clean)
+        return self.with_product(self.value * slope, clean)
+
+    def with_product(self, value: Any, clean: bool = False) -> Masked:
+        """Return its product with a slope, of which the values are given."""
+        product = Masked(value, self._live, clean)
         product.zero_or_nan = self.zero_or_nan
         product.brief = self.brief
         return product

@@ -143,6 +143,9 @@ class Primitive(Operation):
 
     ``lower``
         of an elementwise operation, the expression of which kernels are made: ``"(1 / (1 + exp(-{0})))"``.
+    ``bounds``
+        of an elementwise operation, what is known of its result from the least and the greatest number of each operand:
+        see `fad.ops.bounds`.
     ``lower_for``
         the expressions where they depend on the operands: of booleans alone ("b"), of integers ("i"), of floating-point
         numbers ("f").
@@ -208,6 +211,7 @@ class Primitive(Operation):
     draws: bool = False
     text: Callable | None = None
     lower: str | None = None
+    bounds: Callable | None = None
     lower_for: dict[str, str] = field(default_factory=dict)
     computes_in: str = "result"
     cheap: bool | str = False

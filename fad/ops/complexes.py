@@ -14,6 +14,7 @@ from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods, bind, stack_list
 from fad.core.views import ViewRule, as_one_array, is_array, link
+from fad.ops.bounds import be_positive
 
 
 def _conj_sign(x):
@@ -22,7 +23,8 @@ def _conj_sign(x):
 
 # np.abs, np.absolute; the subgradient at 0 is 0.
 absolute = elementwise(
-    "absolute", lambda _z, x: _conj_sign(x), operator="abs", lower="fabs({0})", complex=True, cheap=True
+    "absolute", lambda _z, x: _conj_sign(x), operator="abs", lower="fabs({0})", complex=True, cheap=True,
+    bounds=be_positive,
 )
 
 real_p = elementwise(

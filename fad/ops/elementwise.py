@@ -24,6 +24,8 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer, add_methods
 from fad.core.values import number_behind, traces_of
 from fad.core.weak import WeakFloat, note_operators
+from fad.ops import bounds
+from fad.ops.strong_zero import has_overflow, have_strong_zeros, sum_of_squares
 
 # --- whether a slope is infinite somewhere -------------------------------------------------------------------
 
@@ -35,18 +37,6 @@ def has_zero(x):
     if type(x) is not np.ndarray:
         return x == 0
     return np.count_nonzero(x) < x.size if x.size < _LARGE else not x.all()
-
-
-def _sum_of_squares(x):
-    if type(x) is np.ndarray:
-        return abs(np.vdot(x, x))
-    size = float(abs(x))  # Python's product overflows in silence
-    return size * size
-
-
-def has_overflow(x):
-    """Return whether an element is infinite or NaN, or nearly: the sum of their squares tells it."""
-    return not _sum_of_squares(x) < math.inf
 
 
 def _has_not_positive(x):
@@ -74,12 +64,16 @@ def is_at_an_edge(*saved):
 # --- arithmetic ----------------------------------------------------------------------------------------------
 
 add = elementwise(
-    "add", one, one, operator="+", lower="({0} + {1})", lower_for={"b": "({0} or {1})"}, complex=True, cheap=True
+    "add", one, one, operator="+", lower="({0} + {1})", lower_for={"b": "({0} or {1})"}, complex=True, cheap=True,
+    bounds=bounds.add,
+)  # fmt: skip
+subtract = elementwise(
+    "subtract", one, minus_one, operator="-", lower="({0} - {1})", complex=True, cheap=True, bounds=bounds.subtract
 )
-subtract = elementwise("subtract", one, minus_one, operator="-", lower="({0} - {1})", complex=True, cheap=True)
 multiply = elementwise(
     "multiply", lambda _z, _x, y: y, lambda _z, x, _y: x,
     operator="*", lower="({0} * {1})", lower_for={"b": "({0} and {1})"}, complex=True, cheap=True,
+    bounds=bounds.multiply,
 )  # fmt: skip
 
 
@@ -97,11 +91,16 @@ def _is_steep_quotient(z, _x, y):
 divide = elementwise(
     "divide", _inverse, lambda z, _x, y: -z / y, steep=_is_steep_quotient,
     operator="/", lower="({0} / {1})", domain=((-2.0, 2.0), (0.5, 2.0)), complex=True, cheap="far",
+    bounds=bounds.divide,
 )  # fmt: skip
 divide.keep = (divide.keep[0], (True, True, True), divide.keep[2])  # zeros of a constant numerator drop infinite slopes
-negative = elementwise("negative", lambda _z, _x: -1.0, operator="neg", lower="(-{0})", complex=True, cheap=True)
+negative = elementwise(
+    "negative", lambda _z, _x: -1.0, operator="neg", lower="(-{0})", complex=True, cheap=True, bounds=bounds.negate
+)
 positive = elementwise("positive", lambda _z, _x: 1.0, operator="pos", lower="({0})", complex=True, cheap=True)
-square = elementwise("square", lambda _z, x: 2.0 * x, lower="({0} * {0})", complex=True, cheap=True)
+square = elementwise(
+    "square", lambda _z, x: 2.0 * x, lower="({0} * {0})", complex=True, cheap=True, bounds=bounds.be_positive
+)
 reciprocal = elementwise(
     "reciprocal", lambda z, _x: -z * z, lower="(1 / {0})", domain=(0.5, 2.0), complex=True,
     steep=lambda z, _x: not np.all(np.isfinite(z)),
@@ -160,7 +159,7 @@ def _power_exponent(z, x, y):
 def _is_steep_power(z, x, y):
     # Powers of a negative number may be NaN, in the derivative by the exponent all of them are.
     if z is None and type(y) in (int, float) and y >= 1 and y == int(y):
-        return y > 2 and not _sum_of_squares(x) < 1e38 ** (2 / y)  # beyond this, single precision ends
+        return y > 2 and not sum_of_squares(x) < 1e38 ** (2 / y)  # beyond this, single precision ends
     return _has_not_positive(x) or (z is not None and has_overflow(z))
 
 
@@ -270,8 +269,8 @@ fmod = elementwise(
 # --- exponentials and logarithms -----------------------------------------------------------------------------
 
 _EXP: dict[str, Any] = {"complex": True, "steep": lambda z, _x: has_overflow(z)}
-exp = elementwise("exp", lambda z, _x: z, lower="exp({0})", **_EXP)
-exp2 = elementwise("exp2", lambda z, _x: math.log(2) * z, lower="exp2({0})", **_EXP)
+exp = elementwise("exp", lambda z, _x: z, lower="exp({0})", bounds=bounds.be_positive, **_EXP)
+exp2 = elementwise("exp2", lambda z, _x: math.log(2) * z, lower="exp2({0})", bounds=bounds.be_positive, **_EXP)
 expm1 = elementwise("expm1", lambda z, _x: z + 1.0, lower="expm1({0})", **_EXP)
 _LOG: dict[str, Any] = {"domain": (0.3, 3.0), "complex": True, "steep": lambda _z, x: has_zero(x)}
 log = elementwise("log", lambda _z, x: 1.0 / x, lower="log({0})", **_LOG)
@@ -323,7 +322,8 @@ arctan = elementwise("arctan", lambda _z, x: 1.0 / (1.0 + x * x), lower="arctan(
 _SINH: dict[str, Any] = {"complex": True, "steep": lambda _z, x: has_overflow(np.cosh(x))}
 sinh = elementwise("sinh", lambda _z, x: np.cosh(x), lower="sinh({0})", **_SINH)
 cosh = elementwise("cosh", lambda _z, x: np.sinh(x), lower="cosh({0})", **_SINH)
-tanh = elementwise("tanh", lambda z, _x: 1.0 - z * z, lower="tanh({0})", complex=True)
+have_strong_zeros(exp, exp2, expm1, sinh, cosh)
+tanh = elementwise("tanh", lambda z, _x: 1.0 - z * z, lower="tanh({0})", complex=True, bounds=bounds.be_within_one)
 arcsinh = elementwise("arcsinh", lambda _z, x: 1.0 / np.sqrt(_one_plus_square(x)), complex=True, lower="arcsinh({0})")
 arccosh = elementwise(
     "arccosh", lambda _z, x: 1.0 / np.sqrt(x - 1.0) / np.sqrt(x - (-1.0)),
@@ -381,11 +381,11 @@ def _choose_but_nan(z, x, y):
 # NumPy orders complex numbers by their real parts first.
 maximum = elementwise(
     "maximum", lambda z, x, y: _choose(z, x, y), lambda z, x, y: _choose(z, y, x), lower="maximum({0}, {1})",
-    lower_for={"b": "({0} or {1})"}, complex=True, cheap=True,
+    lower_for={"b": "({0} or {1})"}, complex=True, cheap=True, bounds=bounds.maximum,
 )  # fmt: skip
 minimum = elementwise(
     "minimum", lambda z, x, y: _choose(z, x, y), lambda z, x, y: _choose(z, y, x), lower="minimum({0}, {1})",
-    lower_for={"b": "({0} and {1})"}, complex=True, cheap=True,
+    lower_for={"b": "({0} and {1})"}, complex=True, cheap=True, bounds=bounds.minimum,
 )  # fmt: skip
 maximum.choice = np.less
 minimum.choice = np.greater

@@ -16,6 +16,7 @@ from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.tracer import Tracer
 from fad.core.views import follow
 from fad.errors import ImpureFunctionError
+from fad.ops.strong_zero import OVERFLOWING, multiply_strongly
 from fad.transforms.accumulate import accumulate, accumulate_new, own_masked
 from fad.transforms.layered_writes import add_in_place, view_along
 from fad.transforms.operand_cotangents import PULL_BACK, operand_cotangents
@@ -137,7 +138,10 @@ def sweep(
                     c = fit(c, *to_x)
             elif kind == UNARY:
                 _, j, partial, z, x = record
-                c = g.quietly(partial, (z, x)) if masked else g * partial(z, x)
+                if (care or type(g) is Tracer) and partial in OVERFLOWING:
+                    c = multiply_strongly(g, partial(z, x))
+                else:
+                    c = g.quietly(partial, (z, x)) if masked else g * partial(z, x)
             elif kind == ONE_OF_TWO:
                 _, j, partial, z, x, y, to = record
                 if masked:
