@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -23,20 +24,24 @@ relu = elementwise(
 
 
 def _rows(x: Any) -> Any:
-    return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
+    return x if x.ndim == 2 else x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
+
+
+_FEW_ROWS = 8  # of each matrix in a stack: products with so few are sooner done as one
 
 
 def _affine(x, w, b):
-    y = x @ w.T
+    y = _rows(x) @ w.T if x.ndim > 2 else x @ w.T  # one product: NumPy would do one for each matrix of a stack
     if y.dtype == b.dtype and y.ndim:
         y += b
-        return y
-    return y + b
+    else:
+        y = y + b
+    return y.reshape(*x.shape[:-1], y.shape[-1]) if x.ndim > 2 else y
 
 
 def _affine_vjp(k, ct, y, x, w, b):
     if k == 0:
-        return ct @ w
+        return (_rows(ct) @ w).reshape(x.shape) if x.ndim > 2 and x.shape[-2] < _FEW_ROWS else ct @ w
     if k == 2:
         return fit(ct, b.shape, b.dtype)
     if x.ndim == 1:

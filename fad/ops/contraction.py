@@ -36,6 +36,8 @@ def _matmul_left(ct, z, x, y):
             return ct @ y.T
         ct = ct[..., None, :]
         return fit((ct @ _t(y))[..., 0, :], x.shape, ct.dtype)
+    if y.ndim == 2 and type(ct) is np.ndarray:  # one product; a compiled program has one of its own for all
+        return (_rows(ct) @ y.T).reshape(x.shape)
     return fit(ct @ _t(y), x.shape, ct.dtype)
 
 
