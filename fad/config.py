@@ -1,4 +1,4 @@
-"""Settings, each in a context variable: threads and async tasks do not disturb one another.
+"""Settings, each in a context variable: threads and async tasks do not disturb one another. One is the process's.
 
 with fad.config.use(check_mutation="full"):
     ...
@@ -7,7 +7,9 @@ with fad.config.use(check_mutation="full"):
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import re
+import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -102,3 +104,48 @@ def use(**settings: Any) -> Iterator[None]:
     finally:
         for setting, token in reversed(tokens):
             setting.reset(token)
+
+
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of mallopt, from malloc.h
+_DEFAULT_TRIM, _DEFAULT_MMAP = 128 * 1024, 65536
+
+
+def keep_freed_memory(most: int | str = "1GiB") -> bool:
+    """Let the process keep memory that arrays have freed, for those to come.
+
+    The C library of Linux gives the memory of each array of more than 128 kB back to the system, which hands it out
+    again page by page. Gradients without `jit` of 10⁵ numbers and more take a third to a half less time without that.
+    The setting is the process's: it counts for all that it allocates from then on.
+
+    Parameters
+    ----------
+    most : int or str
+        How much may lie unused at the end of the heap, in bytes or as ``"200MB"``, up to 2 GiB; what lies between
+        arrays in use is kept as well. With 0 the C library does again what it does by itself.
+
+    Returns
+    -------
+    bool
+        Whether the C library has such a setting, as glibc has.
+
+    Raises
+    ------
+    ValueError
+        if `most` is no amount of memory.
+
+    Notes
+    -----
+    Source: mallopt(3), M_MMAP_MAX and M_TRIM_THRESHOLD.
+
+    Examples
+    --------
+    >>> kept = keep_freed_memory("500MB")
+    """
+    if not (most == 0 or _is_amount(most)):
+        raise ValueError(f"most must be a number of bytes, such as 10**9, '200MB' or '2GiB', or 0, not {most!r}")
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if set_option is None:
+        return False
+    kept = min(bytes_of(most), 2**31 - 1)
+    trim, mmap = (kept, 0) if kept else (_DEFAULT_TRIM, _DEFAULT_MMAP)
+    return bool(set_option(_TRIM_THRESHOLD, trim)) and bool(set_option(_MMAP_MAX, mmap))
