@@ -76,7 +76,7 @@ def sum_of_squares(x: Any) -> Any:
 # --- the product ------------------------------------------------------------------------------------------------------
 
 
-def _multiply(g: Any, slope: Any) -> Any:
+def _strong_product(g: Any, slope: Any) -> Any:
     with np.errstate(invalid="ignore"):
         product = g * slope
     return np.where(_is_strong(g, slope), np.zeros_like(product), product)[()]
@@ -95,6 +95,6 @@ def _by_slope(_z: Any, g: Any, slope: Any) -> Selection:
 
 
 strong_multiply = make_elementwise(
-    "strong_multiply", _multiply, (_by_cotangent, _by_slope),
+    "strong_multiply", _strong_product, (_by_cotangent, _by_slope),
     lower="(0.0 if {0} == 0.0 and fabs({1}) == 1e999 else {0} * {1})",
 )  # fmt: skip
