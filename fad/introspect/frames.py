@@ -62,10 +62,16 @@ def user_place() -> tuple[str, int] | None:
 
 
 def _user_frame() -> types.FrameType | None:
-    frame = sys._getframe(1)
-    while frame is not None and is_machinery(frame.f_code.co_filename):
+    return next(user_frames(), None)
+
+
+def user_frames() -> Iterator[types.FrameType]:
+    """Yield the frames of the user's own code that led here, from the innermost outward."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not is_machinery(frame.f_code.co_filename):
+            yield frame
         frame = frame.f_back
-    return frame
 
 
 def runs_masked_arrays() -> bool:
