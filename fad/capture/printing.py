@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import logging
 import operator
 import types
@@ -16,6 +17,7 @@ from fad.capture.context import current, is_staged, refuse
 from fad.control_flow.subgraph import example
 from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient, traces_of
+from fad.introspect.frames import is_showing, showing
 from fad.staging.prints import Prints, print_p
 from fad.staging.record import RecordTrace, recorder
 from fad.transforms.batch_trace import BatchTrace
@@ -46,14 +48,10 @@ class StepText:
 
 def make_text(show: Any, text: Any) -> Any:
     """Return a text, or what stands for one that differs from step to step, if a function shows it and no more."""
-    if type(text) is not StepText or (is_showing(show) and text.waits()):
+    if type(text) is not StepText or (text.waits() and (any(show is x for x in SHOWING) or is_of_logging(show))):
         return text
-    return text.whole()
-
-
-def is_showing(f: Any) -> bool:
-    """Return whether a function shows texts in the steps of a loop: print, a warning, or a message of a logger."""
-    return any(f is x for x in SHOWING) or is_of_logging(f)
+    with showing() if is_showing(show) else contextlib.nullcontext():
+        return text.whole()
 
 
 def is_of_logging(f: Any) -> bool:

@@ -46,7 +46,7 @@ def texts_of_all_kinds(x):
     s = x[0]
     for i in range(N):
         s = 0.9 * s + x[1]
-        print("%d: %5.2f" % (i, s), "s = %r" % s, "{:.3f} {k}".format(s, k=i), "at " + str(i) + ".", str(s))
+        print("%d: %5.2f" % (i, s), "s = %s" % s, "{:.3f} {k}".format(s, k=i), "at " + str(i) + ".", str(s))
         print("iter " + repr(i) + f" {s:.2f}" + "!")
     return s
 
@@ -105,6 +105,18 @@ def test_a_loop_shows_what_python_shows_when_it_is_recorded(f, capsys):
         assert shown == wanted
     (what, text), _ = show(lambda x: report_of(f, x), capsys)
     assert "recorded step by step" not in what, text
+
+
+@pytest.mark.parametrize("f", [texts_of_all_kinds, messages_of_a_logger], ids=lambda f: f.__name__)
+def test_a_loop_that_is_unrolled_shows_the_same_and_depends_on_no_number_for_it(f, capsys):
+    _, (printed, _, messages) = show(f, capsys)
+    for transformed in (fad.jit(f), fad.jit(fad.grad(f))):
+        _, shown = show(transformed, capsys)
+        assert shown[0] == printed
+        assert [m[:3] for m in shown[2]] == [m[:3] for m in messages]
+        _, shown = show(lambda x, g=transformed: g(x * 1.0001), capsys)
+        assert shown == ("", [], [])
+        assert transformed.cache_info().paths == 1
 
 
 def test_an_error_of_what_is_shown_is_raised_at_its_line():
