@@ -58,6 +58,7 @@ NAMESPACES = {
         ("fad.scipy.signal", "filters and spectra"),
         ("fad.scipy.ndimage", "images"),
         ("fad.scipy.fft", "Fourier, cosine, sine and Hankel transforms"),
+        ("fad.scipy.fftpack", "the older names of these transforms, and operators on periodic samples"),
         ("fad.scipy.stats", "distributions"),
         ("fad.scipy.sparse", "sparse matrices"),
         ("fad.scipy.sparse.linalg", "sparse solvers"),

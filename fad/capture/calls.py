@@ -26,9 +26,10 @@ from fad.capture.growing_arrays import GrowingArray, growing_operand
 from fad.capture.growing_dicts import GrowingDict
 from fad.capture.growing_lists import GrowingList
 from fad.capture.keyed_looks import DICTIONARIES
+from fad.capture.messages import SHOWN_IN_STEP, log_in_step
 from fad.capture.number_dicts import NumberDict
 from fad.capture.places import Variable, content, find_item, find_part, is_exclusive
-from fad.capture.printing import print_in_step
+from fad.capture.printing import is_of_logging, print_in_step
 from fad.capture.unseen import find_variables
 from fad.capture.values import STANDING, as_number, get_item, getitem, note_made, set_default, setitem
 from fad.capture.windows import find_window
@@ -211,6 +212,8 @@ def _with_out(f: Callable, *args: Any, **kwargs: Any) -> Any:
 
 def _method(f: types.MethodType) -> Any:
     owner = f.__self__
+    if is_of_logging(f):
+        return log_in_step(f)
     if is_generator(owner):
         return functools.partial(draw_in_step, owner, f.__name__)
     if type(owner) is Tracer or type(owner).__module__.partition(".")[0] == "fad":
@@ -483,5 +486,5 @@ STANDS_IN: dict[Any, Callable] = {
     min: _extreme(min, np.minimum), max: _extreme(max, np.maximum), int: _int, float: _float, complex: _complex,
     round: _round_by(round, np.rint), math.floor: _round_by(math.floor, np.floor),
     math.ceil: _round_by(math.ceil, np.ceil), math.trunc: _round_by(math.trunc, np.trunc), len: _len,
-    print: print_in_step,
+    print: print_in_step, **SHOWN_IN_STEP,
 }  # fmt: skip

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fad import config
-from fad.capture.expressions import FLAGS, HELPERS
+from fad.capture.expressions import FLAGS
+from fad.capture.helpers import HELPERS
 from fad.capture.matches import replace_matches
 from fad.capture.names import move_conditions, name_private, name_super, walk_scope
 from fad.capture.rewrite import NotConvertible, Rewriter

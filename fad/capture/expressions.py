@@ -7,10 +7,11 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from fad.capture.helpers import helper
 from fad.capture.names import BRACKETS, JOINING, name_called
+from fad.capture.texts import SHOWING, defer_text, find_name
 
 FLAGS = ("True_", "False_")  # NumPy's booleans
-HELPERS = "__fad__"  # the name under which converted code finds the helpers
 MADE = "_fad_"  # begins the names that conversion makes, of functions and variables
 _THUNK = f"{MADE}thunk"
 _SCOPED = frozenset({"super", "locals", "vars", "globals", "eval", "exec", "dir"})  # what asks about its own frame
@@ -19,13 +20,6 @@ _SEQUENCES = frozenset({
     "count", "cycle", "repeat", "islice", "filter", "accumulate", "permutations", "combinations_with_replacement",
     "chain",
 })  # fmt: skip
-
-
-def helper(name: str, *args: ast.expr, at: ast.AST | None = None) -> ast.expr:
-    """Return the call of a helper."""
-    call = ast.Call(ast.Attribute(ast.Name(HELPERS, ast.Load()), name, ast.Load()), list(args), [])
-    call.made = True  # type: ignore[attr-defined]  # it is not rewritten again
-    return call if at is None else ast.copy_location(call, at)
 
 
 def thunk(value: ast.expr) -> ast.Lambda:
@@ -61,8 +55,8 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         lifted = None if self._inside else self._lift(node, self)
-        if self.staged and name_called(node) == "print":
-            node.args = [self._make_text(x) if isinstance(x, ast.JoinedStr) else x for x in node.args]
+        if self.staged and find_name(node.func) in SHOWING:
+            node.args = [defer_text(x, node.func, self.visit) for x in node.args]
         self.generic_visit(node)
         append = _append_of(node.func) if self.staged else None
         if append is not None:
@@ -74,16 +68,6 @@ class Expressions(ast.NodeTransformer):
             return node
         lifted.orelse = node  # type: ignore[attr-defined]
         return lifted
-
-    def _make_text(self, node: ast.JoinedStr) -> ast.expr:
-        """Return an f-string as a call that is given its parts: texts, and values with what tells how they look."""
-        parts: list[ast.expr] = []
-        for x in node.values:
-            if isinstance(x, ast.FormattedValue):
-                spec = ast.Constant("") if x.format_spec is None else self.visit(x.format_spec)
-                x = ast.Tuple([self.visit(x.value), ast.Constant(x.conversion), spec], ast.Load())
-            parts.append(x)
-        return ast.fix_missing_locations(helper("make_text", *parts, at=node))
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
         lifted = None if self._inside else self._lift(node, self)

@@ -15,7 +15,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from fad.capture.comprehensions import as_statements, form_of, generator_of
-from fad.capture.expressions import HELPERS, MADE, Expressions, Iterables, as_index, helper
+from fad.capture.expressions import MADE, Expressions, Iterables, as_index
+from fad.capture.helpers import HELPERS, helper
 from fad.capture.names import (
     Liveness,
     Names,

@@ -55,6 +55,10 @@ class Helpers:
     join = staticmethod(calls.join)
     join_in_brackets = staticmethod(calls.join_in_brackets)
     make_text = staticmethod(printing.make_text)
+    text_of_parts = staticmethod(printing.text_of_parts)
+    text_of_percent = staticmethod(printing.text_of_percent)
+    text_of_format = staticmethod(printing.text_of_format)
+    text_of_two = staticmethod(printing.text_of_two)
     made = staticmethod(values.note_made)
     getitem = staticmethod(values.getitem)
     setitem = staticmethod(calls.set_item)
@@ -77,6 +81,11 @@ class Helpers:
     result = staticmethod(outcomes.result)
     run_tried = staticmethod(outcomes.run_tried)
     result_or_raise = staticmethod(outcomes.result_or_raise)
+
+    @staticmethod
+    def text_of_value(f: Callable, x: Any) -> Any:
+        """Return ``str(x)`` or ``repr(x)`` for a text, unless these names stand for something else."""
+        return printing.text_of_value(f, x) if f in (str, repr) else calls.prepare_call(f)(x)
 
     @staticmethod
     def broken() -> outcomes.Outcome:

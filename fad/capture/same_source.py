@@ -22,7 +22,7 @@ FUTURES = functools.reduce(operator.or_, (getattr(__future__, x).compiler_flag f
 _KINDS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
 _KINDS |= inspect.CO_ASYNC_GENERATOR
 _OUTER = "outer"
-_WITHIN = f"{_OUTER}.<locals>."
+_WITHIN = ".<locals>."
 _ARGUMENTS = ("co_argcount", "co_posonlyargcount", "co_kwonlyargcount")
 _NAMES = ("co_names", "co_varnames", "co_cellvars", "co_freevars")
 
@@ -67,7 +67,10 @@ def _compile(node: Any, code: types.CodeType, imported: frozenset[str]) -> types
         node.decorator_list, node.returns = [], None
     inner = ast.copy_location(ast.Return(node), node) if isinstance(node, ast.Lambda) else node
     outer_names = ast.arguments([], [ast.arg(name) for name in code.co_freevars], None, [], [], None, [])
-    outer = ast.copy_location(ast.FunctionDef(_OUTER, outer_names, [inner], [], None, None), node)
+    body: list[ast.stmt] = [inner]
+    if isinstance(node, ast.FunctionDef) and node.name not in code.co_freevars:
+        body.insert(0, ast.Global([node.name]))  # the function that it calls by its own name, itself or another
+    outer = ast.copy_location(ast.FunctionDef(_OUTER, outer_names, body, [], None, None), node)
     imports = [ast.Import([ast.alias(name)]) for name in sorted(imported)]
     module = ast.fix_missing_locations(ast.Module([*imports, outer], []))
     with without_syntax_warnings():
@@ -97,8 +100,8 @@ def _is_same_constant(a: Any, b: Any) -> bool:
         return False
     if type(a) is types.CodeType:
         return _is_same(a, b)
-    if type(a) is str and a.startswith(_WITHIN):  # the full name of a class, of which its own code knows
-        return b.endswith(a.removeprefix(_WITHIN))
+    if type(a) is str and _WITHIN in a:  # the full name of a class, of which its own code knows
+        return a == b or b.endswith("." + a.removeprefix(_OUTER + _WITHIN))
     return a == b if type(a) is frozenset else repr(a) == repr(b)
 
 

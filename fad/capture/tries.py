@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from fad.capture.expressions import helper
+from fad.capture.helpers import helper
 from fad.capture.names import may_end, own_jumps
 
 _BRANCHING = (ast.If, ast.For, ast.While, ast.Try, ast.With)

@@ -56,7 +56,7 @@ norm : ValueError
     There is no such normalisation.
 type : ValueError
     There is no such type.
-eigh.type, eigvalsh.type : None
+eigh.type, eigvalsh.type, fftpack.type : None
 k : TypeError
     The number of the diagonal is no integer.
 rot90.k : TypeError

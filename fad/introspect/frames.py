@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import contextvars
 import functools
 import inspect
 import io
@@ -62,10 +63,16 @@ def user_place() -> tuple[str, int] | None:
 
 
 def _user_frame() -> types.FrameType | None:
-    frame = sys._getframe(1)
-    while frame is not None and is_machinery(frame.f_code.co_filename):
+    return next(user_frames(), None)
+
+
+def user_frames() -> Iterator[types.FrameType]:
+    """Yield the frames of the user's own code that led here, from the innermost outward."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not is_machinery(frame.f_code.co_filename):
+            yield frame
         frame = frame.f_back
-    return frame
 
 
 def runs_masked_arrays() -> bool:
@@ -101,6 +108,8 @@ class Step(NamedTuple):
 
 def is_printing() -> bool:
     """Return whether what the user's line makes of a value is shown and no more: by print, a logger or a warning."""
+    if _showing.get():
+        return True
     frame = _user_frame()
     if frame is None or frame.f_globals.get("__name__") in _SHOWING:
         return frame is not None
@@ -119,10 +128,21 @@ def is_printing() -> bool:
 def is_printing_number() -> bool:
     """Return whether the number that is requested is for ``"%f" % x``, text that is shown and no more."""
     at = step()
-    return at.kind == "operator" and at.operator == "%" and is_printing()
+    return _showing.get() or (at.kind == "operator" and at.operator == "%" and is_printing())
 
 
 _SHOWING = ("logging", "warnings", "_warnings")
+_showing: contextvars.ContextVar[bool] = contextvars.ContextVar("showing", default=False)
+
+
+@contextlib.contextmanager
+def showing() -> Iterator[None]:
+    """Make texts that are shown and no more, for a line of the user's."""
+    token = _showing.set(True)
+    try:
+        yield
+    finally:
+        _showing.reset(token)
 
 
 def _span(position: tuple) -> tuple | None:
@@ -135,7 +155,11 @@ def _shows(code: types.CodeType, at: int, frame: types.FrameType) -> bool:
     text = _source(code, at)
     if not text:  # where the file cannot be read, as in an interactive session
         return "print" in code.co_names
-    called = _call(text, frame).called
+    return is_showing(_call(text, frame).called)
+
+
+def is_showing(called: Any) -> bool:
+    """Return whether a function prints, logs or warns."""
     owner = getattr(called, "__self__", None)
     modules = {getattr(called, "__module__", None), type(owner).__module__}
     to_screen = owner is not None and (owner is sys.stdout or owner is sys.stderr)

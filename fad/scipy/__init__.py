@@ -16,8 +16,8 @@ if importlib.util.find_spec("scipy") is None:
     raise ExtraNotInstalledError("fad.scipy and fad.sparse need SciPy: pip install 'fad[scipy]'")
 
 __all__ = [
-    "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special",
-    "stats",
+    "fft", "fftpack", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial",
+    "special", "stats",
 ]  # fmt: skip
 
 

@@ -23,8 +23,8 @@ from fad.scipy.sparse.array import SparseArray, SparseMatrix
 from fad.scipy.sparse.forms import older
 
 _PARTS = (
-    "special", "linalg", "fft", "signal", "signal.windows", "ndimage", "stats", "interpolate", "integrate", "optimize",
-    "sparse", "sparse.linalg", "spatial", "spatial.distance", "spatial.transform",
+    "special", "linalg", "fft", "fftpack", "signal", "signal.windows", "ndimage", "stats", "interpolate", "integrate",
+    "optimize", "sparse", "sparse.linalg", "spatial", "spatial.distance", "spatial.transform",
 )  # fmt: skip
 _ASKED_LATER = ("splu", "factorized")  # functions whose results take traced values: fad's wherever a transform runs
 # SciPy's functions and classes that make sparse matrices, and take traced values later.

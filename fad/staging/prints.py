@@ -29,8 +29,8 @@ class Prints:
         """Print, in the step of some numbers: its own, behind those of the loops around."""
         step = tuple(map(int, numbers))
         if self._is_real() and step > self._last:
+            self._show(*values)  # it raises again if a step that raised is run another time
             self._last = step
-            self._show(*values)
 
 
 def _print(*operands: Any, prints: Prints, count: int) -> np.ndarray:

@@ -237,7 +237,7 @@ class Steep:
     Of a sweep that is for the masks all may do so.
     """
 
-    __slots__ = ("tape", "care", "marks", "looks_again", "unsure")
+    __slots__ = ("tape", "care", "marks", "looks_again", "unsure", "before", "sloped")
 
     def __init__(self, tape: Any, care: int, looks_again: bool = False):
         self.tape = tape
@@ -245,6 +245,8 @@ class Steep:
         self.looks_again = looks_again  # whether the tape is swept once more where a sweep is `unsure`
         self.unsure = False  # whether something was left out that is zero by selection, for the sake of speed
         self.marks: Any = b"\1" * len(tape) if care == ALWAYS else None
+        self.before: dict[int, tuple[int, bool]] = {}  # what `_find_before` has found
+        self.sloped: list[int] = []  # the records with slopes among it
 
     def is_under(self, i: int) -> bool:
         """Return whether the value at a position of the tape depends on a slope that may be infinite."""
@@ -303,21 +305,55 @@ def is_infinite_before(steep: Steep, i: int, record: Any, care: int) -> Any:
     Slopes within a call are not at hand.
     """
     tape, pullback = steep.tape, record[2]
-    reached = {p for p in parents_of(record) if care >= EVERYWHERE or _is_computed(tape, p)}
-    slopes: list[tuple] = []
-    called = False
-    for k in range(i - 1, -1, -1):
-        record = tape[k]
-        if record is None or reached.isdisjoint(range(k, k + _count_results(record))):
-            continue
-        reached.update(parents_of(record))
-        slopes += _slopes_of(record)
-        called = called or _is_steep_call(record)
+    bits, called = 0, False
+    for p in parents_of(record):
+        if care >= EVERYWHERE or _is_computed(tape, p):
+            more, calls = _find_before(steep, p)
+            bits, called = bits | more, called or calls
     called = called and getattr(pullback, "leaves_out", True)
     if called and not steep.looks_again:
         return True
     steep.unsure = steep.unsure or called
+    # In their order, so that programs of several loops begin with the same questions.
+    there = sorted(steep.sloped[n] for n, bit in enumerate(reversed(bin(bits))) if bit == "1")
+    slopes = [slope for k in there if tape[k] is not None for slope in _slopes_of(tape[k])]
     return any(test(*saved) for _, test, saved in slopes if _is_plain(saved)) or _ask_traced(slopes)
+
+
+def _find_before(steep: Steep, place: int) -> tuple[int, bool]:
+    """Return which records with slopes a value depends on, as bits of their numbers, and whether on a call with such.
+
+    It is found once for each value: a program may have hundreds of loops, one after the other.
+    """
+    tape, known = steep.tape, steep.before
+    waiting = [place]
+    while waiting:
+        k = waiting[-1]
+        start = k if k in known else _find_record(tape, k)
+        if k in known or start < 0:
+            known.setdefault(waiting.pop(), (0, False))
+            continue
+        needed = parents_of(tape[k]) if start == k else [start]
+        missing = [p for p in needed if p not in known]
+        waiting += missing
+        if missing:
+            continue
+        bits, called = 0, start == k and _is_steep_call(tape[k])
+        for p in needed:
+            bits, called = bits | known[p][0], called or known[p][1]
+        if start == k and _slopes_of(tape[k]):
+            bits |= 1 << len(steep.sloped)
+            steep.sloped.append(k)
+        known[k] = bits, called
+    return known[place]
+
+
+def _find_record(tape: Any, place: int) -> int:
+    """Return where the record stands that has its result at a place of a tape; -1 if it is gone."""
+    k = place
+    while k >= 0 and tape[k] is None:
+        k -= 1
+    return k if k >= 0 and k + _count_results(tape[k]) > place else -1
 
 
 def _slopes_of(record: Any) -> list[tuple]:

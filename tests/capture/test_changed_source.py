@@ -146,3 +146,39 @@ def test_functions_of_all_kinds_are_found():
     ]
     for f in functions:
         assert find_source(inspect.unwrap(f).__code__) is not None, f
+
+
+def doubled(x):
+    return x * 2.0
+
+
+class Doubling:
+    def doubled(self, x):
+        return doubled(x) + 1.0
+
+
+def nested_sum(x, depth=2):
+    return np.sum(x) if depth == 0 else np.sum(x) + nested_sum(x, depth - 1)
+
+
+def steps_of_itself(x, depth=1):
+    if depth:
+        return steps_of_itself(x, 0)
+    for _ in range(50):
+        x = 0.9 * x + 0.1 * np.sin(x)
+    return np.sum(x)
+
+
+def test_a_function_that_calls_one_of_its_own_name_is_found():
+    def inner(x, depth):
+        return x if depth == 0 else inner(x * 2.0, depth - 1)
+
+    for f in (nested_sum, Doubling.doubled, inner):
+        assert find_source(f.__code__) is not None, f.__qualname__
+
+
+def test_the_loop_of_a_function_that_calls_itself_is_captured():
+    with fad.config.use(loops="capture"):
+        fast = fad.jit(fad.grad(steps_of_itself))
+        np.testing.assert_allclose(fast(X), fad.grad(steps_of_itself)(X), rtol=1e-12)
+    assert "captured: 50 steps" in fast.explain()

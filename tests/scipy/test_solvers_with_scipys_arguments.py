@@ -169,3 +169,18 @@ def test_a_bounded_fit_has_the_covariance_of_parameters_that_the_data_do_not_tel
     t, flat = np.linspace(0.0, 1.0, 5), lambda t, a, b: a + b + 0.0 * t
     fits = [f(flat, t, t, [0.2, 0.3], method="trf")[1] for f in (ours.curve_fit, optimize.curve_fit)]
     np.testing.assert_allclose(*fits, rtol=1e-6)
+
+
+@pytest.mark.parametrize("start", [1.5, np.array([1.5, 2.0])], ids=["number", "array"])
+def test_newton_goes_by_the_slope_that_it_is_given(start):
+    def root(a):
+        return np.sum(optimize.newton(lambda x: x**2 - a, start, lambda x: 2.2 * x + 0.1 * a))
+
+    with np.errstate(all="raise"):
+        plain = root(2.0)
+        value, gradient = fad.value_and_grad(root)(2.0)
+        fast = fad.jit(fad.value_and_grad(root))
+        for _ in range(2):
+            assert fast(2.0) == (value, gradient)
+    assert value == plain
+    assert gradient == pytest.approx(np.size(start) * 0.5 / np.sqrt(2.0), rel=1e-6)

@@ -189,17 +189,19 @@ def fixed_point(
 # --- one equation in one unknown ------------------------------------------------------------------------------------
 
 
-def find_scalar(f: Callable, args: Any, solver: Callable, *points: Any) -> Any:
+def find_scalar(f: Callable, args: Any, solver: Callable, *points: Any, others: tuple = ()) -> Any:
     """Find a root of one equation by `solver`, and make it differentiable in what `f` uses.
 
-    Return the root, whether it was found, and what the solver reported.
+    The solver is given `others`, functions of the same arguments, too. Return the root, whether it was found, and what
+    the solver reported.
     """
-    problem = Problem(f, as_arguments(args), points)
+    problem, *more = [Problem(g, as_arguments(args), points) for g in (f, *others)]
 
     def solve_plain(points, held):
-        return solver(problem.at(held), *points)
+        functions = [p.at(values) for p, values in zip((problem, *more), held, strict=True)]
+        return solver(functions[0], *points, *functions[1:])
 
-    x, success, report = run(solve_plain, points, problem.held)
+    x, success, report = run(solve_plain, points, [p.held for p in (problem, *more)])
 
     def solve(slope, y):
         rate = slope(np.ones_like(stop_gradient(y)))
@@ -208,7 +210,8 @@ def find_scalar(f: Callable, args: Any, solver: Callable, *points: Any) -> Any:
         return y / rate
 
     x = implicit_root(problem.at(), x[()] if x.ndim == 0 else x, solve)
-    problem.closure.settle()
+    for p in (problem, *more):
+        p.closure.settle()
     return x, success, report
 
 
@@ -216,7 +219,7 @@ def newton(
     func: Callable, x0: Any, fprime: Callable | None = None, args: Any = (), tol: float = 1.48e-8, maxiter: int = 50,
     fprime2: Callable | None = None, x1: Any = None, rtol: float = 0.0, full_output: bool = False, disp: bool = True,
 ) -> Any:  # fmt: skip
-    """Return a root near `x0` by Newton's method with fad's derivative, elementwise; differentiable in `args`.
+    """Return a root near `x0` by Newton's method, elementwise; differentiable in `args`.
 
     Raises RuntimeError if it did not converge, as in SciPy.
 
@@ -226,8 +229,10 @@ def newton(
         ``func(x, *args)``.
     x0 : array_like
         Where to begin; it has no derivative.
-    fprime, fprime2, x1
-        Accepted and not needed: the derivative is fad's.
+    fprime : callable
+        The derivative that the steps go by; without one it is fad's.
+    fprime2, x1
+        Accepted and not needed.
     args : tuple
         Further arguments of `func`, with derivatives.
     tol, rtol : float
@@ -262,14 +267,15 @@ def newton(
     if full_output:
         raise NotImplementedError("newton takes full_output=False here; root_scalar reports how it went")
 
-    def solver(g, x):
-        slope = grad(lambda x: np.sum(g(x)))
+    def solver(g, x, slope=None):
+        slope = slope or grad(lambda x: np.sum(g(x)))
         found = so.newton(
             lambda x: value(g(x)), x, lambda x: value(slope(x)), tol=tol, maxiter=maxiter, rtol=rtol, disp=disp
         )
         return found, {}
 
-    return find_scalar(func, unpack_arguments(args), solver, as_float(x0))[0]
+    others = () if fprime is None else (fprime,)
+    return find_scalar(func, unpack_arguments(args), solver, as_float(x0), others=others)[0]
 
 
 def root_scalar(
