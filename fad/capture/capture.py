@@ -331,6 +331,7 @@ class Capture:
     def leave_to_python(self, what: str, detail: str, refused: bool = False) -> NoReturn:
         """Report that the loop is not captured, and whether it could not be, however long it is."""
         report(self.site.file, self.site.line, what, detail, refused)
+        self.step.number_lists.forget()
         raise NotCaptured
 
     # --- a first look ---------------------------------------------------------------------------------------------
@@ -414,6 +415,7 @@ class Capture:
         self.branches = trace.branches > 0
         state = [*(x for x, _ in trace.captured), *tree.leaves(step.first())]
         self.traced = trace.decides or any(type(x) is Tracer and not x.owner.physical for x in state)
+        trace.captured.clear()  # an array that lives on is to a body around one from outside
         return changed
 
     def _look(self, trace: Any, n: Any, item: Callable | None) -> bool:

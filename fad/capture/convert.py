@@ -38,7 +38,7 @@ _MOST = 4096
 FOLDED = frozenset({sum, max, min, any, all, map, math.prod, functools.reduce})
 CAPTURED: set[str] = set()  # modules of fad that are written as users write theirs, and captured like these
 # (id of code, everywhere, generates) -> (code, converted code or None, sites, why)
-_converted: dict[tuple[int, bool, bool], tuple] = {}
+_converted: dict[tuple[int, bool, str], tuple] = {}
 _inner: dict[int, types.CodeType] = {}  # by id, code of functions within converted ones: its source is known
 _looping: dict[int, tuple[types.CodeType, _Calls]] = {}  # by id of code
 
@@ -55,11 +55,12 @@ class Sites:
 
 
 def convert_function(
-    fun: Callable, make_helpers: Callable, everywhere: bool = False, generates: bool = False
+    fun: Callable, make_helpers: Callable, everywhere: bool = False, generates: str = ""
 ) -> tuple[Callable | None, str]:
     """Return a function converted, or None and why it cannot be; ``make_helpers(sites)`` gives what its code calls.
 
-    With `generates` it is a generator function, and the converted one calls another where it yields.
+    With `generates`, a form of a loop over it (`yields.py`), it is a generator function, and the converted one calls
+    another where it yields.
     """
     if type(fun) is types.MethodType:
         inner, why = convert_function(fun.__func__, make_helpers, everywhere, generates)
@@ -79,7 +80,7 @@ def convert_function(
     return made, ""
 
 
-def _code_of(fun: types.FunctionType, everywhere: bool, generates: bool) -> tuple:
+def _code_of(fun: types.FunctionType, everywhere: bool, generates: str) -> tuple:
     key = (id(fun.__code__), everywhere, generates)
     known = _converted.get(key)
     if known is None:
@@ -90,7 +91,7 @@ def _code_of(fun: types.FunctionType, everywhere: bool, generates: bool) -> tupl
     return known[1:]
 
 
-def _convert(code: types.CodeType, everywhere: bool, generates: bool) -> tuple:
+def _convert(code: types.CodeType, everywhere: bool, generates: str) -> tuple:
     if HELPERS in code.co_freevars:
         return None, None, "it has been converted"
     if code.co_flags & _GENERATES and not generates:
@@ -101,7 +102,7 @@ def _convert(code: types.CodeType, everywhere: bool, generates: bool) -> tuple:
     if node.owner.strip("_"):
         name_private(node, node.owner)
     name_super(node)
-    if generates and not replace_yields(node):
+    if generates and not replace_yields(node, generates):
         return None, None, "its yield is no statement, or a try or with is around"
     replace_matches(node)
     move_conditions(node)

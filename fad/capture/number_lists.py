@@ -270,6 +270,10 @@ class NumberLists:
         """Return what the lists of arrays hold, with the lists."""
         return {x.held: plain for _, plain, x in self._written.values() if type(x) is ArrayList}
 
+    def forget(self) -> None:
+        """Let go of the arrays that stand for lists: one that lives on is to a body around an array from outside."""
+        self._written, self._tables = {}, {}
+
     def finish(self) -> None:
         """Let the lists that the steps wrote into hold what the loop made of them."""
         for _, plain, stands in self._written.values():

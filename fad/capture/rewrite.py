@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
-from fad.capture.comprehensions import as_statements, form_of, generator_of
+from fad.capture.comprehensions import as_statements, called_for, form_of, generator_of
 from fad.capture.expressions import HELPERS, MADE, Expressions, Iterables, as_index, helper
 from fad.capture.names import (
     Liveness,
@@ -31,6 +31,7 @@ from fad.capture.names import (
 )
 from fad.capture.sites import Branch, Loop
 from fad.capture.tries import Raising, find_refusal, rewrite_try
+from fad.capture.yields import BREAKS, RUNS, STOPS
 
 _WAITING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 _REASONS: tuple = (
@@ -341,8 +342,7 @@ class Rewriter:
             code = [*[_at(x, s) for x in first], *self._staged_block(s.body, end)]
             bound: list[ast.AST] = [ast.Assign([s.target], ast.Constant(None)), *s.body]
             made: list[ast.stmt] = [self._function(body, [item], bound, code, s)]
-            jumps = any(isinstance(x, ast.Break) or type(x) is ast.Return for x in own_jumps(s.body))
-            source = self._expression(Iterables(not jumps).visit(s.iter), staged)
+            source = self._expression(Iterables().visit(s.iter), staged)
         else:
             made = [self._function(body, [], s.body, self._staged_block(s.body, end), s)]
             test = self._name("test")
@@ -370,7 +370,7 @@ class Rewriter:
             Loop(self.file, s.lineno, _kind(s), tuple(sorted(used.stores)), carried, behind,
                  frozenset(used.rebinds), tuple(sorted(used.updates)), operations, nested, leaves,
                  tuple(sorted(appended)), tuple(sorted(filled)), tuple(sorted(joined)), reason,
-                 hasattr(s, "comprehension"))
+                 hasattr(s, "comprehension"), _form(s), _raises(s))
         )  # fmt: skip
         return len(self.loops) - 1
 
@@ -408,12 +408,13 @@ class Rewriter:
             return None
         if isinstance(node, ast.Call):
             node = copy.deepcopy(node)  # the call that stands is rewritten, too
+            node.generating = copy.deepcopy(called_for(node))  # type: ignore[attr-defined]
         given: Any = generator_of(node) if isinstance(node, ast.Call) else node
         found = as_statements(given, form)
         if found is None or any(map(self._reason, found[1])):
             return None
         name = self._name("comprehension")
-        source = within.visit(Iterables(form not in ("any", "all")).visit(given.generators[0].iter))
+        source = within.visit(Iterables().visit(given.generators[0].iter))
         self.lifted.append(self._loop_of_its_own(name, *found, within.staged))
         call = ast.Call(_load(name), [source], [])
         done = self._in_place_of(node, form, call, within) if isinstance(node, ast.Call) else call
@@ -428,7 +429,9 @@ class Rewriter:
             done = ast.Call(helper("call", call.func), [done, *more], keywords)
         elif form in ("sum", "max", "min"):
             done.args += [copy.deepcopy(call.func), *(more or ([ast.Constant(0)] if form == "sum" else []))]
-        builtin = helper("is_builtin", ast.Constant(name_called(call)), copy.deepcopy(call.func))
+        generating = call.generating  # type: ignore[attr-defined]
+        asked = [call.func] if generating is None else [call.func, generating]
+        builtin = helper("is_builtin", ast.Constant(name_called(call)), *map(copy.deepcopy, asked))
         return ast.IfExp(builtin, done, ast.Constant(None))
 
     def _loop_of_its_own(self, name: str, arguments: list[str], body: list[ast.stmt], staged: bool) -> ast.stmt:
@@ -458,6 +461,13 @@ def _kind(s: ast.For | ast.While) -> str:
 
 def _returns(s: ast.For | ast.While) -> bool:
     return any(isinstance(x, ast.Return) and not isinstance(x, Raising) for x in own_jumps(s.body))
+
+
+def _form(s: ast.For | ast.While) -> str:
+    """Return as what a generator is run that a loop runs over."""
+    jumps = [x for x in own_jumps(s.body) if isinstance(x, ast.Break) or type(x) is ast.Return]
+    breaks = all(isinstance(x, ast.Break) for x in jumps) and not s.orelse
+    return RUNS if not jumps else BREAKS if breaks else STOPS
 
 
 def _raises(s: ast.For | ast.While) -> bool:

@@ -25,6 +25,8 @@ class Loop:
     joined: tuple[str, ...] = ()  # names of arrays that it makes longer
     reason: str = ""  # why it is run as it is; empty if it may be captured
     comprehends: bool = False  # whether it stands for a comprehension
+    form: str = "runs"  # as what a generator is run that it runs over (`yields.py`)
+    raises: bool = False  # whether a step may raise by its text
 
 
 @dataclass(frozen=True, slots=True)

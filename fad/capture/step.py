@@ -112,14 +112,15 @@ class Step:
             body.made |= self._find_own()
             body.windows |= self.windows
             self.windows = body.windows
+            outer = body.own, body.numbers, body.shared  # of the loop around, where the first condition is asked in it
             body.own = [self.cells[name] for name in self.bound if type(name) is str]
-            outer, body.numbers = body.numbers, (*body.numbers, number if self.counts else None)
+            body.numbers = (*body.numbers, number if self.counts else None)
             body.shared = {id(cell) for name, cell in self.cells.items() if type(name) is str}
         with self.lists.growing(body, number), self.number_lists.standing(body), self.draws.drawing(body, number):
             self.marks = mark_lists()
             yield
         if body is not None:
-            body.numbers = outer
+            body.own, body.numbers, body.shared = outer
 
     def _find_own(self) -> dict[int, Any]:
         """Return the lists and dictionaries that names are bound to by value: each step has its own."""

@@ -53,7 +53,7 @@ def getitem(x: Any, index: Any) -> Any:
     if body is None or type(x) in STANDING or not _is_traced(index):
         if body is not None and type(x) is collections.defaultdict and index not in x and id(x) not in body.made:
             body.note_change(Item(x, index))
-        return x[index]
+        return note_made(x[index]) if type(x) is list and type(index) is slice else x[index]
     if type(x) is np.ndarray:
         return _outside(x)[index]
     if type(index) is Tracer and holds_numbers(x):
@@ -236,7 +236,7 @@ def take_outside(x: np.ndarray, index: Any) -> Any:
 def note_made(x: Any) -> Any:
     """Return an object that the code makes: in a body, what is done to it nobody else sees."""
     body = current()
-    if body is not None:
+    if body is not None and type(x) is not Tracer:
         body.made[id(x)] = x
     return x
 
@@ -249,6 +249,9 @@ def setitem(value: Any, x: Any, index: Any) -> None:
             refuse("it writes into a plain array from outside of the loop, or one that no derivative can pass through")
         if _is_traced(index):
             _note_filled(x, index, body)
+        if type(x) is list and type(index) is Tracer and body.trial and id(x) in body.made_around:
+            _forget_elements(x, value, body)
+            return
         if type(x) is list and type(index) is Tracer:
             note_touched(x, body).append(tree.map(example, value))
             return
@@ -258,6 +261,9 @@ def setitem(value: Any, x: Any, index: Any) -> None:
             _check_look(x, body)
             look_at_change(x, index, value, body)
             return
+        if type(x) is list and type(index) is slice and id(x) not in body.windows:
+            _set_elements(value, x, index)
+            return
         place = find_window(x) if id(x) in body.windows else find_item(x, index)
         if place is None:
             refuse(f"it changes a {type(x).__name__}")
@@ -265,7 +271,26 @@ def setitem(value: Any, x: Any, index: Any) -> None:
     x[index] = value
 
 
-def update(name: str, x: Any, value: Any) -> Any:
+def _forget_elements(x: list, value: Any, body: Body) -> None:
+    """Let the elements of a list that the step itself has made be unknown: an inner loop writes one by a counter."""
+    known = [z for y in (*x, value) for z in [tree.map(example, y)]]
+    kinds = [[z.__class__ for z in tree.leaves(y)] for y in known]
+    shown = known[-1] if {z for of in kinds for z in of} != {float, np.float64} else np.float64(0.0)
+    if not is_table(x) or any(tree.structure(y) != tree.structure(shown) for y in known):
+        _refuse_place(x)
+    x[:] = [tree.map(body.trace.new, shown) for _ in x]
+
+
+def _set_elements(value: Any, x: list, index: slice) -> None:
+    """Do ``x[index] = value`` of a list that keeps its length, one element after the other."""
+    places = range(*index.indices(len(x)))
+    if type(value) not in (list, tuple) or len(value) != len(places):
+        refuse("it changes a list by a slice, to which it may give another length")
+    for place, y in zip(places, [*value], strict=True):
+        setitem(y, x, place)
+
+
+def update_by_operator(name: str, x: Any, value: Any) -> Any:
     """Return what ``x += value`` binds to x."""
     if current() is not None and type(x) not in STANDING and hasattr(type(x), _IN_PLACE[name]):
         refuse(f"it changes a {type(x).__name__} in place")
