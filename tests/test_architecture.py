@@ -97,7 +97,7 @@ LAYERS = [
         "capture.windows", "capture.keyed_looks", "capture.values", "capture.dict_methods", "capture.draws",
         "capture.grown_entries",
         "capture.array_lists", "capture.row_lists",
-        "capture.preallocated", "capture.growing_lists",
+        "capture.preallocated", "capture.growing_lists", "capture.prepended_lists",
         "capture.growing_arrays", "capture.growing_dicts", "capture.growth", "capture.number_dicts",
         "capture.number_lists",
         "capture.common_types", "capture.branches", "capture.printing", "capture.calls",

@@ -30,6 +30,7 @@ from fad.capture.growing_lists import GrowingList
 from fad.capture.keyed_looks import DICTIONARIES
 from fad.capture.number_dicts import NumberDict
 from fad.capture.places import Variable, content, find_item, find_part, is_exclusive
+from fad.capture.prepended_lists import PrependedList
 from fad.capture.printing import print_in_step
 from fad.capture.unseen import find_variables
 from fad.capture.values import STANDING, as_number, getitem, note_made, setitem
@@ -425,7 +426,7 @@ def _round_by(original: Callable, whole: np.ufunc) -> Callable:
 
 
 def _len(x: Any) -> Any:
-    if type(x) in (GrowingList, GrowingArray, GrowingDict, NumberDict):
+    if type(x) in (GrowingList, GrowingArray, GrowingDict, PrependedList, NumberDict):
         return x.length()
     if type(x) is not PaddedArray:
         return len(x)

@@ -39,7 +39,7 @@ class Body:
         self.tables: dict[int, tuple] = {}  # lists that are read by a counter, by identity, and what stands for each
         self.windows: set[int] = set()  # lists that looks have seen moved, by identity
         self.fillable: set[int] = set()  # dictionaries, and lists of more than numbers, that it may fill, by identity
-        self.filled: dict[int, Any] = {}  # those of which it reads or sets items by traced keys: the last of these
+        self.filled: dict[int, Any] = {}  # those of which it sets items by traced keys: one, and its direction
         self.unfilled: list = []  # lists of arrays of which it has come to a place where there is none yet
         self.held: list = []  # what lists hold for which arrays stand
         self.touched: dict[int, tuple[Any, Any]] = {}  # lists that a look has read or written so: what was written

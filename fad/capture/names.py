@@ -195,6 +195,9 @@ def _walruses(node: ast.AST) -> set[str]:
     return {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)}
 
 
+_SHORTENING = frozenset({"pop", "popleft", "popitem", "remove", "insert", "clear", "reverse", "rotate", "sort", "extendleft"})
+
+
 def find_appended(body: list[ast.stmt]) -> set[str]:
     """Return the names of lists to which statements append: ``xs.append(x)``, ``xs.extend(...)``, ``xs += [x]``.
 
@@ -203,6 +206,23 @@ def find_appended(body: list[ast.stmt]) -> set[str]:
     nodes = [n for s in body for n in ast.walk(s)]
     appended = {x.id for x in map(_appended_by, nodes) if isinstance(x, ast.Name)}
     return appended - {x.id for x in map(_shortened_by, nodes) if isinstance(x, ast.Name)}
+
+
+def find_prepended(body: list[ast.stmt]) -> set[str]:
+    """Return the names of lists and deques that statements change by ``xs.insert(0, x)`` or ``xs.appendleft(x)`` alone."""
+    nodes = [n for s in body for n in ast.walk(s)]
+    changed = (_name_of(x) for n in nodes for x in (_appended_by(n), _shortened_by(n)) if not _is_put_in_front(n))
+    items = {_name_of(n.value) for n in nodes if isinstance(n, ast.Subscript) and not isinstance(n.ctx, ast.Load)}
+    return {n.func.value.id for n in nodes if _is_put_in_front(n)} - items - {*changed}  # type: ignore[attr-defined]
+
+
+def _is_put_in_front(node: ast.AST) -> bool:
+    f: Any = node.func if isinstance(node, ast.Call) and node.args else None
+    if not isinstance(f, ast.Attribute) or not isinstance(f.value, ast.Name):
+        return False
+    first: Any = node.args[0]  # type: ignore[attr-defined]
+    inserts = f.attr == "insert" and isinstance(first, ast.Constant) and type(first.value) is int and first.value == 0
+    return inserts or f.attr == "appendleft"
 
 
 def _appended_by(node: ast.AST) -> ast.expr | None:
@@ -216,7 +236,7 @@ def _shortened_by(node: ast.AST) -> ast.expr | None:
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Del):
         return node.value
     f = node.func if isinstance(node, ast.Call) else None
-    return f.value if isinstance(f, ast.Attribute) and f.attr in ("pop", "insert", "clear", "reverse") else None
+    return f.value if isinstance(f, ast.Attribute) and f.attr in _SHORTENING else None
 
 
 def find_filled(body: list[ast.stmt]) -> set[str]:

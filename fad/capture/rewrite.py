@@ -23,6 +23,7 @@ from fad.capture.names import (
     find_appended,
     find_filled,
     find_joined,
+    find_prepended,
     is_quiet,
     may_end,
     name_called,
@@ -369,7 +370,8 @@ class Rewriter:
         self.loops.append(
             Loop(self.file, s.lineno, _kind(s), tuple(sorted(used.stores)), carried, behind,
                  frozenset(used.rebinds), tuple(sorted(used.updates)), operations, nested, leaves,
-                 tuple(sorted(appended)), tuple(sorted(filled)), tuple(sorted(joined)), reason,
+                 tuple(sorted(appended)), tuple(sorted(filled)), tuple(sorted(joined)),
+                 tuple(sorted(find_prepended(s.body) - Names(getattr(s, "iter", None)).loads)), reason,
                  hasattr(s, "comprehension"), _form(s), _raises(s))
         )  # fmt: skip
         return len(self.loops) - 1

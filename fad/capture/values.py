@@ -16,6 +16,7 @@ from fad.capture.labels import Label
 from fad.capture.objects import close_objects, open_objects
 from fad.capture.places import Item, find_item
 from fad.capture.windows import find_window
+from fad.control_flow.intervals import interval
 from fad.control_flow.padded import PaddedArray
 from fad.control_flow.subgraph import example, to_number_p
 from fad.control_flow.traced_masks import SelectedElements
@@ -163,8 +164,17 @@ def _may_be_filled(x: Any, body: Body) -> bool:
 def _note_filled(x: Any, index: Any, body: Body) -> None:
     """Note that a step reads or sets an item by a traced place, if loops may fill what has it; it is run again."""
     if _may_be_filled(x, body):
-        body.filled[id(x)] = index
+        body.filled[id(x)] = index, _find_direction(index, body)
         refuse(f"it reads or sets items of a {type(x).__name__} by places that differ from step to step")
+
+
+def _find_direction(index: Any, body: Body) -> int:
+    """Return 1, or -1 where places go down by one from step to step, as far as the number of the step tells."""
+    number = body.numbers[-1] if body.numbers else None
+    if type(index) is not Tracer or type(number) is not Tracer:
+        return 1
+    least, most = interval(index + number)
+    return -1 if least is not None and least == most else 1
 
 
 def _note_row(x: Any, found: Any, body: Body) -> None:
