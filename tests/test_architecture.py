@@ -69,7 +69,8 @@ LAYERS = [
         "transforms.custom", "transforms.implicit", "transforms.jet", "transforms.eval_shape", "transforms.tape_hooks",
     ],
     [
-        "staging", "staging.may_raise", "staging.outer_state", "staging.live_constants", "staging.mixed_types",
+        "staging", "staging.counters", "staging.may_raise", "staging.outer_state", "staging.live_constants",
+        "staging.mixed_types",
         "staging.python_numbers", "staging.flatness", "staging.prints", "staging.record",
     ],
     [

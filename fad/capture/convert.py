@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fad import config
-from fad.capture.expressions import FLAGS, HELPERS
+from fad.capture.expressions import FLAGS, HELPERS, helper
 from fad.capture.matches import replace_matches
-from fad.capture.names import move_conditions, name_private, name_super, walk_scope
+from fad.capture.names import move_conditions, move_globals, name_private, name_super, walk_scope
 from fad.capture.rewrite import NotConvertible, Rewriter
 from fad.capture.same_source import FUTURES, find_imported, is_source_of
 from fad.capture.yields import replace_yields
@@ -106,6 +106,7 @@ def _convert(code: types.CodeType, everywhere: bool, generates: str) -> tuple:
         return None, None, "its yield is no statement, or a try or with is around"
     replace_matches(node)
     move_conditions(node)
+    move_globals(node, helper("module_of", ast.Call(ast.Name("globals", ast.Load()), [], [])))
     body = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
     outer = {x for s in body for n in walk_scope(s) if isinstance(n, (ast.Global, ast.Nonlocal)) for x in n.names}
     rewriter = Rewriter(code.co_filename, body, outer, everywhere)

@@ -1,8 +1,8 @@
 """Dictionaries and lists that each step of a loop fills by its counter: ``memo[n] = memo[n - 1] + memo[n - 2]``.
 
 What is put in are the elements of a list that grows. Where the keys are known to follow one another, upward or
-downward (``us[t] = step(us[t + 1])``), a step may read the last values, as it may of a list. Otherwise the keys are gathered beside the values, and nothing is read; behind the
-loop it is asked which keys they are.
+downward (``us[t] = step(us[t + 1])``), a step may read the last values, as it may of a list. Otherwise
+the keys are gathered beside the values, and nothing is read; behind the loop it is asked which keys they are.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class PrependedList:
 
     def fill(self, plain: list | collections.deque, elements: list) -> list:
         """Put in front of a list or deque what steps have put there; return it."""
-        if type(plain) is list:
+        if isinstance(plain, list):
             plain[:0] = elements[::-1]
         else:
             plain.extendleft(elements)

@@ -85,7 +85,8 @@ class Rewriter:
         """Return the statements of the converted function."""
         if not self.everywhere:
             return self._declare_names(self._plain_block(body))
-        body = [s for s in body if s not in self.declared] or [ast.copy_location(ast.Pass(), body[0])]
+        said = [*self.declared, *(s for s in body if isinstance(s, ast.Global))]
+        body = [s for s in body if s not in said] or [ast.copy_location(ast.Pass(), body[0])]
         why = next((r for s in body for r in [self._reason(s)] if r), "")
         if why:
             raise NotConvertible(why)

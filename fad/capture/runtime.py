@@ -6,7 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from fad import config
-from fad.capture import branches, calls, dict_methods, folds, generators, iterables, loops, outcomes, printing, values
+from fad.capture import (
+    branches,
+    calls,
+    dict_methods,
+    folds,
+    generators,
+    iterables,
+    loops,
+    outcomes,
+    places,
+    printing,
+    values,
+)
 from fad.capture.context import current, forget, report, reporting
 from fad.capture.convert import Sites
 from fad.capture.expressions import is_made
@@ -74,6 +86,7 @@ class Helpers:
     raised = staticmethod(outcomes.is_raise)
     leave_if_raised = staticmethod(outcomes.leave_if_raised)
     again = staticmethod(outcomes.again)
+    module_of = staticmethod(places.module_of)
     jumped = staticmethod(outcomes.has_jumped)
     stop = staticmethod(outcomes.stop)
     result = staticmethod(outcomes.result)

@@ -8,7 +8,7 @@ from typing import Any
 
 from fad import tree
 from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
-from fad.capture.context import bind_result, current, noting_changes, recording_body, refuse
+from fad.capture.context import bind_result, current, is_outer, noting_changes, recording_body, refuse, refuse_outer
 from fad.capture.draws import StepDraws
 from fad.capture.element_tables import check_elements, elements_behind
 from fad.capture.growing_lists import Last
@@ -31,7 +31,7 @@ from fad.capture.state import (
     standing_for,
 )
 from fad.capture.values import as_number
-from fad.control_flow.subgraph import BodyTrace
+from fad.control_flow.subgraph import BodyTrace, example
 from fad.core.tracer import Tracer
 from fad.core.values import number_behind
 from fad.core.views import root_of, snapshot
@@ -77,6 +77,7 @@ class Step:
         grown = self.lists.known.keys() - (site.rebound - {*site.joined})
         self.bound = [name for name in self.bound if name not in grown]
         self.number_lists = NumberLists(self.cells)
+        self.outer: set[Any] = set()  # parts of objects that are from outside of the function: counters
         self.windows: set[int] = set()  # lists that looks have seen moved, by identity
         self.draws = StepDraws()
         self.kinds: list | None = None  # which leaves are numbers of Python's behind the first step that is recorded
@@ -101,6 +102,11 @@ class Step:
     def add_places(self) -> dict[Any, Any]:
         """Note the parts of objects that the step has bound; return what new ones were bound to before."""
         found = {place: x for place, x in require_body().changed.items() if place not in self.cells}
+        for place, before in found.items():
+            if type(before) is not Tracer and is_outer(place):
+                if example(content(place)).__class__ not in (bool, int):
+                    refuse_outer(place)
+                self.outer.add(place)
         self.cells.update({place: place for place in found})
         self.bound += found
         return found

@@ -194,7 +194,7 @@ def _read_number(x: list, index: Tracer, body: Body) -> Any:
     if len(kinds) == 1 and _is_passing(x, body):  # of one step: what is in it now, counts
         found = array(x)[index]
         return as_number(found) if kinds <= {int, float} else found
-    if body.trial and id(x) in body.made_around and kinds == {float, np.float64}:  # all are scalars where it is recorded
+    if body.trial and id(x) in body.made_around and kinds == {float, np.float64}:  # all will be scalars
         return body.trace.new(np.float64(0.0))
     note_touched(x, body)
     found = x[0]
