@@ -90,7 +90,7 @@ LAYERS = [
     [
         "capture", "capture.names", "capture.sites", "capture.expressions", "capture.matches",
         "capture.tries", "capture.yields", "capture.comprehensions",
-        "capture.rewrite", "capture.same_source",
+        "capture.syntax", "capture.rewrite", "capture.same_source",
         "capture.convert", "capture.places", "capture.context", "capture.trial", "capture.outcomes",
         "capture.integer_rules", "capture.integer_range", "capture.objects", "capture.state", "capture.held_arrays",
         "capture.labels", "capture.element_tables",
@@ -101,7 +101,7 @@ LAYERS = [
         "capture.preallocated", "capture.growing_lists", "capture.prepended_lists",
         "capture.growing_arrays", "capture.growing_dicts", "capture.growth", "capture.number_dicts",
         "capture.number_lists",
-        "capture.common_types", "capture.branches", "capture.printing", "capture.calls",
+        "capture.resumable", "capture.common_types", "capture.branches", "capture.printing", "capture.calls",
         "capture.sequences", "capture.iterables", "capture.generators",
         "capture.step", "capture.capture", "capture.loops",
         "capture.folds", "capture.runtime",

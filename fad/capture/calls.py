@@ -32,6 +32,7 @@ from fad.capture.number_dicts import NumberDict
 from fad.capture.places import Variable, content, find_item, find_part, is_exclusive
 from fad.capture.prepended_lists import PrependedList
 from fad.capture.printing import print_in_step
+from fad.capture.resumable import draw_next, make_resumable
 from fad.capture.unseen import find_variables
 from fad.capture.values import STANDING, as_number, getitem, note_made, setitem
 from fad.capture.windows import find_window
@@ -85,12 +86,14 @@ def prepare_call(f: Any) -> Any:
     body = current()
     if body is None:
         return run_converted(f)
-    stands_in = _stands_in(f)
+    stands_in = _stands_in(f) or make_resumable(f, make_helpers[0])
     return stands_in if stands_in is not None else _check_callee(f)
 
 
 def run_converted(f: Any) -> Any:
     """Return a function converted where it is the user's and may come to a loop, and otherwise as it is."""
+    if (resumable := make_resumable(f, make_helpers[0])) is not None:
+        return resumable
     if current() is not None and type(f) in (types.FunctionType, types.MethodType):
         return _check_callee(f)
     if type(f) is Compiled:
@@ -495,4 +498,5 @@ STANDS_IN: dict[Any, Callable] = {
     round: _round_by(round, np.rint), math.floor: _round_by(math.floor, np.floor),
     math.ceil: _round_by(math.ceil, np.ceil), math.trunc: _round_by(math.trunc, np.trunc), len: _len,
     print: print_in_step, setattr: _set_named,
+    next: draw_next,
 }  # fmt: skip

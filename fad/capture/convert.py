@@ -26,7 +26,7 @@ from fad.capture.matches import replace_matches
 from fad.capture.names import move_conditions, move_globals, name_private, name_super, walk_scope
 from fad.capture.rewrite import NotConvertible, Rewriter
 from fad.capture.same_source import FUTURES, find_imported, is_source_of
-from fad.capture.yields import replace_yields
+from fad.capture.yields import RESUMED, replace_yields, split_at_yield
 from fad.core.transformed import Transformed
 from fad.introspect.frames import is_machinery, without_syntax_warnings
 from fad.introspect.reachable import is_library, is_of_library
@@ -102,7 +102,7 @@ def _convert(code: types.CodeType, everywhere: bool, generates: str) -> tuple:
     if node.owner.strip("_"):
         name_private(node, node.owner)
     name_super(node)
-    if generates and not replace_yields(node, generates):
+    if generates not in ("", RESUMED) and not replace_yields(node, generates):
         return None, None, "its yield is no statement, or a try or with is around"
     replace_matches(node)
     move_conditions(node)
@@ -111,7 +111,13 @@ def _convert(code: types.CodeType, everywhere: bool, generates: str) -> tuple:
     outer = {x for s in body for n in walk_scope(s) if isinstance(n, (ast.Global, ast.Nonlocal)) for x in n.names}
     rewriter = Rewriter(code.co_filename, body, outer, everywhere)
     try:
-        new = _compile_statements(node, rewriter.function(body), code)
+        if generates == RESUMED:
+            parts = split_at_yield(node)
+            if parts is None:
+                return None, None, "it does not end in a loop without end, whose steps yield once"
+            new = _compile_statements(node, rewriter.split_step(*parts), code)
+        else:
+            new = _compile_statements(node, rewriter.function(body), code)
     except NotConvertible as why:
         return None, None, str(why)
     return new, Sites(rewriter.loops, rewriter.branches, (*code.co_varnames, *code.co_cellvars)), ""

@@ -16,10 +16,11 @@ from typing import Any
 
 from fad.capture.calls import make_helpers, note_grown
 from fad.capture.context import current, reporting_as
-from fad.capture.convert import convert_function, is_users
+from fad.capture.convert import convert_function
 from fad.capture.iterables import TAKING, Endless, sequence
 from fad.capture.outcomes import Outcome, ended_by, note_end
 from fad.capture.places import Variable, bind_name, cells_of, content
+from fad.capture.resumable import is_generator_function
 from fad.capture.sequences import sequence_of
 from fad.capture.sites import Loop
 from fad.capture.yields import BREAKS, RUNS
@@ -43,14 +44,6 @@ class Generated:
     def convert(self, form: str) -> tuple[Callable | None, str]:
         """Return the function that calls another one where the generator yields, or None and why there is none."""
         return convert_function(self.function, make_helpers[0], everywhere=current() is not None, generates=form)
-
-
-def is_generator_function(f: Any) -> bool:
-    """Return whether something is a generator function of the user's, or a method that is one."""
-    inner = f.__func__ if type(f) is types.MethodType else f
-    if type(inner) is not types.FunctionType or not is_users(inner):
-        return False
-    return inner.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE) == inspect.CO_GENERATOR
 
 
 def call_generator(f: Any) -> Any:

@@ -10,14 +10,16 @@ import ast
 from typing import Any
 
 from fad.capture.expressions import MADE, helper
-from fad.capture.names import walk_scope
+from fad.capture.names import own_jumps, walk_scope
 
 TAKE, BODY = f"{MADE}take", f"{MADE}body"  # what a converted generator is given
 _ITEM, _ENDED = f"{MADE}yielded", f"{MADE}ended"  # variables
 _AROUND = (ast.Try, ast.TryStar, ast.With)  # what would see errors of the body, or its end
 _LOOPS = (ast.For, ast.While)
+_RAISES = (ast.Raise, ast.Assert)
 # What a loop over a generator may do: run to its end, break, or end in whichever way and ask behind it how it did.
 RUNS, BREAKS, STOPS = "runs", "breaks", "stops"
+RESUMED = "resumed"  # it is drawn from, one element after the other (`resumable.py`)
 
 
 def replace_yields(function: Any, form: str) -> bool:
@@ -32,6 +34,22 @@ def replace_yields(function: Any, form: str) -> bool:
     function.body = [x for s in function.body for x in _as_list(_Yields(form).visit(s))]
     function.args.kwonlyargs += [ast.arg(TAKE), ast.arg(BODY)]
     return True
+
+
+def split_at_yield(function: Any) -> tuple[list[ast.stmt], ast.While, int] | None:
+    """Return what a generator does before the loop that ends it, the loop, and which of its statements yields.
+
+    None if it does not end in a loop without end, whose steps yield once.
+    """
+    *first, last = function.body
+    nodes = [n for s in function.body for n in walk_scope(s)]
+    endless = isinstance(last, ast.While) and isinstance(last.test, ast.Constant) and last.test.value
+    if not endless or last.orelse or any(isinstance(n, (*_AROUND, ast.Return, ast.YieldFrom, *_RAISES)) for n in nodes):
+        return None
+    places = [k for k, s in enumerate(last.body) if isinstance(s, ast.Expr) and isinstance(s.value, ast.Yield)]
+    if len(places) != 1 or sum(isinstance(n, ast.Yield) for n in nodes) > 1 or own_jumps(last.body):
+        return None
+    return first, last, places[0]
 
 
 def _yield_in_last_loop(body: list[ast.stmt], count: int) -> bool:
