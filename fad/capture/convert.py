@@ -26,7 +26,7 @@ from fad.capture.matches import replace_matches
 from fad.capture.names import move_conditions, move_globals, name_private, name_super, walk_scope
 from fad.capture.rewrite import NotConvertible, Rewriter
 from fad.capture.same_source import FUTURES, find_imported, is_source_of
-from fad.capture.yields import RESUMED, replace_yields, split_at_yield
+from fad.capture.yields import RESUMED, STOPS, replace_yields, split_at_yield
 from fad.core.transformed import Transformed
 from fad.introspect.frames import is_machinery, without_syntax_warnings
 from fad.introspect.reachable import is_library, is_of_library
@@ -109,7 +109,7 @@ def _convert(code: types.CodeType, everywhere: bool, generates: str) -> tuple:
     move_globals(node, helper("module_of", ast.Call(ast.Name("globals", ast.Load()), [], [])))
     body = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
     outer = {x for s in body for n in walk_scope(s) if isinstance(n, (ast.Global, ast.Nonlocal)) for x in n.names}
-    rewriter = Rewriter(code.co_filename, body, outer, everywhere)
+    rewriter = Rewriter(code.co_filename, body, outer, everywhere, generates == STOPS)
     try:
         if generates == RESUMED:
             parts = split_at_yield(node)

@@ -74,7 +74,7 @@ def has_jumped(outcome: Outcome | None) -> Any:
 
 def stop(outcome: Outcome | None) -> Outcome:
     """Return what a generator returns that a loop over it ends, whose body has ended so."""
-    return Outcome(RETURNED, ((kind_of(outcome), *value_of(outcome)),))
+    return Outcome(RETURNED, ((np.int64(0) + kind_of(outcome), *value_of(outcome)),))
 
 
 def ended_by(returned: Any) -> Outcome | None:
@@ -138,6 +138,12 @@ def note_end(outcome: Outcome | None) -> None:
         note_raise(outcome)
     elif kind_of(outcome) == RAISED:
         refuse("it raises an error in every step")
+
+
+def tell_outcome(outcome: Outcome | None) -> Outcome | None:
+    """Return how the code of a generator ended, which may raise."""
+    note_end(outcome)
+    return outcome
 
 
 def note_raise(outcome: Outcome | None) -> None:

@@ -78,8 +78,9 @@ class NotConvertible(Exception):
 class Rewriter:
     """Rewrites one function; with `everywhere` its branches, too, for code that is recorded once for all steps."""
 
-    def __init__(self, file: str, body: list[ast.stmt], outer: set[str], everywhere: bool):
+    def __init__(self, file: str, body: list[ast.stmt], outer: set[str], everywhere: bool, stops: bool = False):
         self.file = file
+        self.stops = stops  # whether it is a generator that tells how the body of the loop over it has ended
         self.everywhere = everywhere
         # Nonlocal variables are places of the body that calls the function, as attributes are.
         self.declared = [s for s in body if isinstance(s, ast.Nonlocal)] if everywhere else []
@@ -107,11 +108,11 @@ class Rewriter:
             *first, last = body
             done = [*self._staged_block(first, frozenset()), *self._last(last)]
             return self._declare_names(done)
-        if may_end(body):  # it returns None there, which is another value than those of its other ends
+        if may_end(body) and not self.stops:  # it returns None there, which is another value than those of its other ends
             body = [*body, place_at(ast.Return(ast.Constant(None)), body[-1])]
         name = self._name("body")
         inner = self._function(name, [], body, self._staged_block(body, frozenset()), body[0])
-        end = "result_or_raise" if raises else "result"
+        end = "outcome" if self.stops else "result_or_raise" if raises else "result"
         result = ast.Return(helper(end, ast.Call(ast.Name(name, ast.Load()), [], [])))
         return self._declare_names([inner, place_at(result, body[-1])])
 

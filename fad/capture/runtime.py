@@ -87,6 +87,7 @@ class Helpers:
     leave_if_raised = staticmethod(outcomes.leave_if_raised)
     again = staticmethod(outcomes.again)
     module_of = staticmethod(places.module_of)
+    outcome = staticmethod(outcomes.tell_outcome)
     jumped = staticmethod(outcomes.has_jumped)
     stop = staticmethod(outcomes.stop)
     result = staticmethod(outcomes.result)

@@ -152,6 +152,34 @@ def within_a_loop(x):
     return s
 
 
+def with_else_within_a_loop(x):
+    s = 0.0
+    for k in range(12):
+        for v in itertools.islice(decaying(x[0], 50), 9):
+            s = s + v
+            if s > 12.0 + k:
+                break
+        else:
+            s = 0.9 * s
+    return s
+
+
+def find_angle(x, least):
+    for i, (angle, speed) in enumerate(swinging(x[0], x[2])):
+        if angle > least:
+            return speed * i
+        if i == 12:
+            break
+    return x[2]
+
+
+def a_function_that_returns_from_one(x):
+    s = 0.0
+    for k in range(12):
+        s = 0.5 * s + find_angle(x, 0.6 + 0.1 * k)
+    return s
+
+
 def raising(x):
     s = 0.0
     for angle, _ in swinging(x[0], x[1]):
@@ -174,6 +202,7 @@ def given_to_functions(x):
 CAPTURED = [
     broken, broken_with_a_list, broken_by_the_number, with_else, returning, of_a_generator_that_goes_on_behind_its_loop,
     of_an_object, beside_numbers, sliced, within_a_loop, raising, given_to_functions,
+    with_else_within_a_loop, a_function_that_returns_from_one,
 ]  # fmt: skip
 
 
