@@ -20,7 +20,7 @@ from fad.capture.convert import convert_function
 from fad.capture.iterables import TAKING, Endless, sequence
 from fad.capture.outcomes import Outcome, ended_by, note_end
 from fad.capture.places import Variable, bind_name, cells_of, content
-from fad.capture.resumable import is_generator_function
+from fad.capture.resumable import Resumable, is_generator_function, make_resumable
 from fad.capture.sequences import sequence_of
 from fad.capture.sites import Loop
 from fad.capture.yields import BREAKS, RUNS
@@ -64,6 +64,8 @@ def is_builtin(name: str, f: Any, *generating: Any) -> bool:
 
 def as_generated(x: Any) -> Any:
     """Return what a loop runs over, of an object whose ``__iter__`` is a generator function that one's code."""
+    if type(x) is Resumable:
+        return Generated(_draw, (x,), {}) if not x.closed else ()
     run = getattr(type(x), "__iter__", None)
     if type(x) is Generated or type(run) is not types.FunctionType or not is_generator_function(run):
         return x
@@ -107,6 +109,11 @@ def _takewhile(f: Any, xs: Iterable) -> Iterator:
         yield x
 
 
+def _draw(g: Iterator) -> Iterator:
+    while True:
+        yield next(g)
+
+
 def _slice(xs: Iterable, start: Any, stop: Any, step: Any) -> Iterator:
     k = 0
     for x in xs:
@@ -146,13 +153,18 @@ def _bind_slice(xs: Any, *bounds: Any) -> Generated | None:
 
 
 def _bind_zip(*xs: Any, **options: Any) -> Generated | None:
-    """Return ``zip`` of one generator and of things whose elements are known by number."""
+    """Return ``zip`` of generators and of things whose elements are known by number.
+
+    The first generator is run, and the others are drawn from.
+    """
     places = [k for k, x in enumerate(xs) if type(x) is Generated]
-    if len(places) != 1 or options:
+    if not places or options:
         return None
-    (at,) = places
-    found: list[Any] = [x if k == at or type(x) is Endless else sequence_of(x) for k, x in enumerate(xs)]
+    at = places[0]
+    found = [x if k == at or type(x) is Endless else _as_numbered(x) for k, x in enumerate(xs)]
     lengths = [None if type(x) is Endless else getattr(x, "length", 0) for x in found]
+    if any(n is not None for n in lengths[places[-1] :]) and len(places) > 1:
+        return None  # where that ends the others have been drawn from once more
     before, behind = (min([n for n in ns if n is not None], default=None) for ns in (lengths[:at], lengths[at + 1 :]))
     if None in found or before == 0 or not {type(before), type(behind)} <= {int, type(None)}:
         return None
@@ -163,7 +175,23 @@ def _bind_zip(*xs: Any, **options: Any) -> Generated | None:
     return Generated(_zip, (xs[at], element, before, behind), {})
 
 
+def _as_numbered(x: Any) -> Any:
+    """Return something as elements known by number, a generator as what gives its next one; None if it cannot be."""
+    if type(x) is not Generated:
+        return sequence_of(x)
+    if x.function is _draw:
+        (g,) = x.args
+    else:
+        make = make_resumable(x.function, make_helpers[0])
+        g = None if make is None else make(*x.args, **x.kwargs)
+    return None if g is None else Endless("generator", lambda: g, lambda _: next(g))
+
+
 _BOUND: dict[Any, Callable] = {itertools.islice: _bind_slice, zip: _bind_zip}
+
+
+def _as_drawn(x: Any) -> Any:
+    return as_generated(x) if type(x) is Resumable else x
 
 
 def generate(f: Any) -> Any:
@@ -171,11 +199,12 @@ def generate(f: Any) -> Any:
     known = f.__class__ in (type, types.BuiltinFunctionType) and is_recording()
     written, bind = (_WRITTEN.get(f), _BOUND.get(f)) if known else (None, None)
     if bind is not None:
-        return lambda *args, **kwargs: bind(*args, **kwargs) or sequence(f)(*args, **kwargs)
+        return lambda *args, **kwargs: bind(*map(_as_drawn, args), **kwargs) or sequence(f)(*args, **kwargs)
     if written is None:
         return sequence(f)
 
     def make(*args: Any, **kwargs: Any) -> Any:
+        args = tuple(map(_as_drawn, args))
         try:
             given = inspect.signature(written).bind(*args, **kwargs)
         except TypeError:  # several things to map, say

@@ -40,7 +40,7 @@ def make_resumable(f: Any, make_helpers: Callable) -> Callable | None:
 class Resumable:
     """A generator, drawn from by the two functions that its step is."""
 
-    __slots__ = ("_begin", "_closed", "_inner", "_parts", "_started")
+    __slots__ = ("closed", "_begin", "_inner", "_parts", "_started")
 
     def __init__(self, f: Any, begin: Callable, args: tuple, kwargs: dict):
         f(*args, **kwargs)  # which raises where the arguments are others than it takes
@@ -48,7 +48,7 @@ class Resumable:
         self._begin = lambda: begin(*args, **kwargs)
         self._parts: tuple[Callable, Callable] | None = None  # what a step does before it yields, and behind
         self._started = types.CellType()  # bound when it has been drawn from
-        self._closed = False
+        self.closed = False
         body = current()
         if body is not None:
             body.made |= {id(self): self, id(self._started): self._started}
@@ -61,7 +61,7 @@ class Resumable:
         return self
 
     def __next__(self) -> Any:
-        if self._closed:
+        if self.closed:
             raise StopIteration
         return self._start() if self._parts is None else self._resume(*self._parts)
 
@@ -71,12 +71,12 @@ class Resumable:
 
     def throw(self, error: Any, *_: Any) -> Any:
         """Raise an error where the generator is, which nothing there catches."""
-        self._closed = True
+        self.closed = True
         raise error
 
     def close(self) -> None:
         """End the generator."""
-        self._closed = True
+        self.closed = True
 
     def _start(self) -> Any:
         body = current()

@@ -108,7 +108,7 @@ class Rewriter:
             *first, last = body
             done = [*self._staged_block(first, frozenset()), *self._last(last)]
             return self._declare_names(done)
-        if may_end(body) and not self.stops:  # it returns None there, which is another value than those of its other ends
+        if may_end(body) and not self.stops:  # None is another value than those of its other ends
             body = [*body, place_at(ast.Return(ast.Constant(None)), body[-1])]
         name = self._name("body")
         inner = self._function(name, [], body, self._staged_block(body, frozenset()), body[0])

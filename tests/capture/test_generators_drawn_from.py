@@ -141,20 +141,7 @@ def of_an_array(x):
     return s
 
 
-CAPTURED = [
-    drawn, drawn_before_and_behind, two_at_once, in_some_steps, in_a_while_loop, in_an_inner_loop, in_a_function,
-    one_of_its_own, of_a_method, of_an_array,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("f", CAPTURED, ids=lambda f: f.__name__)
-def test_a_loop_that_draws_from_a_generator_is_captured(f):
-    what, text = report_of(f, X)
-    assert set(what) == {"captured"}, text
-    agree(f, X, 0.8 * X, order=1)
-
-
-def used_otherwise(x):
+def in_loops_one_after_the_other(x):
     g, s = decaying(x[0], 0.9), 0.0
     for v in itertools.islice(g, 5):
         s = s + v
@@ -167,6 +154,37 @@ def used_otherwise(x):
     s = s + next(g) + g.send(None)
     g.close()
     return s + next(g, x[1]) + inspect.isgenerator(g)
+
+
+def several_beside_one_another(x):
+    s = 0.0
+    for i, p, (q, _) in zip(range(N), decaying(x[0], 0.9), swinging(x[2])):  # noqa: B905
+        s = s + p * q * i
+    for (q, r), p in zip(swinging(x[2]), decaying(x[4], 0.9)):  # noqa: B905
+        s = s + q * r
+        if p < 0.3:
+            break
+    return s
+
+
+CAPTURED = [
+    drawn, drawn_before_and_behind, two_at_once, in_some_steps, in_a_while_loop, in_an_inner_loop, in_a_function,
+    one_of_its_own, of_a_method, of_an_array, in_loops_one_after_the_other, several_beside_one_another,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", CAPTURED, ids=lambda f: f.__name__)
+def test_a_loop_that_draws_from_a_generator_is_captured(f):
+    what, text = report_of(f, X)
+    assert set(what) == {"captured"}, text
+    agree(f, X, 0.8 * X, order=1)
+
+
+def one_that_ends_behind_others(x):
+    a, b, s = decaying(x[0], 0.9), swinging(x[2]), 0.0
+    for p, (q, _), t in zip(a, b, np.linspace(0.0, 1.0, 5)):  # noqa: B905
+        s = s + p * q * t
+    return s + next(a) + next(b)[0]
 
 
 def an_array_that_it_writes_again(x):
@@ -196,7 +214,10 @@ def one_that_ends(x):
     return s
 
 
-@pytest.mark.parametrize("f", [used_otherwise, an_array_that_it_writes_again, one_that_ends], ids=lambda f: f.__name__)
+OTHERS = [one_that_ends_behind_others, an_array_that_it_writes_again, one_that_ends]
+
+
+@pytest.mark.parametrize("f", OTHERS, ids=lambda f: f.__name__)
 def test_a_generator_that_is_used_otherwise_is_right(f):
     agree(f, X, order=1)
 
