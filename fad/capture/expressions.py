@@ -198,11 +198,17 @@ class Iterables(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if name_called(node) in SEQUENCES:
             if name_called(node) != "range":
-                node.args = [self.visit(x) if isinstance(x, ast.Call) else x for x in node.args]
+                node.args = [self.visit(x) if isinstance(x, (ast.Call, ast.Attribute)) else x for x in node.args]
             node.func = helper("generate", node.func, at=node.func)
         elif name_called(node) not in ("", *_SCOPED):
             node.func = helper("call_generator", node.func, at=node.func)
         return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if node.attr != "flat":
+            return node
+        f = ast.Attribute(ast.Name(HELPERS, ast.Load()), "elements_of", ast.Load())
+        return ast.fix_missing_locations(ast.copy_location(ast.Call(f, [node.value], []), node))
 
 
 def binds(node: ast.AST) -> bool:

@@ -234,6 +234,13 @@ def _enumerate_places(x: Any) -> Any:
     return Sequence(places.length, element, lambda: ndenumerate(x))
 
 
+def elements_of(x: Any) -> Any:
+    """Return ``x.flat``, of a traced array as elements known by their numbers."""
+    if type(x) is not Tracer or not x.shape:
+        return x.flat
+    return Sequence(x.size, lambda k: getitem(np.ravel(x), k), lambda: x.flat)
+
+
 _OWN: dict[Any, Callable] = {
     range: _range, enumerate: _enumerate, zip: _zip, reversed: _reverse, map: _map, itertools.pairwise: _pair,
     itertools.count: _count, itertools.cycle: _cycle, itertools.repeat: _repeat, itertools.islice: _slice,

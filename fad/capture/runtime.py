@@ -59,6 +59,7 @@ class Helpers:
     sequence = staticmethod(iterables.sequence)
     generate = staticmethod(generators.generate)
     call_generator = staticmethod(generators.call_generator)
+    elements_of = staticmethod(iterables.elements_of)
     items = staticmethod(iterables.items)
     is_builtin = staticmethod(generators.is_builtin)
     iterate_over = staticmethod(iterables.iterate_over)

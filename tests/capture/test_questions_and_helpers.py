@@ -57,6 +57,18 @@ def partial_functions(x):
     return y
 
 
+def the_best_by_a_key(x):
+    s, us, weights = 0.0, [x, 2 * x, x * x], [0.1, 0.5, 0.9]
+    for i in range(30):
+        v = np.sin(i * x[0])
+        k = min(range(3), key=lambda j: abs(weights[j] - v))
+        u = max(us, key=lambda u: np.sum(u * v))
+        y, w = max([(v, 1.0), (x[1] + 0.1 * i, 2.0)], key=lambda pair: np.sin(pair[0]))
+        weights[k] = 0.9 * weights[k] + 0.1 * v
+        s = 0.9 * s + u[k] + y * w
+    return s + weights[1]
+
+
 class Slope:
     def __init__(self, rate):
         self.rate = rate
@@ -82,6 +94,7 @@ def objects_of_one_way(x):
 
 CAPTURED = [
     among_numbers, a_condition_that_binds, binding_in_the_first_operand, partial_functions, objects_of_one_way,
+    the_best_by_a_key,
 ]  # fmt: skip
 
 
