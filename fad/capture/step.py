@@ -36,7 +36,9 @@ from fad.core.tracer import Tracer
 from fad.core.values import number_behind
 from fad.core.views import root_of, snapshot
 from fad.core.weak import WeakFloat
+from fad.staging.mixed_types import note_mixed, note_number
 from fad.staging.record import recorder
+from fad.transforms.batch_trace import BatchTrace
 
 
 class NeedsFirstStep(Exception):
@@ -306,6 +308,8 @@ class Step:
         found = []
         for x, marks in zip(values, self.kinds, strict=True):
             leaves, structure = tree.flatten(x)
+            for y in leaves:
+                _note_batch(y)
             pairs = zip(leaves, marks, strict=True)
             made = [as_number(y) if mark and not is_pythons(y) else y for y, mark in pairs]
             found.append(tree.unflatten(structure, made))
@@ -396,6 +400,13 @@ class Step:
             if may_peel:
                 raise NeedsFirstStep
             refuse(f"it writes into {name} and rebinds it, and the array may have another name")
+
+
+def _note_batch(x: Any) -> None:
+    """Note an integer of Python's that a batch has for each element: there it is a scalar of NumPy's."""
+    if type(x) is Tracer and not x.shape and x.dtype.kind in "biu" and isinstance(x.owner, BatchTrace):
+        note_mixed()
+        note_number(x)
 
 
 def is_pythons(x: Any) -> bool:

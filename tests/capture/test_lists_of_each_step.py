@@ -61,7 +61,31 @@ def few_arrays_in_turn(x, steps=9):
     return np.sum(old[2] ** 2 + new[1])
 
 
-PROGRAMS = [two_rows_in_turn, a_row_of_each_step, a_copy_that_is_read, arrays_in_turn, few_arrays_in_turn]
+def long_rows_that_are_one_array(x):
+    row, best, sums = [np.sin(j) * x[0] for j in range(70)], [0.0] * 70, [0.0] * 70
+    for i in range(9):
+        new = [0.5 * row[0]]
+        for j in range(1, 70):
+            new.append(0.5 * row[j] + 0.3 * row[j - 1] + 0.1 * new[j - 1])
+        if new[5] > best[5]:
+            best = new[:]
+        sums = [s + i * v for s, v in zip(sums, new, strict=True)]
+        row = [*new[1:], x[1]]
+    return row[3] * best[5] + sums[69] * sums[1]
+
+
+def long_rows_of_whole_numbers(x):
+    row, s = list(range(70)), x[0]
+    for i in range(9):
+        row = [row[-1] + i, *row[:-1]]
+        s = 0.9 * s + 0.01 * row[3] * x[1]
+    return s * sum(row) if all(isinstance(k, int) for k in row) else s
+
+
+PROGRAMS = [
+    long_rows_that_are_one_array, long_rows_of_whole_numbers, two_rows_in_turn, a_row_of_each_step, a_copy_that_is_read,
+    arrays_in_turn, few_arrays_in_turn,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
