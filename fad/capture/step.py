@@ -404,7 +404,7 @@ class Step:
 
 def _note_batch(x: Any) -> None:
     """Note an integer of Python's that a batch has for each element: there it is a scalar of NumPy's."""
-    if type(x) is Tracer and not x.shape and x.dtype.kind in "biu" and isinstance(x.owner, BatchTrace):
+    if type(x) is Tracer and isinstance(x.owner, BatchTrace) and not x.shape and x.dtype.kind in "biu":
         note_mixed()
         note_number(x)
 
