@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,7 @@ from fad.core.views import finding_writes, root_of, snapshot
 from fad.staging.may_raise import raises_for_numbers
 from fad.staging.record import recorder, recording_by
 
+_EXACT = 2**53  # below which an integer is a floating-point number
 _NO_BRANCH = Branch(0, (), frozenset())
 
 
@@ -174,7 +175,17 @@ def in_(x: Any, y: Any) -> Any:
         return is_one_of(x, y)
     if type(y) is NumberDict:
         return y.contains(x)
+    if is_staged(x) and not x.shape and type(y) in (list, tuple, set, frozenset):
+        return _is_element(x, y)
     return has_key(y, x) if type(y) in DICTIONARIES else x in y
+
+
+def _is_element(x: Tracer, y: Collection) -> Any:
+    """Return whether a number is in some plain numbers; what is no number it is not equal to."""
+    numbers = [z for z in y if z is not None and not isinstance(z, str)]
+    if not all(isinstance(z, (bool, int, float, np.number)) and np.abs(z) < _EXACT for z in numbers):
+        return x in y
+    return np.any(np.equal(np.array(numbers), x)) if numbers else False
 
 
 _COMPARISONS = {
@@ -417,6 +428,8 @@ class _Choice:
             return x
         x = open_name(x)
         if not is_state(x):
+            if type(name) is str and name not in self.site.behind:  # a helper of this way alone
+                return UNBOUND
             refuse(f"an if binds {name} to something that is no array")
         return _Shown(tree.map(example, tree.map(as_leaf, x)))
 

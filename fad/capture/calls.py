@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import collections
+import copy
 import dataclasses
 import functools
 import math
@@ -21,6 +22,7 @@ import numpy as np
 
 from fad.capture.context import current, is_staged, refuse
 from fad.capture.convert import convert_function, is_users, wants_conversion
+from fad.capture.dict_methods import METHODS, note_deleted
 from fad.capture.draws import draw_in_step, is_generator
 from fad.capture.growing_arrays import GrowingArray, growing_operand
 from fad.capture.growing_dicts import GrowingDict
@@ -29,9 +31,11 @@ from fad.capture.keyed_looks import DICTIONARIES
 from fad.capture.messages import SHOWN_IN_STEP, log_in_step
 from fad.capture.number_dicts import NumberDict
 from fad.capture.places import Variable, content, find_item, find_part, is_exclusive
+from fad.capture.prepended_lists import PrependedList
 from fad.capture.printing import is_of_logging, print_in_step
+from fad.capture.resumable import draw_next, make_resumable
 from fad.capture.unseen import find_variables
-from fad.capture.values import STANDING, as_number, get_item, getitem, note_made, set_default, setitem
+from fad.capture.values import STANDING, as_number, getitem, note_made, setitem
 from fad.capture.windows import find_window
 from fad.control_flow.padded import PaddedArray
 from fad.core.random_sources import check_draw
@@ -61,7 +65,6 @@ _MOVING = frozenset({
     "append", "appendleft", "pop", "popleft", "extend", "extendleft", "rotate", "clear", "insert", "reverse",
 })  # fmt: skip
 _CONSTANT = (str, bytes, tuple, frozenset, int, float, complex, bool, type(None), slice, range)
-_BY_KEY: dict[str, Callable] = {"get": get_item, "setdefault": set_default}
 _WRITING_METHODS = frozenset({
     "sort", "fill", "put", "partition", "itemset", "resize", "setfield", "setflags", "byteswap", "tofile", "dump",
 })  # fmt: skip
@@ -84,12 +87,14 @@ def prepare_call(f: Any) -> Any:
     body = current()
     if body is None:
         return run_converted(f)
-    stands_in = _stands_in(f)
+    stands_in = _stands_in(f) or make_resumable(f, make_helpers[0])
     return stands_in if stands_in is not None else _check_callee(f)
 
 
 def run_converted(f: Any) -> Any:
     """Return a function converted where it is the user's and may come to a loop, and otherwise as it is."""
+    if (resumable := make_resumable(f, make_helpers[0])) is not None:
+        return resumable
     if current() is not None and type(f) in (types.FunctionType, types.MethodType):
         return _check_callee(f)
     if type(f) is Compiled:
@@ -156,7 +161,7 @@ def _function(f: types.FunctionType) -> Any:
         return f
     if root == "numpy" and not (f.__module__ or "").startswith("numpy.random"):
         return _numpys(f)
-    if f is dataclasses.replace:
+    if f in (dataclasses.replace, copy.copy):
         return functools.partial(_make, f)
     if f.__module__ in ("operator", "copy", "statistics", "fractions", "numbers"):
         return f
@@ -251,12 +256,12 @@ def _builtin(f: Any) -> Any:
         return f if issubclass(owner, (*_CONSTANT, dict, float)) else refuse(f"it calls {owner.__name__}.{name}")
     if isinstance(owner, _CONTAINERS):
         what = type(owner).__name__
-        if id(owner) in current().made:  # type: ignore[union-attr]
-            return f
         if name == "copy":
             return lambda: note_made(f())
-        if type(owner) in DICTIONARIES and name in _BY_KEY:
-            return functools.partial(_BY_KEY[name], owner)
+        if id(owner) in current().made:  # type: ignore[union-attr]
+            return f
+        if type(owner) in DICTIONARIES and name in METHODS and (type(owner), name) != (collections.Counter, "update"):
+            return functools.partial(METHODS[name], owner)
         if type(owner) is list and name in ("append", "extend") and _is_grown(owner, current()):
             return _ignore
         if type(owner) in (list, collections.deque) and name in _MOVING:
@@ -280,11 +285,10 @@ def delete_item(x: Any, index: Any) -> None:
     """Do ``del x[index]``."""
     body = current()
     if body is not None and type(x) not in STANDING and id(x) not in body.made:
-        place = find_item(x, index)
         if type(x) in (list, collections.deque):
             _note_moved(x)
-        elif place is not None:
-            body.note_change(place)
+        elif isinstance(x, dict):
+            note_deleted(x, index)
         else:
             refuse(f"it deletes an item of a {type(x).__name__}")
     del x[index]
@@ -295,6 +299,8 @@ def _class(f: type) -> Any:
         return refuse(f"it makes a {f.__name__}, which does something when it goes")
     if f in _MAKERS or f is types.SimpleNamespace:
         return functools.partial(_make, f)
+    if f is functools.partial:  # what it is to call is looked at when it is called
+        return f
     if f in _PURE or issubclass(f, (BaseException, np.generic)) or f in (np.dtype, np.errstate):
         return f
     if issubclass(f, tuple) and hasattr(f, "_fields"):
@@ -341,6 +347,14 @@ def set_attribute(value: Any, holder: Any, name: str) -> None:
         body.note_change(place)
     if type(holder) is Tracer and name == "shape":
         assign_shape(holder, value)  # itself, for `setattr` knows the array by one more name
+    else:
+        setattr(holder, name, value)
+
+
+def _set_named(holder: Any, name: Any, value: Any) -> None:
+    """Do ``setattr(holder, name, value)``."""
+    if current() is not None and type(name) is str:
+        set_attribute(value, holder, name)
     else:
         setattr(holder, name, value)
 
@@ -418,7 +432,7 @@ def _round_by(original: Callable, whole: np.ufunc) -> Callable:
 
 
 def _len(x: Any) -> Any:
-    if type(x) in (GrowingList, GrowingArray, GrowingDict, NumberDict):
+    if type(x) in (GrowingList, GrowingArray, GrowingDict, PrependedList, NumberDict):
         return x.length()
     if type(x) is not PaddedArray:
         return len(x)
@@ -486,5 +500,5 @@ STANDS_IN: dict[Any, Callable] = {
     min: _extreme(min, np.minimum), max: _extreme(max, np.maximum), int: _int, float: _float, complex: _complex,
     round: _round_by(round, np.rint), math.floor: _round_by(math.floor, np.floor),
     math.ceil: _round_by(math.ceil, np.ceil), math.trunc: _round_by(math.trunc, np.trunc), len: _len,
-    print: print_in_step, **SHOWN_IN_STEP,
+    print: print_in_step, **SHOWN_IN_STEP, setattr: _set_named, next: draw_next,
 }  # fmt: skip

@@ -47,11 +47,13 @@ from fad.control_flow.loop_layout import Operands, Outputs
 from fad.control_flow.subgraph import BodyTrace, Unrecordable, example
 from fad.core import effects
 from fad.core.ended_runs import run_to_end
-from fad.core.tracer import Trace, Tracer
+from fad.core.tracer import Trace, Tracer, up_to_date
+from fad.core.tracer import outcome as ask_value
 from fad.core.values import traces_of
 from fad.core.views import finding_writes
+from fad.staging.counters import leave_count
 from fad.staging.may_raise import Refused
-from fad.staging.record import LARGEST, recorder, recording_by
+from fad.staging.record import LARGEST, RecordTrace, recorder, recording_by
 from fad.transforms.batch_trace import BatchTrace
 
 _TRIALS = 8
@@ -283,7 +285,9 @@ class Capture:
         step = self.step
         for name, x in zip((*step.names, *step.late), step.as_left([*values, *lates]), strict=True):
             unread = current() is None and type(name) is str and name not in self.site.behind
-            if not (unread and is_opened_label(x)):  # which label it is would be asked
+            if current() is None and name in step.outer:  # what counts the steps is a number behind the call
+                leave_count(step.cells[name], _find_count(x))
+            elif not (unread and is_opened_label(x)):  # which label it is would be asked
                 bind_result(step.cells[name], close_name(fresh(x)))
         for root, new in zip(step.roots, arrays, strict=True):
             replace(root, new)
@@ -331,6 +335,7 @@ class Capture:
     def leave_to_python(self, what: str, detail: str, refused: bool = False) -> NoReturn:
         """Report that the loop is not captured, and whether it could not be, however long it is."""
         report(self.site.file, self.site.line, what, detail, refused)
+        self.step.number_lists.forget()
         raise NotCaptured
 
     # --- a first look ---------------------------------------------------------------------------------------------
@@ -414,6 +419,7 @@ class Capture:
         self.branches = trace.branches > 0
         state = [*(x for x, _ in trace.captured), *tree.leaves(step.first())]
         self.traced = trace.decides or any(type(x) is Tracer and not x.owner.physical for x in state)
+        trace.captured.clear()  # an array that lives on is to a body around one from outside
         return changed
 
     def _look(self, trace: Any, n: Any, item: Callable | None) -> bool:
@@ -489,6 +495,15 @@ def _needs_step(cell: Any, before: Any, now: Any) -> NeedsFirstStep:
     if fills and len(now) > len(before):
         return NeedsFirstStep(lambda: len(cell.cell_contents))
     return NeedsFirstStep()
+
+
+def _find_count(x: Any) -> Any:
+    """Return a traced integer as the program has it, without the traces of derivatives; in a batch its value."""
+    while type(x) is Tracer and not isinstance(x.owner, RecordTrace):
+        if isinstance(x.owner, BatchTrace):
+            return ask_value(x).tolist()
+        x = up_to_date(x).wrapped
+    return x if type(x) is Tracer else np.asarray(x).tolist()
 
 
 def _is_like(x: Any, y: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from fad.capture.expressions import MADE, binds
+from fad.capture.expressions import MADE, SEQUENCES, binds
 from fad.capture.names import name_called
 
 _ITERABLE, _FUNCTION, _START, _ELEMENT = f"{MADE}iterable", f"{MADE}function", f"{MADE}start", f"{MADE}element"
@@ -32,6 +32,9 @@ _FORMS = {
     },
 }
 _GIVEN = {"sum": [_FUNCTION, _START], "max": [_FUNCTION], "min": [_FUNCTION]}  # besides what is run over
+# Functions that give generators, in whose place loops are run, and others of which no loop need be made.
+_GENERATED = frozenset({"map", "filter", "islice", "accumulate", "takewhile"})
+_NUMBERED = SEQUENCES - _GENERATED
 _LISTED = frozenset({"list", "tuple", "sorted", "fromiter"})  # functions that take all elements first
 
 
@@ -47,13 +50,20 @@ def form_of(call: ast.Call) -> str | None:
 
 
 def generator_of(call: ast.Call) -> ast.GeneratorExp | None:
-    """Return the generator that a function is given; that of what it is given by ``map``."""
+    """Return the generator that a function is given; that of what it is given by ``map``, or by a call of another."""
     given = call.args[0]
-    if name_called(given) != "map":
+    if not name_called(given) or name_called(given) in _NUMBERED:
         return given if isinstance(given, ast.GeneratorExp) else None
     over = ast.comprehension(ast.Name(_NEW, ast.Store()), given, [], 0)
     made = ast.GeneratorExp(ast.Name(_NEW, ast.Load()), [over])
     return ast.copy_location(made, given)
+
+
+def called_for(call: ast.Call) -> ast.expr | None:
+    """Return what is called for what a function is given, where that has to be a generator function; None if not."""
+    given = call.args[0]
+    known = isinstance(given, ast.GeneratorExp) or name_called(given) in _GENERATED
+    return None if known else given.func  # type: ignore[attr-defined]
 
 
 def as_statements(node: ast.ListComp | ast.GeneratorExp, form: str) -> tuple[list[str], list[ast.stmt]] | None:

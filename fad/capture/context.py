@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, NamedTuple, NoReturn
 
-from fad.capture.places import Cell, Part, Variable, bind_name, content
+from fad.capture.places import Cell, Module, Part, Variable, bind_name, content
 from fad.control_flow.subgraph import BodyTrace, Unrecordable
 from fad.core.ended_runs import end_run
 from fad.core.tracer import Tracer, up_to_date
@@ -39,7 +39,7 @@ class Body:
         self.tables: dict[int, tuple] = {}  # lists that are read by a counter, by identity, and what stands for each
         self.windows: set[int] = set()  # lists that looks have seen moved, by identity
         self.fillable: set[int] = set()  # dictionaries, and lists of more than numbers, that it may fill, by identity
-        self.filled: dict[int, Any] = {}  # those of which it reads or sets items by traced keys: the last of these
+        self.filled: dict[int, Any] = {}  # those of which it sets items by traced keys: one, and its direction
         self.unfilled: list = []  # lists of arrays of which it has come to a place where there is none yet
         self.held: list = []  # what lists hold for which arrays stand
         self.touched: dict[int, tuple[Any, Any]] = {}  # lists that a look has read or written so: what was written
@@ -65,11 +65,23 @@ class Body:
         if type(place) is Variable and any(place.holder is cell for cell in self.own):
             return
         before = content(place)
-        if type(before) is not Tracer and is_found_by_name(place.holder):  # where a traced value shall not be left
-            refuse(f"it changes a {type(place.holder).__name__} from outside of the function")
-        if type(place) is Variable and type(before) is not Tracer and is_variable_found(place.holder):
-            refuse(f"it binds {place}, a variable from outside of the function")
+        if type(before) not in (Tracer, bool, int) and is_outer(place):  # where a traced value shall not be left
+            refuse_outer(place)
         self.changed[place] = before
+
+
+def is_outer(place: Part) -> bool:
+    """Return whether a place was there before the function that is recorded, and is there behind it."""
+    if type(place) is Variable and is_variable_found(place.holder):
+        return True
+    return type(place.holder) is Module or is_found_by_name(place.holder)
+
+
+def refuse_outer(place: Part) -> NoReturn:
+    """Refuse a step that binds a place from outside of the function to something else than an integer."""
+    if type(place) is Variable or type(place.holder) is Module:
+        refuse(f"it binds {place}, a variable from outside of the function, to what is no integer")
+    refuse(f"it changes a {type(place.holder).__name__} from outside of the function")
 
 
 _current: ContextVar[Body | None] = ContextVar("body", default=None)

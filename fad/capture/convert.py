@@ -22,12 +22,12 @@ import numpy as np
 
 from fad import config
 from fad.capture.expressions import FLAGS
-from fad.capture.helpers import HELPERS
+from fad.capture.helpers import HELPERS, helper
 from fad.capture.matches import replace_matches
-from fad.capture.names import move_conditions, name_private, name_super, walk_scope
+from fad.capture.names import move_conditions, move_globals, name_private, name_super, walk_scope
 from fad.capture.rewrite import NotConvertible, Rewriter
 from fad.capture.same_source import FUTURES, find_imported, is_source_of
-from fad.capture.yields import replace_yields
+from fad.capture.yields import RESUMED, STOPS, replace_yields, split_at_yield
 from fad.core.transformed import Transformed
 from fad.introspect.frames import is_machinery, without_syntax_warnings
 from fad.introspect.reachable import is_library, is_of_library
@@ -39,7 +39,7 @@ _MOST = 4096
 FOLDED = frozenset({sum, max, min, any, all, map, math.prod, functools.reduce})
 CAPTURED: set[str] = set()  # modules of fad that are written as users write theirs, and captured like these
 # (id of code, everywhere, generates) -> (code, converted code or None, sites, why)
-_converted: dict[tuple[int, bool, bool], tuple] = {}
+_converted: dict[tuple[int, bool, str], tuple] = {}
 _inner: dict[int, types.CodeType] = {}  # by id, code of functions within converted ones: its source is known
 _looping: dict[int, tuple[types.CodeType, _Calls]] = {}  # by id of code
 
@@ -56,11 +56,12 @@ class Sites:
 
 
 def convert_function(
-    fun: Callable, make_helpers: Callable, everywhere: bool = False, generates: bool = False
+    fun: Callable, make_helpers: Callable, everywhere: bool = False, generates: str = ""
 ) -> tuple[Callable | None, str]:
     """Return a function converted, or None and why it cannot be; ``make_helpers(sites)`` gives what its code calls.
 
-    With `generates` it is a generator function, and the converted one calls another where it yields.
+    With `generates`, a form of a loop over it (`yields.py`), it is a generator function, and the converted one calls
+    another where it yields.
     """
     if type(fun) is types.MethodType:
         inner, why = convert_function(fun.__func__, make_helpers, everywhere, generates)
@@ -80,7 +81,7 @@ def convert_function(
     return made, ""
 
 
-def _code_of(fun: types.FunctionType, everywhere: bool, generates: bool) -> tuple:
+def _code_of(fun: types.FunctionType, everywhere: bool, generates: str) -> tuple:
     key = (id(fun.__code__), everywhere, generates)
     known = _converted.get(key)
     if known is None:
@@ -91,7 +92,7 @@ def _code_of(fun: types.FunctionType, everywhere: bool, generates: bool) -> tupl
     return known[1:]
 
 
-def _convert(code: types.CodeType, everywhere: bool, generates: bool) -> tuple:
+def _convert(code: types.CodeType, everywhere: bool, generates: str) -> tuple:
     if HELPERS in code.co_freevars:
         return None, None, "it has been converted"
     if code.co_flags & _GENERATES and not generates:
@@ -102,15 +103,22 @@ def _convert(code: types.CodeType, everywhere: bool, generates: bool) -> tuple:
     if node.owner.strip("_"):
         name_private(node, node.owner)
     name_super(node)
-    if generates and not replace_yields(node):
+    if generates not in ("", RESUMED) and not replace_yields(node, generates):
         return None, None, "its yield is no statement, or a try or with is around"
     replace_matches(node)
     move_conditions(node)
+    move_globals(node, helper("module_of", ast.Call(ast.Name("globals", ast.Load()), [], [])))
     body = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
     outer = {x for s in body for n in walk_scope(s) if isinstance(n, (ast.Global, ast.Nonlocal)) for x in n.names}
-    rewriter = Rewriter(code.co_filename, body, outer, everywhere)
+    rewriter = Rewriter(code.co_filename, body, outer, everywhere, generates == STOPS)
     try:
-        new = _compile_statements(node, rewriter.function(body), code)
+        if generates == RESUMED:
+            parts = split_at_yield(node)
+            if parts is None:
+                return None, None, "it does not end in a loop without end, whose steps yield once"
+            new = _compile_statements(node, rewriter.split_step(*parts), code)
+        else:
+            new = _compile_statements(node, rewriter.function(body), code)
     except NotConvertible as why:
         return None, None, str(why)
     return new, Sites(rewriter.loops, rewriter.branches, (*code.co_varnames, *code.co_cellvars)), ""

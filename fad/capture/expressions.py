@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from fad.capture.helpers import helper
+from fad.capture.helpers import HELPERS, helper
 from fad.capture.names import BRACKETS, JOINING, name_called
 from fad.capture.texts import SHOWING, defer_text, find_name
 
@@ -15,10 +15,10 @@ FLAGS = ("True_", "False_")  # NumPy's booleans
 MADE = "_fad_"  # begins the names that conversion makes, of functions and variables
 _THUNK = f"{MADE}thunk"
 _SCOPED = frozenset({"super", "locals", "vars", "globals", "eval", "exec", "dir"})  # what asks about its own frame
-_SEQUENCES = frozenset({
+SEQUENCES = frozenset({
     "range", "zip", "enumerate", "reversed", "map", "pairwise", "product", "combinations", "ndindex", "ndenumerate",
     "count", "cycle", "repeat", "islice", "filter", "accumulate", "permutations", "combinations_with_replacement",
-    "chain",
+    "chain", "takewhile",
 })  # fmt: skip
 
 
@@ -105,16 +105,16 @@ class Expressions(ast.NodeTransformer):
     visit_Set = visit_Dict
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        makes = isinstance(node.left, ast.List) or isinstance(node.right, ast.List)
+        makes = isinstance(node.left, ast.List) or isinstance(node.right, ast.List)  # a list so many times over
         self.generic_visit(node)
-        return self._note_made(node) if makes else node  # a list so many times over
+        return self._note_made(node) if makes or isinstance(node.op, ast.BitOr) else node  # of dictionaries
 
     def _note_made(self, node: ast.expr) -> ast.expr:
         return helper("made", node, at=node) if self.staged else node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
-        if not self.staged or binds(node):
+        if not self.staged or any(map(binds, node.values[1:])):  # the first one is always evaluated
             return node
         found = node.values[-1]
         for value in reversed(node.values[:-1]):
@@ -127,7 +127,7 @@ class Expressions(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         self.generic_visit(node)
-        if not self.staged or binds(node):
+        if not self.staged or binds(node.body) or binds(node.orelse):
             return node
         return helper("choose", node.test, thunk(node.body), thunk(node.orelse), at=node)
 
@@ -138,13 +138,13 @@ class Expressions(ast.NodeTransformer):
                 return node
             same = helper("is_", node.left, node.comparators[0], at=node)
             return same if isinstance(node.ops[0], ast.Is) else helper("not_", same, at=node)
-        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)) and self.staged and not binds(node):
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)) and self.staged:
             found = helper("in_", node.left, node.comparators[0], at=node)
             return found if isinstance(node.ops[0], ast.In) else helper("not_", found, at=node)
         chained = len(node.ops) > 1 and not any(
             isinstance(op, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) for op in node.ops
         )
-        if not self.staged or not chained or binds(node):
+        if not self.staged or not chained or any(map(binds, node.comparators)):
             return node
         names = ast.List([ast.Constant(type(op).__name__) for op in node.ops], ast.Load())
         operands = [thunk(x) for x in node.comparators]
@@ -152,7 +152,7 @@ class Expressions(ast.NodeTransformer):
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         source = node.iter
-        draws = name_called(source) in _SEQUENCES
+        draws = name_called(source) in SEQUENCES
         self.generic_visit(node)
         if self.staged and draws:
             node.iter.func = helper("iterate_over", source.func.args[0], at=node.iter.func)  # type: ignore[attr-defined]
@@ -174,23 +174,25 @@ def _append_of(f: ast.expr) -> ast.expr | None:
 
 
 class Iterables(ast.NodeTransformer):
-    """Lets what a loop runs over be known by its elements' numbers: range, zip, enumerate and others, nested too.
+    """Lets what a loop runs over be known by its elements' numbers, range, zip, enumerate and others, nested too.
 
-    With `generates` the body does not jump out: then a generator of the user's is run with the loop's body.
+    A generator of the user's is run with the loop's body.
     """
 
-    def __init__(self, generates: bool):
-        self._helper = "generate" if generates else "sequence"
-        self._generates = generates
-
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        if name_called(node) in _SEQUENCES:
+        if name_called(node) in SEQUENCES:
             if name_called(node) != "range":
-                node.args = [self.visit(x) if isinstance(x, ast.Call) else x for x in node.args]
-            node.func = helper(self._helper, node.func, at=node.func)
-        elif self._generates and name_called(node) not in ("", *_SCOPED):
+                node.args = [self.visit(x) if isinstance(x, (ast.Call, ast.Attribute)) else x for x in node.args]
+            node.func = helper("generate", node.func, at=node.func)
+        elif name_called(node) not in ("", *_SCOPED):
             node.func = helper("call_generator", node.func, at=node.func)
         return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if node.attr != "flat":
+            return node
+        f = ast.Attribute(ast.Name(HELPERS, ast.Load()), "elements_of", ast.Load())
+        return ast.fix_missing_locations(ast.copy_location(ast.Call(f, [node.value], []), node))
 
 
 def binds(node: ast.AST) -> bool:

@@ -50,6 +50,24 @@ def _find_least(xs: Iterable) -> Any:
     return found
 
 
+def _find_greatest_by(xs: Iterable, key: Callable) -> Any:
+    found, best = None, None
+    for x in xs:
+        value = key(x)
+        if best is None or value > best:
+            found, best = x, value
+    return found
+
+
+def _find_least_by(xs: Iterable, key: Callable) -> Any:
+    found, best = None, None
+    for x in xs:
+        value = key(x)
+        if best is None or value < best:
+            found, best = x, value
+    return found
+
+
 def _reduce(f: Callable, xs: Iterable, found: Any = functools.reduce) -> Any:
     for x in xs:
         found = x if found is functools.reduce else f(found, x)
@@ -74,6 +92,8 @@ def _fold_by(own: Callable, builtin: Callable) -> Callable:
     """Return one of Python's functions that runs a loop where an array holds the numbers that it is given."""
 
     def fold(*args: Any, **kwargs: Any) -> Any:
+        if builtin in _BY_KEY and kwargs.keys() == {"key"} and len(args) == 1 and _is_asked_by_key(args[0]):
+            return _convert(_BY_KEY[builtin])(args[0], kwargs["key"])
         if kwargs or not args or not is_recording():
             return builtin(*args, **kwargs)
         args = tuple([list(x) if type(x) is collections.deque else x for x in args])
@@ -86,10 +106,19 @@ def _fold_by(own: Callable, builtin: Callable) -> Callable:
             args = (args,)
         elif len(args) > 1 + (builtin is sum) or not (_is_of_traced(args[0]) or _asks_in_body(builtin, args[0])):
             return builtin(*args)
-        converted, _ = convert_function(own, make_helpers[0], everywhere=current() is not None)
-        return (converted or own)(*args)
+        return _convert(own)(*args)
 
     return fold
+
+
+def _convert(own: Callable) -> Callable:
+    converted, _ = convert_function(own, make_helpers[0], everywhere=current() is not None)
+    return converted or own
+
+
+def _is_asked_by_key(xs: Any) -> bool:
+    """Return whether a body looks for the least or greatest of some things, of which it knows how many there are."""
+    return current() is not None and type(xs) in (list, tuple, range) and len(xs) > 0
 
 
 def _is_of_traced(xs: Any) -> bool:
@@ -109,4 +138,5 @@ _OWN: dict[Callable, Callable] = {
     sum: _add, math.prod: _multiply, max: _find_greatest, min: _find_least, any: _has_any, all: _has_all,
     functools.reduce: _reduce,
 }  # fmt: skip
+_BY_KEY: dict[Callable, Callable] = {max: _find_greatest_by, min: _find_least_by}
 FOLDS = {builtin: _fold_by(own, builtin) for builtin, own in _OWN.items()}

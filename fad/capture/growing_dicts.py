@@ -1,8 +1,8 @@
 """Dictionaries and lists that each step of a loop fills by its counter: ``memo[n] = memo[n - 1] + memo[n - 2]``.
 
-What is put in are the elements of a list that grows. Where the keys are known to follow one another a step may read the
-last values, as it may of a list. Otherwise the keys are gathered beside the values, and nothing is read; behind the
-loop it is asked which keys they are.
+What is put in are the elements of a list that grows. Where the keys are known to follow one another, upward or
+downward (``us[t] = step(us[t + 1])``), a step may read the last values, as it may of a list. Otherwise
+the keys are gathered beside the values, and nothing is read; behind the loop it is asked which keys they are.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from fad.ops.creation import array
 class GrowingDict:
     """Stands for a dictionary in a step: it takes values by keys that are integers, and gives the last ones."""
 
-    __slots__ = ("rows", "follows", "changed", "_first")
+    __slots__ = ("rows", "follows", "changed", "_first", "_sign")
 
-    def __init__(self, rows: GrowingList, first: int | None, follows: bool):
+    def __init__(self, rows: GrowingList, first: int | None, follows: bool, sign: int = 1):
         self.rows = rows
         self.follows = follows  # whether the keys are known to follow one another
         self.changed = False  # whether the last look has shown that they do not
         self._first = first  # of the keys before the loop; None while it is not known
+        self._sign = sign  # of the distance from a key to the next one
 
     @classmethod
-    def of(cls, plain: dict, name: Any, key: Any) -> GrowingDict:
+    def of(cls, plain: dict, name: Any, key: Any, sign: int) -> GrowingDict:
         """Return what stands for a dictionary in the steps of a loop, of which one has come to a traced key."""
         keys = list(plain)
-        follows = all(type(k) is int for k in keys) and all(b - a == 1 for a, b in itertools.pairwise(keys))
-        return cls(GrowingList(list(plain.values()), name), keys[0] if keys else None, follows)
+        follows = all(type(k) is int for k in keys) and all(b - a == sign for a, b in itertools.pairwise(keys))
+        return cls(GrowingList(list(plain.values()), name), keys[0] if keys else None, follows, sign)
 
     def fill_inside(self, rows: GrowingList) -> GrowingDict:
         """Return what stands for it in the steps of an inner loop, of whose keys all are asked for."""
@@ -60,7 +61,7 @@ class GrowingDict:
             return False
         if rows.rate is None:
             return True  # in a first look any key may be
-        least, most = interval(key - rows.length())
+        least, most = interval(key - rows.length() if self._sign > 0 else key + rows.length())
         if self._first is None and least == most:
             self._first = least
         return least == most == self._first is not None
@@ -68,7 +69,7 @@ class GrowingDict:
     def __getitem__(self, key: Any) -> Any:
         if not self.follows or type(key) is tuple:
             self._refuse()
-        place = key if self._first is None else key - self._first
+        place = key if self._first is None else (key - self._first) * self._sign
         least = interval(place)[0] if type(place) is Tracer else place
         if least is None or least < 0:  # of a list it would be one of the last places
             self._refuse()
@@ -81,8 +82,8 @@ class GrowingDict:
     def fill(self, plain: Any, elements: list) -> list:
         """Put what steps have set into the dictionary or list; return the values."""
         if self.follows:
-            for key, value in enumerate(elements, self.rows.before + (self._first or 0)):
-                plain[key] = value
+            for k, value in enumerate(elements, self.rows.before):
+                plain[(self._first or 0) + self._sign * k] = value
             return elements
         for key, (_, value) in zip(_ask([key for key, _ in elements]), elements, strict=True):
             plain[key] = value
@@ -101,20 +102,26 @@ class FilledList(GrowingDict):
 
     __slots__ = ("_size",)
 
-    def __init__(self, rows: GrowingList, first: int | None, follows: bool, size: int = 0):
-        super().__init__(rows, first, follows)
+    def __init__(self, rows: GrowingList, first: int | None, follows: bool, size: int, sign: int = 1):
+        super().__init__(rows, first, follows, sign)
         self._size = size
 
     @classmethod
-    def of(cls, plain: list, name: Any, key: Any) -> FilledList:  # type: ignore[override]
+    def of(cls, plain: list, name: Any, key: Any, sign: int) -> FilledList:  # type: ignore[override]
         """Return what stands for a list in the steps of a loop, of which one has come to a traced place."""
-        least = 0 if type(key) is not Tracer else max(interval(key)[0] or 0, 0)
-        return cls(GrowingList(plain[:least], name), 0, True, len(plain))
+        size, (least, most) = len(plain), (0, None) if type(key) is not Tracer else interval(key)
+        if sign < 0:
+            last = plain[size if most is None else most + 1 :]
+            return cls(GrowingList(last[::-1], name), size - 1, True, size, -1)
+        return cls(GrowingList(plain[: max(least or 0, 0)], name), 0, True, size)
 
     def fill_inside(self, rows: GrowingList) -> GrowingDict:
         """Return what stands for it in the steps of an inner loop, of whose places all are asked for."""
         super().fill_inside(rows)
         return FilledList(rows, None, False, self._size)
+
+    def __getitem__(self, key: Any) -> Any:
+        return super().__getitem__(key + self._size if type(key) is int and key < 0 else key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         least, most = interval(key) if type(key) is Tracer else (key, key)

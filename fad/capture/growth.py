@@ -6,6 +6,7 @@ the array is joined with the rows.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ from fad.capture.grown_entries import (
 from fad.capture.held_arrays import HeldArrays
 from fad.capture.objects import count_held
 from fad.capture.places import Attribute, Cell, Item, Variable, bind_name, content, is_exclusive
+from fad.capture.prepended_lists import PrependedList
 from fad.capture.sites import Loop
 from fad.capture.state import fresh, is_handle
 
@@ -90,8 +92,11 @@ class Growth:
             elif name in cells and (around is None or id(x) in around.made):
                 del x
                 self.add(name, cells[name])
+        for name in site.prepended if not self._inside else ():
+            if name in cells:
+                self._add_prepended(name, cells[name])
         self._fillable: dict[int, Any] = {}  # names of what steps may fill, by its identity
-        self._filled: dict[int, Any] = {}  # what a look has shown to be filled: the last place
+        self._filled: dict[int, Any] = {}  # what a look has shown to be filled: a place, and its direction
         for name in site.filled:
             if name in cells:
                 self._add_filled(name, cells[name])
@@ -110,6 +115,15 @@ class Growth:
         self.known[name] = _Grown(cell, plain, growing, growing)
         return True
 
+    def _add_prepended(self, name: Any, cell: Cell) -> None:
+        """Let grow in front what a name is bound to, if it is a list or deque that nobody else knows."""
+        x = content(cell)
+        if type(x) is list or (type(x) is collections.deque and x.maxlen is None):
+            del x
+            if is_exclusive(cell, count_held(cell)):
+                stands = PrependedList(content(cell), name)
+                self.known[name] = _Grown(cell, content(cell), stands.rows, stands)
+
     def _add_filled(self, name: Any, cell: Cell) -> None:
         """Note that a dictionary or list may be filled that a name is bound to, and that nobody else knows."""
         if type(content(cell)) in (GrowingDict, FilledList):
@@ -121,12 +135,12 @@ class Growth:
 
     def fill(self, cells: dict[Any, Cell]) -> bool:
         """Let be filled of what the last look has shown it; return whether there is anything."""
-        filled = self._filled.keys() & self._fillable.keys()
+        filled = {key for key in self._filled.keys() & self._fillable.keys() if self._filled[key] is not None}
         for key in filled:
             name = self._fillable.pop(key)
             if name not in self.known:
                 plain = content(cells[name])
-                stands = (GrowingDict if type(plain) is dict else FilledList).of(plain, name, self._filled[key])
+                stands = (GrowingDict if type(plain) is dict else FilledList).of(plain, name, *self._filled[key])
                 self.known[name] = _Grown(cells[name], plain, stands.rows, stands)
         return bool(filled)
 
@@ -228,7 +242,7 @@ class Growth:
         if None in current().filled.values():  # type: ignore[union-attr]
             refuse("it reads elements of a list at places that differ from step to step, and binds others")
         for x in self.known.values():
-            if isinstance(x.stands, GrowingDict):
+            if isinstance(x.stands, GrowingDict | PrependedList):
                 changed, x.stands.changed = changed or x.stands.changed, False
         return self.preallocate() or changed or bool(wanted), wanted
 
@@ -313,7 +327,7 @@ class Growth:
                 self.appended[name] = []
                 if entries:
                     bind_result(cell, stands.put_behind(plain, take_rows(found, entries, n)))
-            elif isinstance(stands, GrowingDict):
+            elif isinstance(stands, GrowingDict | PrependedList):
                 self.appended[name] = stands.fill(plain, take_elements(found, entries, n))
             else:
                 before = len(plain)

@@ -19,8 +19,6 @@ from fad.capture.values import as_number, getitem
 from fad.control_flow.intervals import interval
 from fad.core.iterators import fromiter, ndenumerate
 from fad.core.tracer import Tracer
-from fad.ops.python_functions import StandIn
-from fad.staging.record import is_recording
 
 _MANY = 1_000_000  # combinations of which no table is made
 
@@ -236,6 +234,13 @@ def _enumerate_places(x: Any) -> Any:
     return Sequence(places.length, element, lambda: ndenumerate(x))
 
 
+def elements_of(x: Any) -> Any:
+    """Return ``x.flat``, of a traced array as elements known by their numbers."""
+    if type(x) is not Tracer or not x.shape:
+        return x.flat
+    return Sequence(x.size, lambda k: getitem(np.ravel(x), k), lambda: x.flat)
+
+
 _OWN: dict[Any, Callable] = {
     range: _range, enumerate: _enumerate, zip: _zip, reversed: _reverse, map: _map, itertools.pairwise: _pair,
     itertools.count: _count, itertools.cycle: _cycle, itertools.repeat: _repeat, itertools.islice: _slice,
@@ -252,7 +257,7 @@ _OF_ITERATORS = (
     itertools.combinations_with_replacement,
 )  # fmt: skip
 # Functions that take all that a generator gives, by name; NumPy's has another for traced values.
-_TAKING: dict[str, tuple] = {
+TAKING: dict[str, tuple] = {
     **{f.__name__: (f,) for f in (sum, max, min, any, all, list, tuple, sorted, math.prod)},
     "fromiter": (np.fromiter, fromiter),
 }
@@ -271,11 +276,6 @@ def iterate_over(f: Any) -> Any:
     if f not in (zip, enumerate, reversed, *_OF_ITERATORS):
         return lambda *args, **kwargs: items(prepare_call(f)(*args, **kwargs))
     return lambda *args, **kwargs: f(*map(items, args), **kwargs)
-
-
-def is_builtin(name: str, f: Any) -> bool:
-    """Return whether a program is recorded, and a function is what Python, or NumPy, calls by a name."""
-    return is_recording() and any(f is own or (type(f) is StandIn and f == own) for own in _TAKING[name])
 
 
 def items(x: Any) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from fad import tree
 from fad.capture.context import body_trace, refuse
 from fad.capture.objects import close_objects, open_objects
+from fad.capture.stacked_lists import list_numbers, stack_numbers
 from fad.core.tracer import Tracer
 
 _numbers: dict[tuple[type, Any], int] = {}  # of all labels that names were bound to
@@ -108,12 +109,12 @@ def _name_label(x: Any) -> Any:
 
 def open_name(x: Any) -> Any:
     """Return what a name is bound to with labels as their numbers, and objects as their attributes."""
-    return open_objects(number_labels(x))
+    return stack_numbers(open_objects(number_labels(x)))
 
 
 def close_name(x: Any) -> Any:
     """Return what a name is to be bound to, of what it was carried as."""
-    return name_labels(close_objects(x))
+    return list_numbers(name_labels(close_objects(x)))
 
 
 def find_numbers(things: list) -> list[Tracer]:

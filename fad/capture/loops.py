@@ -11,15 +11,16 @@ import numpy as np
 from fad import config
 from fad.capture.capture import Capture, NeedsOtherStart, NotCaptured
 from fad.capture.context import count_refusals, current, looking_at_one_step, refuse, report
-from fad.capture.generators import Generated, run_generated
+from fad.capture.generators import Generated, as_generated, run_generated
 from fad.capture.growth import Growth
 from fad.capture.iterables import Reiterable, items
-from fad.capture.outcomes import END, Outcome, kind_of, value_of
+from fad.capture.outcomes import END, Outcome, has_jumped, value_of
 from fad.capture.places import bind_name, cells_of, content
 from fad.capture.sequences import Sequence, sequence_of
 from fad.capture.sites import Loop
 from fad.capture.state import is_handle
 from fad.capture.step import NeedsFirstStep
+from fad.capture.yields import BREAKS, STOPS
 from fad.control_flow.intervals import assume, most_steps
 from fad.control_flow.subgraph import Unrecordable, example
 from fad.core.ended_runs import go_on
@@ -41,6 +42,7 @@ def run_for(site: Loop, iterable: Any, body: Callable) -> Outcome | None:
     """Run a ``for`` loop; return how it ended, None if at its end."""
     if not is_recording():
         return _run_plainly(iterable, body)
+    iterable = as_generated(iterable)
     if type(iterable) is Generated:
         return _run_generator(site, iterable, body)
     sequence = sequence_of(iterable)
@@ -79,10 +81,10 @@ def run_for(site: Loop, iterable: Any, body: Callable) -> Outcome | None:
 
 
 def _run_generator(site: Loop, iterable: Generated, body: Callable) -> Outcome | None:
-    run, why = iterable.convert()
-    if run is not None:
-        run_generated(site, iterable, run, body)
-        return None
+    for form in dict.fromkeys((site.form, STOPS if site.form == BREAKS else site.form)):
+        run, why = iterable.convert(form)
+        if run is not None:
+            return run_generated(site, iterable, run, body, form)
     if current() is not None:
         refuse(f"it runs over a generator, and {why}")
     report(site.file, site.line, "recorded step by step", f"it runs over a generator, and {why}")
@@ -113,14 +115,9 @@ class _Start:
 def _run_plainly(iterable: Any, body: Callable) -> Outcome | None:
     for item in iterable:
         outcome = body(item)
-        if outcome is not None and _has_jumped(outcome):
+        if outcome is not None and has_jumped(outcome):
             return outcome
     return None
-
-
-def _has_jumped(outcome: Outcome) -> bool:
-    kind = kind_of(outcome)
-    return bool(np.not_equal(kind, END)) if type(kind) is Tracer else kind != END
 
 
 def _capture_for(site: Loop, sequence: Sequence, started: int, may_peel: bool, body: Callable) -> Outcome | None:
@@ -249,7 +246,7 @@ def run_while(site: Loop, test: Callable, body: Callable) -> Outcome | None:
                 if not test():
                     return None
                 outcome = body()
-                if outcome is not None and _has_jumped(outcome):
+                if outcome is not None and has_jumped(outcome):
                     return outcome
             if size != needed.size():
                 report(site.file, site.line, "recorded step by step", _GROWS, refused=True)
@@ -257,6 +254,6 @@ def run_while(site: Loop, test: Callable, body: Callable) -> Outcome | None:
             left -= 1
     while test():
         outcome = body()
-        if outcome is not None and _has_jumped(outcome):
+        if outcome is not None and has_jumped(outcome):
             return outcome
     return None

@@ -195,6 +195,10 @@ def _walruses(node: ast.AST) -> set[str]:
     return {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)}
 
 
+_SHORTENING = frozenset({"pop", "insert", "clear", "reverse"})
+_MOVING = _SHORTENING | {"popleft", "remove", "rotate", "sort", "extendleft"}
+
+
 def find_appended(body: list[ast.stmt]) -> set[str]:
     """Return the names of lists to which statements append: ``xs.append(x)``, ``xs.extend(...)``, ``xs += [x]``.
 
@@ -205,6 +209,24 @@ def find_appended(body: list[ast.stmt]) -> set[str]:
     return appended - {x.id for x in map(_shortened_by, nodes) if isinstance(x, ast.Name)}
 
 
+def find_prepended(body: list[ast.stmt]) -> set[str]:
+    """Return the names of what statements change by ``xs.insert(0, x)`` or ``xs.appendleft(x)`` alone."""
+    nodes = [n for s in body for n in ast.walk(s)]
+    others = [n for n in nodes if not _is_put_in_front(n)]
+    changed = (_name_of(x) for n in others for x in (_appended_by(n), _shortened_by(n, _MOVING)))
+    items = {_name_of(n.value) for n in nodes if isinstance(n, ast.Subscript) and not isinstance(n.ctx, ast.Load)}
+    return {n.func.value.id for n in nodes if _is_put_in_front(n)} - items - {*changed}  # type: ignore[attr-defined]
+
+
+def _is_put_in_front(node: ast.AST) -> bool:
+    f: Any = node.func if isinstance(node, ast.Call) and node.args else None
+    if not isinstance(f, ast.Attribute) or not isinstance(f.value, ast.Name):
+        return False
+    first: Any = node.args[0]  # type: ignore[attr-defined]
+    inserts = f.attr == "insert" and isinstance(first, ast.Constant) and type(first.value) is int and first.value == 0
+    return inserts or f.attr == "appendleft"
+
+
 def _appended_by(node: ast.AST) -> ast.expr | None:
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
         return node.target if isinstance(node.value, (ast.List, ast.Tuple, ast.ListComp)) else None
@@ -212,11 +234,11 @@ def _appended_by(node: ast.AST) -> ast.expr | None:
     return f.value if isinstance(f, ast.Attribute) and f.attr in ("append", "extend") else None
 
 
-def _shortened_by(node: ast.AST) -> ast.expr | None:
+def _shortened_by(node: ast.AST, methods: frozenset[str] = _SHORTENING) -> ast.expr | None:
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Del):
         return node.value
     f = node.func if isinstance(node, ast.Call) else None
-    return f.value if isinstance(f, ast.Attribute) and f.attr in ("pop", "insert", "clear", "reverse") else None
+    return f.value if isinstance(f, ast.Attribute) and f.attr in methods else None
 
 
 def find_filled(body: list[ast.stmt]) -> set[str]:
@@ -270,6 +292,37 @@ def move_conditions(function: Any) -> None:
             ends = ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], [])
             node.body.insert(0, ast.fix_missing_locations(ast.copy_location(ends, node.test)))
             node.test = ast.copy_location(ast.Constant(True), node.test)
+
+
+def move_globals(function: Any, holder: ast.expr) -> None:
+    """Let what a function binds global names to be bound as attributes of an object that has its module's variables."""
+    body = function.body if isinstance(function.body, list) else []
+    names = {x for s in body for n in walk_scope(s) if isinstance(n, ast.Global) for x in n.names}
+    moves = _MoveGlobals(names, holder)
+    for s in body if names else ():
+        moves.visit(s)
+
+
+class _MoveGlobals(ast.NodeTransformer):
+    def __init__(self, names: set[str], holder: ast.expr):
+        self._names = names
+        self._holder = holder
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, _SCOPES):
+            return node
+        if isinstance(node, ast.Assign):
+            node.targets = [self._move(x) for x in node.targets]
+        elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+            node.target = self._move(node.target)  # type: ignore[assignment]
+        return self.generic_visit(node)
+
+    def _move(self, target: Any) -> Any:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            target.elts = [self._move(x) for x in target.elts]
+        if not isinstance(target, ast.Name) or target.id not in self._names:
+            return target
+        return ast.fix_missing_locations(ast.copy_location(ast.Attribute(self._holder, target.id, ast.Store()), target))
 
 
 def name_super(function: Any) -> None:

@@ -88,7 +88,7 @@ class NumberList:
 
     def __getitem__(self, index: Any) -> Any:
         if type(index) is slice:
-            refuse(f"it takes a part of the list {self._name}")
+            return self._copy_part(index)
         found = self._array[index]
         if found.shape:
             return NumberList(found, self._name, self._kind)
@@ -108,6 +108,16 @@ class NumberList:
             refuse(f"it puts an integer into the list {self._name} that may be too large for a floating-point number")
         self._kind.admit(given, self._name)
         self._array[index] = array(value) if type(value) is list else value
+
+    def copy(self) -> NumberList:
+        """Return a list of the step's own."""
+        return self._copy_part(slice(None))
+
+    def _copy_part(self, index: slice) -> NumberList:
+        bounds = (index.start, index.stop, index.step)
+        if self._array.ndim > 1 or not all(x is None or type(x) is int for x in bounds):
+            refuse(f"it takes a part of the list {self._name} that differs from step to step, or has lists in it")
+        return NumberList(self._array[index].copy(), self._name, _Kind(self._kind.plain, self._kind.dtype, None))
 
     def take_change(self) -> bool:
         """Return whether the last look has shown numbers of another type, and forget it."""
@@ -269,6 +279,10 @@ class NumberLists:
     def held(self) -> dict[HeldArrays, list]:
         """Return what the lists of arrays hold, with the lists."""
         return {x.held: plain for _, plain, x in self._written.values() if type(x) is ArrayList}
+
+    def forget(self) -> None:
+        """Let go of the arrays that stand for lists: one that lives on is to a body around an array from outside."""
+        self._written, self._tables = {}, {}
 
     def finish(self) -> None:
         """Let the lists that the steps wrote into hold what the loop made of them."""

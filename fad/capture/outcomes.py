@@ -66,6 +66,29 @@ def is_raise(outcome: Outcome | None) -> Any:
     return _is(outcome, RAISED)
 
 
+def has_jumped(outcome: Outcome | None) -> Any:
+    """Return whether a step ended otherwise than at its end or by ``continue``."""
+    kind = kind_of(outcome)
+    return np.not_equal(kind, END) if type(kind) is Tracer else kind != END
+
+
+def stop(outcome: Outcome | None) -> Outcome:
+    """Return what a generator returns that a loop over it ends, whose body has ended so."""
+    return Outcome(RETURNED, ((np.int64(0) + kind_of(outcome), *value_of(outcome)),))
+
+
+def ended_by(returned: Any) -> Outcome | None:
+    """Return how the body of a loop ended over a generator that has returned this, by `stop` or at its own end."""
+    if type(returned) is not Outcome:
+        return None if returned is None else Outcome(returned[0], returned[1:])
+    if not returned.value:
+        return None
+    ((kind, *value),) = returned.value
+    if type(returned.kind) is Tracer:  # in the steps in which it has come to its own end nothing has jumped
+        kind = np.where(np.equal(returned.kind, RETURNED), kind, np.int64(END))
+    return Outcome(kind, tuple(value))
+
+
 def leave_if_raised(outcome: Outcome | None) -> None:
     """Let Python run the whole call if a captured loop is to raise an error, in whichever element of a batch."""
     found = is_raise(outcome)
@@ -115,6 +138,12 @@ def note_end(outcome: Outcome | None) -> None:
         note_raise(outcome)
     elif kind_of(outcome) == RAISED:
         refuse("it raises an error in every step")
+
+
+def tell_outcome(outcome: Outcome | None) -> Outcome | None:
+    """Return how the code of a generator ended, which may raise."""
+    note_end(outcome)
+    return outcome
 
 
 def note_raise(outcome: Outcome | None) -> None:

@@ -67,7 +67,25 @@ class Attribute(_Part):
         delattr(self.holder, self.key)
 
     def __str__(self) -> str:
-        return f"{type(self.holder).__name__}.{self.key}"
+        return self.key if type(self.holder) is Module else f"{type(self.holder).__name__}.{self.key}"
+
+
+class Module:
+    """An object whose attributes are the global variables of a module."""
+
+    def __init__(self, variables: dict[str, Any]):
+        self.__dict__ = variables
+
+
+_modules: dict[int, Module] = {}
+
+
+def module_of(variables: dict[str, Any]) -> Module:
+    """Return the object whose attributes are the global variables in a dictionary; for each there is one."""
+    found = _modules.get(id(variables))
+    if found is None or vars(found) is not variables:
+        found = _modules[id(variables)] = Module(variables)
+    return found
 
 
 class Item(_Part):

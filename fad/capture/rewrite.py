@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
-from fad.capture.comprehensions import as_statements, form_of, generator_of
+from fad.capture.comprehensions import as_statements, called_for, form_of, generator_of
 from fad.capture.expressions import MADE, Expressions, Iterables, as_index
 from fad.capture.helpers import HELPERS, helper
 from fad.capture.names import (
@@ -24,6 +24,7 @@ from fad.capture.names import (
     find_appended,
     find_filled,
     find_joined,
+    find_prepended,
     is_quiet,
     may_end,
     name_called,
@@ -31,6 +32,18 @@ from fad.capture.names import (
     walk_scope,
 )
 from fad.capture.sites import Branch, Loop
+from fad.capture.syntax import (
+    bound_on,
+    falls_through,
+    form_for,
+    kind_of,
+    load,
+    may_raise,
+    may_return,
+    place_at,
+    store,
+    stores,
+)
 from fad.capture.tries import Raising, find_refusal, rewrite_try
 
 _WAITING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
@@ -53,7 +66,7 @@ def _mark_raise(s: ast.stmt) -> ast.stmt:
     if isinstance(s, ast.Assert):
         message = [] if s.msg is None else [s.msg]
         error = ast.Raise(ast.Call(ast.Name("AssertionError", ast.Load()), message, []), None)
-        return _at(ast.If(ast.UnaryOp(ast.Not(), s.test), [Raising.of(_at(error, s))], []), s)  # type: ignore[arg-type]
+        return place_at(ast.If(ast.UnaryOp(ast.Not(), s.test), [Raising.of(place_at(error, s))], []), s)  # type: ignore[arg-type]
     if isinstance(s, (ast.If, ast.For, ast.While, ast.Try)):
         s.body, s.orelse = _mark_raises(s.body), _mark_raises(s.orelse)
     return s
@@ -66,8 +79,9 @@ class NotConvertible(Exception):
 class Rewriter:
     """Rewrites one function; with `everywhere` its branches, too, for code that is recorded once for all steps."""
 
-    def __init__(self, file: str, body: list[ast.stmt], outer: set[str], everywhere: bool):
+    def __init__(self, file: str, body: list[ast.stmt], outer: set[str], everywhere: bool, stops: bool = False):
         self.file = file
+        self.stops = stops  # whether it is a generator that tells how the body of the loop over it has ended
         self.everywhere = everywhere
         # Nonlocal variables are places of the body that calls the function, as attributes are.
         self.declared = [s for s in body if isinstance(s, ast.Nonlocal)] if everywhere else []
@@ -84,7 +98,8 @@ class Rewriter:
         """Return the statements of the converted function."""
         if not self.everywhere:
             return self._declare_names(self._plain_block(body))
-        body = [s for s in body if s not in self.declared] or [ast.copy_location(ast.Pass(), body[0])]
+        said = [*self.declared, *(s for s in body if isinstance(s, ast.Global))]
+        body = [s for s in body if s not in said] or [ast.copy_location(ast.Pass(), body[0])]
         why = next((r for s in body for r in [self._reason(s)] if r), "")
         if why:
             raise NotConvertible(why)
@@ -94,13 +109,31 @@ class Rewriter:
             *first, last = body
             done = [*self._staged_block(first, frozenset()), *self._last(last)]
             return self._declare_names(done)
-        if may_end(body):  # it returns None there, which is another value than those of its other ends
-            body = [*body, _at(ast.Return(ast.Constant(None)), body[-1])]
+        if may_end(body) and not self.stops:  # None is another value than those of its other ends
+            body = [*body, place_at(ast.Return(ast.Constant(None)), body[-1])]
         name = self._name("body")
         inner = self._function(name, [], body, self._staged_block(body, frozenset()), body[0])
-        end = "result_or_raise" if raises else "result"
+        end = "outcome" if self.stops else "result_or_raise" if raises else "result"
         result = ast.Return(helper(end, ast.Call(ast.Name(name, ast.Load()), [], [])))
-        return self._declare_names([inner, _at(result, body[-1])])
+        return self._declare_names([inner, place_at(result, body[-1])])
+
+    def split_step(self, first: list[ast.stmt], loop: ast.While, place: int) -> list[ast.stmt]:
+        """Return the statements of a function that begins a generator, and returns what its step does in two functions.
+
+        The step yields by the statement at a place: the one function returns what it yields, the other goes on behind.
+        """
+        first = [s for s in first if s not in self.declared and not isinstance(s, ast.Global)]
+        why = next((r for s in (*first, *loop.body) if s is not loop.body[place] for r in [self._reason(s)] if r), "")
+        if why:
+            raise NotConvertible(why)
+        yielded: Any = loop.body[place]
+        end, parts = frozenset(self.live.ends[loop]), (loop.body[:place], loop.body[place + 1 :])
+        value = place_at(ast.Return(self._expression(yielded.value.value or ast.Constant(None), True)), yielded)
+        codes = [*self._staged_block(parts[0], end), value], self._staged_block(parts[1], end)
+        names = self._name("before"), self._name("behind")
+        made = [self._function(x, [], of, code, loop) for x, of, code in zip(names, parts, codes, strict=True)]
+        both = ast.Return(ast.Tuple([load(x) for x in names], ast.Load()))
+        return self._declare_names([*self._staged_block(first, end), *made, place_at(both, loop)])
 
     def _last(self, s: ast.stmt) -> list[ast.stmt]:
         if isinstance(s, ast.Return):
@@ -115,7 +148,7 @@ class Rewriter:
             return [*self.declared, *body]
         names = [ast.Name(x, ast.Store()) for x in sorted(self.moved)]
         never = ast.If(ast.Constant(False), [ast.Assign(names, ast.Constant(None))], [])  # type: ignore[arg-type]
-        return [*self.declared, _at(never, body[0]), *body]
+        return [*self.declared, place_at(never, body[0]), *body]
 
     # --- statements that run as they are --------------------------------------------------------------------------
 
@@ -149,16 +182,16 @@ class Rewriter:
         if why:
             number = self._note_loop(s, why)
             s.body, s.orelse = self._plain_block(s.body), self._plain_block(s.orelse)
-            return [_at(ast.Expr(helper("note", ast.Constant(number))), s), self._with_calls(s)]
+            return [place_at(ast.Expr(helper("note", ast.Constant(number))), s), self._with_calls(s)]
         s.body = _mark_raises(s.body)
         out, result = self._loop(s, False)
-        if _raises(s):
-            out.append(_at(ast.Expr(helper("leave_if_raised", _load(result))), s))
+        if may_raise(s):
+            out.append(place_at(ast.Expr(helper("leave_if_raised", load(result))), s))
         if s.orelse:
-            out.append(_at(ast.If(helper("finished", _load(result)), self._plain_block(s.orelse), []), s))
-        if _returns(s):
-            value = ast.Return(helper("result", _load(result)))
-            out.append(_at(ast.If(helper("returned", _load(result)), [value], []), s))
+            out.append(place_at(ast.If(helper("finished", load(result)), self._plain_block(s.orelse), []), s))
+        if may_return(s):
+            value = ast.Return(helper("result", load(result)))
+            out.append(place_at(ast.If(helper("returned", load(result)), [value], []), s))
         return out
 
     # --- statements that are recorded once for all steps ----------------------------------------------------------
@@ -187,9 +220,9 @@ class Rewriter:
                 out += self._try(s, end)
             elif isinstance(s, Raising):
                 outcome = ast.If(helper("captures"), [ast.Return(helper("raising"))], [])
-                return [*out, _at(outcome, s), *self._statement(s.plain)]  # type: ignore[attr-defined]
+                return [*out, place_at(outcome, s), *self._statement(s.plain)]  # type: ignore[attr-defined]
             elif isinstance(s, (ast.Return, ast.Break, ast.Continue)):
-                return [*out, _at(ast.Return(self._outcome(s)), s)]
+                return [*out, place_at(ast.Return(self._outcome(s)), s)]
             else:
                 out += self._statement(s)
         return out
@@ -205,14 +238,14 @@ class Rewriter:
         behind = self.live.behind[s]
         after: list[ast.stmt] = []
         if s.orelse:
-            after.append(_at(ast.If(helper("finished", _load(result)), s.orelse, []), s))
-        ways_out = {"returned": helper("again", _load(result))} if _returns(s) else {}
-        if _raises(s):
+            after.append(place_at(ast.If(helper("finished", load(result)), s.orelse, []), s))
+        ways_out = {"returned": helper("again", load(result))} if may_return(s) else {}
+        if may_raise(s):
             ways_out["raised"] = helper("raising")
         for how, outcome in ways_out.items():
             way_out = ast.Return(outcome)
             way_out.outcome = True  # type: ignore[attr-defined]
-            after.append(_at(ast.If(helper(how, _load(result)), [way_out], []), s))
+            after.append(place_at(ast.If(helper(how, load(result)), [way_out], []), s))
         for made in after:
             self.live.behind[made] = behind
         return after
@@ -233,7 +266,7 @@ class Rewriter:
 
     def _jumping(self, s: ast.If, rest: list[ast.stmt], end: frozenset[str]) -> list[ast.stmt]:
         """Rewrite an ``if`` that jumps: each way goes on with the rest of the block, unless it has jumped."""
-        names = _bound_on([*s.body, *s.orelse, *rest])
+        names = bound_on([*s.body, *s.orelse, *rest])
         out: list[ast.stmt] = []
         tail: list[ast.stmt] = []
         if rest:
@@ -241,9 +274,9 @@ class Rewriter:
             out.append(self._function(name, [], rest, self._staged_block(rest, end), rest[0]))
             call = ast.Return(ast.Call(ast.Name(name, ast.Load()), [], []))
             call.outcome = True  # type: ignore[attr-defined]
-            call.binds = _bound_on(rest)  # type: ignore[attr-defined]
-            tail = [_at(call, rest[0])]
-        ways = [[*part, *copy.deepcopy(tail)] if _falls_through(part) else part for part in (s.body, s.orelse)]
+            call.binds = bound_on(rest)  # type: ignore[attr-defined]
+            tail = [place_at(call, rest[0])]
+        ways = [[*part, *copy.deepcopy(tail)] if falls_through(part) else part for part in (s.body, s.orelse)]
         return [*out, *self._two_ways(s, ways[0], ways[1], names, end, end, True)]
 
     def _two_ways(self, s, then, other, names, behind, end, jumps: bool) -> list[ast.stmt]:
@@ -253,11 +286,11 @@ class Rewriter:
         for part in (then, other):
             name = self._name("branch")
             code = self._staged_block(part, end)
-            out.append(self._function(name, [], [*then, *other, *_stores(names)], code, s))
-            functions.append(_load(name))
+            out.append(self._function(name, [], [*then, *other, *stores(names)], code, s))
+            functions.append(load(name))
         self.branches.append(Branch(s.lineno, tuple(sorted(names)), behind))
         call = helper("if_", ast.Constant(len(self.branches) - 1), test, *functions)
-        return [*out, _at(ast.Return(call) if jumps else ast.Expr(call), s)]
+        return [*out, place_at(ast.Return(call) if jumps else ast.Expr(call), s)]
 
     def _statement(self, s: ast.stmt) -> list[ast.stmt]:
         if isinstance(s, ast.AnnAssign):
@@ -268,16 +301,16 @@ class Rewriter:
             value = self._expression(s.value, True)
             if len(s.targets) > 1:
                 temporary = self._name("value")
-                made: list[ast.stmt] = [ast.Assign([_store(temporary)], value)]
+                made: list[ast.stmt] = [ast.Assign([store(temporary)], value)]
                 for target in s.targets:
-                    made += self._assign(target, _load(temporary))
+                    made += self._assign(target, load(temporary))
             else:
                 made = self._assign(s.targets[0], value)
-            return [_at(x, s) for x in made]
+            return [place_at(x, s) for x in made]
         if isinstance(s, ast.AugAssign):
-            return [_at(x, s) for x in self._rewrite_augmented(s)]
+            return [place_at(x, s) for x in self._rewrite_augmented(s)]
         if isinstance(s, ast.Delete):
-            return [_at(self._delete(target), s) for target in s.targets]
+            return [place_at(self._delete(target), s) for target in s.targets]
         if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return [s]
         for field, value in ast.iter_fields(s):
@@ -304,11 +337,11 @@ class Rewriter:
             names = [self._name("part") for _ in target.elts]
             stars = [isinstance(x, ast.Starred) for x in target.elts]
             parts: list[ast.expr] = [
-                ast.Starred(_store(x), ast.Store()) if star else _store(x) for x, star in zip(names, stars, strict=True)
+                ast.Starred(store(x), ast.Store()) if star else store(x) for x, star in zip(names, stars, strict=True)
             ]
             out: list[ast.stmt] = [ast.Assign([ast.Tuple(parts, ast.Store())], value)]
             for x, name in zip(target.elts, names, strict=True):
-                out += self._assign(x.value if isinstance(x, ast.Starred) else x, _load(name))
+                out += self._assign(x.value if isinstance(x, ast.Starred) else x, load(name))
             return out
         return [ast.Assign([target], value)]
 
@@ -317,17 +350,17 @@ class Rewriter:
         target = s.target
         if isinstance(target, ast.Name):
             value = self._expression(s.value, True)
-            return [ast.Assign([_store(target.id)], helper("update", name, _load(target.id), value))]
+            return [ast.Assign([store(target.id)], helper("update", name, load(target.id), value))]
         holder = self._name("holder")
-        out: list[ast.stmt] = [ast.Assign([_store(holder)], self._expression(target.value, True))]
+        out: list[ast.stmt] = [ast.Assign([store(holder)], self._expression(target.value, True))]
         if isinstance(target, ast.Attribute):
-            old: ast.expr = ast.Attribute(_load(holder), target.attr, ast.Load())
+            old: ast.expr = ast.Attribute(load(holder), target.attr, ast.Load())
             new = helper("update", name, old, self._expression(s.value, True))
-            return [*out, ast.Expr(helper("setattr", new, _load(holder), ast.Constant(target.attr)))]
+            return [*out, ast.Expr(helper("setattr", new, load(holder), ast.Constant(target.attr)))]
         index = self._name("index")
-        out.append(ast.Assign([_store(index)], as_index(self._expression(target.slice, True))))
-        new = helper("update", name, helper("getitem", _load(holder), _load(index)), self._expression(s.value, True))
-        return [*out, ast.Expr(helper("setitem", new, _load(holder), _load(index)))]
+        out.append(ast.Assign([store(index)], as_index(self._expression(target.slice, True))))
+        new = helper("update", name, helper("getitem", load(holder), load(index)), self._expression(s.value, True))
+        return [*out, ast.Expr(helper("setitem", new, load(holder), load(index)))]
 
     # --- loops ----------------------------------------------------------------------------------------------------
 
@@ -338,20 +371,19 @@ class Rewriter:
         body, result = self._name("body"), self._name("outcome")
         if isinstance(s, ast.For):
             item = self._name("item")
-            first = self._assign(s.target, _load(item))
-            code = [*[_at(x, s) for x in first], *self._staged_block(s.body, end)]
+            first = self._assign(s.target, load(item))
+            code = [*[place_at(x, s) for x in first], *self._staged_block(s.body, end)]
             bound: list[ast.AST] = [ast.Assign([s.target], ast.Constant(None)), *s.body]
             made: list[ast.stmt] = [self._function(body, [item], bound, code, s)]
-            jumps = any(isinstance(x, ast.Break) or type(x) is ast.Return for x in own_jumps(s.body))
-            source = self._expression(Iterables(not jumps).visit(s.iter), staged)
+            source = self._expression(Iterables().visit(s.iter), staged)
         else:
             made = [self._function(body, [], s.body, self._staged_block(s.body, end), s)]
             test = self._name("test")
             value = ast.Return(self._expression(s.test, True))
-            made.append(self._function(test, [], [ast.Expr(s.test)], [_at(value, s)], s))
-            source = _load(test)
-        call = helper(f"{_kind(s)}_", ast.Constant(number), source, _load(body))
-        return [*made, _at(ast.Assign([_store(result)], call), s)], result
+            made.append(self._function(test, [], [ast.Expr(s.test)], [place_at(value, s)], s))
+            source = load(test)
+        call = helper(f"{kind_of(s)}_", ast.Constant(number), source, load(body))
+        return [*made, place_at(ast.Assign([store(result)], call), s)], result
 
     def _note_loop(self, s: ast.For | ast.While, reason: str) -> int:
         used = Names(s)
@@ -368,10 +400,11 @@ class Rewriter:
         appended = find_appended(s.body) - Names(getattr(s, "iter", None)).loads
         filled, joined = find_filled(s.body), find_joined(s) - self.live.always
         self.loops.append(
-            Loop(self.file, s.lineno, _kind(s), tuple(sorted(used.stores)), carried, behind,
+            Loop(self.file, s.lineno, kind_of(s), tuple(sorted(used.stores)), carried, behind,
                  frozenset(used.rebinds), tuple(sorted(used.updates)), operations, nested, leaves,
-                 tuple(sorted(appended)), tuple(sorted(filled)), tuple(sorted(joined)), reason,
-                 hasattr(s, "comprehension"))
+                 tuple(sorted(appended)), tuple(sorted(filled)), tuple(sorted(joined)),
+                 tuple(sorted(find_prepended(s.body) - Names(getattr(s, "iter", None)).loads)), reason,
+                 hasattr(s, "comprehension"), form_for(s), may_raise(s))
         )  # fmt: skip
         return len(self.loops) - 1
 
@@ -409,14 +442,15 @@ class Rewriter:
             return None
         if isinstance(node, ast.Call):
             node = copy.deepcopy(node)  # the call that stands is rewritten, too
+            node.generating = copy.deepcopy(called_for(node))  # type: ignore[attr-defined]
         given: Any = generator_of(node) if isinstance(node, ast.Call) else node
         found = as_statements(given, form)
         if found is None or any(map(self._reason, found[1])):
             return None
         name = self._name("comprehension")
-        source = within.visit(Iterables(form not in ("any", "all")).visit(given.generators[0].iter))
+        source = within.visit(Iterables().visit(given.generators[0].iter))
         self.lifted.append(self._loop_of_its_own(name, *found, within.staged))
-        call = ast.Call(_load(name), [source], [])
+        call = ast.Call(load(name), [source], [])
         done = self._in_place_of(node, form, call, within) if isinstance(node, ast.Call) else call
         done.made = True  # type: ignore[attr-defined]
         return ast.copy_location(done, node)
@@ -429,7 +463,9 @@ class Rewriter:
             done = ast.Call(helper("call", call.func), [done, *more], keywords)
         elif form in ("sum", "max", "min"):
             done.args += [copy.deepcopy(call.func), *(more or ([ast.Constant(0)] if form == "sum" else []))]
-        builtin = helper("is_builtin", ast.Constant(name_called(call)), copy.deepcopy(call.func))
+        generating = call.generating  # type: ignore[attr-defined]
+        asked = [call.func] if generating is None else [call.func, generating]
+        builtin = helper("is_builtin", ast.Constant(name_called(call)), *map(copy.deepcopy, asked))
         return ast.IfExp(builtin, done, ast.Constant(None))
 
     def _loop_of_its_own(self, name: str, arguments: list[str], body: list[ast.stmt], staged: bool) -> ast.stmt:
@@ -450,49 +486,7 @@ class Rewriter:
         head: list[ast.stmt] = [ast.Nonlocal(names)] if names else []
         arguments = ast.arguments([], [ast.arg(x) for x in args], None, [], [], None, [])
         made = ast.FunctionDef(name, arguments, [*head, *code] if head or code else [ast.Pass()], [], None, None)
-        return _at(made, at)
-
-
-def _kind(s: ast.For | ast.While) -> str:
-    return "for" if isinstance(s, ast.For) else "while"
-
-
-def _returns(s: ast.For | ast.While) -> bool:
-    return any(isinstance(x, ast.Return) and not isinstance(x, Raising) for x in own_jumps(s.body))
-
-
-def _raises(s: ast.For | ast.While) -> bool:
-    return any(isinstance(x, Raising) for x in own_jumps(s.body))
-
-
-def _falls_through(body: list[ast.stmt]) -> bool:
-    return not (body and isinstance(body[-1], (ast.Return, ast.Break, ast.Continue, ast.Raise)))
-
-
-def _bound_on(body: Iterable[ast.stmt]) -> set[str]:
-    """Return the names that statements bind, and the rest of the blocks that they go on with."""
-    body = list(body)
-    ends = (x for s in body for x in ast.walk(s) if isinstance(x, ast.Return))
-    return bound_by(body).union(*[getattr(x, "binds", ()) for x in ends])
-
-
-def _stores(names: Iterable[str]) -> list[ast.stmt]:
-    return [ast.Assign([_store(x)], ast.Constant(None)) for x in names]
-
-
-def _load(name: str) -> ast.Name:
-    return ast.Name(name, ast.Load())
-
-
-def _store(name: str) -> ast.Name:
-    return ast.Name(name, ast.Store())
-
-
-def _at(node: ast.stmt, place: ast.AST) -> ast.stmt:
-    node = ast.copy_location(node, place)
-    if isinstance(place, (ast.If, ast.For, ast.While)):  # Python says of a long call that it is at its last line
-        node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
-    return node
+        return place_at(made, at)
 
 
 __all__ = ["HELPERS", "MADE", "NotConvertible", "Rewriter"]

@@ -6,7 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from fad import config
-from fad.capture import branches, calls, folds, generators, iterables, loops, outcomes, printing, values
+from fad.capture import (
+    branches,
+    calls,
+    dict_methods,
+    folds,
+    generators,
+    iterables,
+    loops,
+    outcomes,
+    places,
+    printing,
+    values,
+)
 from fad.capture.context import current, forget, report, reporting
 from fad.capture.convert import Sites
 from fad.capture.expressions import is_made
@@ -47,8 +59,9 @@ class Helpers:
     sequence = staticmethod(iterables.sequence)
     generate = staticmethod(generators.generate)
     call_generator = staticmethod(generators.call_generator)
+    elements_of = staticmethod(iterables.elements_of)
     items = staticmethod(iterables.items)
-    is_builtin = staticmethod(iterables.is_builtin)
+    is_builtin = staticmethod(generators.is_builtin)
     iterate_over = staticmethod(iterables.iterate_over)
     context = staticmethod(calls.check_context)
     append_to = staticmethod(calls.append_to)
@@ -64,7 +77,7 @@ class Helpers:
     setitem = staticmethod(calls.set_item)
     delete_item = staticmethod(calls.delete_item)
     setattr = staticmethod(calls.set_attribute)
-    update = staticmethod(values.update)
+    update = staticmethod(dict_methods.update)
     slice = staticmethod(slice)
     and_ = staticmethod(branches.and_)
     or_ = staticmethod(branches.or_)
@@ -78,6 +91,10 @@ class Helpers:
     raised = staticmethod(outcomes.is_raise)
     leave_if_raised = staticmethod(outcomes.leave_if_raised)
     again = staticmethod(outcomes.again)
+    module_of = staticmethod(places.module_of)
+    outcome = staticmethod(outcomes.tell_outcome)
+    jumped = staticmethod(outcomes.has_jumped)
+    stop = staticmethod(outcomes.stop)
     result = staticmethod(outcomes.result)
     run_tried = staticmethod(outcomes.run_tried)
     result_or_raise = staticmethod(outcomes.result_or_raise)

@@ -23,8 +23,11 @@ class Loop:
     appended: tuple[str, ...] = ()  # names of what it appends to
     filled: tuple[str, ...] = ()  # names of what it binds items of by places that it computes
     joined: tuple[str, ...] = ()  # names of arrays that it makes longer
+    prepended: tuple[str, ...] = ()  # names of what it puts elements in front of
     reason: str = ""  # why it is run as it is; empty if it may be captured
     comprehends: bool = False  # whether it stands for a comprehension
+    form: str = "runs"  # as what a generator is run that it runs over (`yields.py`)
+    raises: bool = False  # whether a step may raise by its text
 
 
 @dataclass(frozen=True, slots=True)

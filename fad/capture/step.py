@@ -8,7 +8,7 @@ from typing import Any
 
 from fad import tree
 from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
-from fad.capture.context import bind_result, current, noting_changes, recording_body, refuse
+from fad.capture.context import bind_result, current, is_outer, noting_changes, recording_body, refuse, refuse_outer
 from fad.capture.draws import StepDraws
 from fad.capture.element_tables import check_elements, elements_behind
 from fad.capture.growing_lists import Last
@@ -31,12 +31,14 @@ from fad.capture.state import (
     standing_for,
 )
 from fad.capture.values import as_number
-from fad.control_flow.subgraph import BodyTrace
+from fad.control_flow.subgraph import BodyTrace, example
 from fad.core.tracer import Tracer
 from fad.core.values import number_behind
 from fad.core.views import root_of, snapshot
 from fad.core.weak import WeakFloat
+from fad.staging.mixed_types import note_mixed, note_number
 from fad.staging.record import recorder
+from fad.transforms.batch_trace import BatchTrace
 
 
 class NeedsFirstStep(Exception):
@@ -77,6 +79,7 @@ class Step:
         grown = self.lists.known.keys() - (site.rebound - {*site.joined})
         self.bound = [name for name in self.bound if name not in grown]
         self.number_lists = NumberLists(self.cells)
+        self.outer: set[Any] = set()  # parts of objects that are from outside of the function: counters
         self.windows: set[int] = set()  # lists that looks have seen moved, by identity
         self.draws = StepDraws()
         self.kinds: list | None = None  # which leaves are numbers of Python's behind the first step that is recorded
@@ -101,6 +104,11 @@ class Step:
     def add_places(self) -> dict[Any, Any]:
         """Note the parts of objects that the step has bound; return what new ones were bound to before."""
         found = {place: x for place, x in require_body().changed.items() if place not in self.cells}
+        for place, before in found.items():
+            if type(before) is not Tracer and is_outer(place):
+                if example(content(place)).__class__ not in (bool, int):
+                    refuse_outer(place)
+                self.outer.add(place)
         self.cells.update({place: place for place in found})
         self.bound += found
         return found
@@ -112,14 +120,15 @@ class Step:
             body.made |= self._find_own()
             body.windows |= self.windows
             self.windows = body.windows
+            outer = body.own, body.numbers, body.shared  # of the loop around, where the first condition is asked in it
             body.own = [self.cells[name] for name in self.bound if type(name) is str]
-            outer, body.numbers = body.numbers, (*body.numbers, number if self.counts else None)
+            body.numbers = (*body.numbers, number if self.counts else None)
             body.shared = {id(cell) for name, cell in self.cells.items() if type(name) is str}
         with self.lists.growing(body, number), self.number_lists.standing(body), self.draws.drawing(body, number):
             self.marks = mark_lists()
             yield
         if body is not None:
-            body.numbers = outer
+            body.own, body.numbers, body.shared = outer
 
     def _find_own(self) -> dict[int, Any]:
         """Return the lists and dictionaries that names are bound to by value: each step has its own."""
@@ -299,6 +308,8 @@ class Step:
         found = []
         for x, marks in zip(values, self.kinds, strict=True):
             leaves, structure = tree.flatten(x)
+            for y in leaves:
+                _note_batch(y)
             pairs = zip(leaves, marks, strict=True)
             made = [as_number(y) if mark and not is_pythons(y) else y for y, mark in pairs]
             found.append(tree.unflatten(structure, made))
@@ -389,6 +400,13 @@ class Step:
             if may_peel:
                 raise NeedsFirstStep
             refuse(f"it writes into {name} and rebinds it, and the array may have another name")
+
+
+def _note_batch(x: Any) -> None:
+    """Note an integer of Python's that a batch has for each element: there it is a scalar of NumPy's."""
+    if type(x) is Tracer and isinstance(x.owner, BatchTrace) and not x.shape and x.dtype.kind in "biu":
+        note_mixed()
+        note_number(x)
 
 
 def is_pythons(x: Any) -> bool:

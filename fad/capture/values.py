@@ -16,6 +16,7 @@ from fad.capture.labels import Label
 from fad.capture.objects import close_objects, open_objects
 from fad.capture.places import Item, find_item
 from fad.capture.windows import find_window
+from fad.control_flow.intervals import interval
 from fad.control_flow.padded import PaddedArray
 from fad.control_flow.subgraph import example, to_number_p
 from fad.control_flow.traced_masks import SelectedElements
@@ -53,7 +54,7 @@ def getitem(x: Any, index: Any) -> Any:
     if body is None or type(x) in STANDING or not _is_traced(index):
         if body is not None and type(x) is collections.defaultdict and index not in x and id(x) not in body.made:
             body.note_change(Item(x, index))
-        return x[index]
+        return note_made(x[index]) if type(x) is list and type(index) is slice else x[index]
     if type(x) is np.ndarray:
         return _outside(x)[index]
     if type(index) is Tracer and holds_numbers(x):
@@ -163,8 +164,17 @@ def _may_be_filled(x: Any, body: Body) -> bool:
 def _note_filled(x: Any, index: Any, body: Body) -> None:
     """Note that a step reads or sets an item by a traced place, if loops may fill what has it; it is run again."""
     if _may_be_filled(x, body):
-        body.filled[id(x)] = index
+        body.filled[id(x)] = index, _find_direction(index, body)
         refuse(f"it reads or sets items of a {type(x).__name__} by places that differ from step to step")
+
+
+def _find_direction(index: Any, body: Body) -> int:
+    """Return 1, or -1 where places go down by one from step to step, as far as the number of the step tells."""
+    number = body.numbers[-1] if body.numbers else None
+    if type(index) is not Tracer or type(number) is not Tracer:
+        return 1
+    least, most = interval(index + number)
+    return -1 if least is not None and least == most else 1
 
 
 def _note_row(x: Any, found: Any, body: Body) -> None:
@@ -184,6 +194,8 @@ def _read_number(x: list, index: Tracer, body: Body) -> Any:
     if len(kinds) == 1 and _is_passing(x, body):  # of one step: what is in it now, counts
         found = array(x)[index]
         return as_number(found) if kinds <= {int, float} else found
+    if body.trial and id(x) in body.made_around and kinds == {float, np.float64}:  # all will be scalars
+        return body.trace.new(np.float64(0.0))
     note_touched(x, body)
     found = x[0]
     return found if type(found) is list else body.trace.new(example(found))
@@ -236,7 +248,7 @@ def take_outside(x: np.ndarray, index: Any) -> Any:
 def note_made(x: Any) -> Any:
     """Return an object that the code makes: in a body, what is done to it nobody else sees."""
     body = current()
-    if body is not None:
+    if body is not None and type(x) is not Tracer:
         body.made[id(x)] = x
     return x
 
@@ -249,6 +261,9 @@ def setitem(value: Any, x: Any, index: Any) -> None:
             refuse("it writes into a plain array from outside of the loop, or one that no derivative can pass through")
         if _is_traced(index):
             _note_filled(x, index, body)
+        if type(x) is list and type(index) is Tracer and body.trial and id(x) in body.made_around:
+            _forget_elements(x, value, body)
+            return
         if type(x) is list and type(index) is Tracer:
             note_touched(x, body).append(tree.map(example, value))
             return
@@ -258,6 +273,9 @@ def setitem(value: Any, x: Any, index: Any) -> None:
             _check_look(x, body)
             look_at_change(x, index, value, body)
             return
+        if type(x) is list and type(index) is slice and id(x) not in body.windows:
+            _set_elements(value, x, index)
+            return
         place = find_window(x) if id(x) in body.windows else find_item(x, index)
         if place is None:
             refuse(f"it changes a {type(x).__name__}")
@@ -265,7 +283,26 @@ def setitem(value: Any, x: Any, index: Any) -> None:
     x[index] = value
 
 
-def update(name: str, x: Any, value: Any) -> Any:
+def _forget_elements(x: list, value: Any, body: Body) -> None:
+    """Let the elements of a list that the step itself has made be unknown: an inner loop writes one by a counter."""
+    known = [z for y in (*x, value) for z in [tree.map(example, y)]]
+    kinds = [[z.__class__ for z in tree.leaves(y)] for y in known]
+    shown = known[-1] if {z for of in kinds for z in of} != {float, np.float64} else np.float64(0.0)
+    if not is_table(x) or any(tree.structure(y) != tree.structure(shown) for y in known):
+        _refuse_place(x)
+    x[:] = [tree.map(body.trace.new, shown) for _ in x]
+
+
+def _set_elements(value: Any, x: list, index: slice) -> None:
+    """Do ``x[index] = value`` of a list that keeps its length, one element after the other."""
+    places = range(*index.indices(len(x)))
+    if type(value) not in (list, tuple) or len(value) != len(places):
+        refuse("it changes a list by a slice, to which it may give another length")
+    for place, y in zip(places, [*value], strict=True):
+        setitem(y, x, place)
+
+
+def update_by_operator(name: str, x: Any, value: Any) -> Any:
     """Return what ``x += value`` binds to x."""
     if current() is not None and type(x) not in STANDING and hasattr(type(x), _IN_PLACE[name]):
         refuse(f"it changes a {type(x).__name__} in place")

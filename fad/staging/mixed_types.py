@@ -89,15 +89,36 @@ _WIDENING = frozenset({"elementwise", "selection", "flat", "product", "bilinear"
 
 
 def is_asked(notes: _Notes, trace: Any, graph: Graph) -> bool:
-    """Return whether the user's code asked for the type of a number that may be of another one at times."""
+    """Return whether the user's code asked for the type of a number that may be of another one at times.
+
+    A narrow array asks, too, which a number of a batch widens.
+    """
+    either = {number for owner, number in notes.elements if owner is trace}
+    if _widen_in_batches({*either}, graph):
+        return True
     if not notes.asked:
         return False
     # Numbers that a loop or choice gives, and what is computed from these alone.
-    either = {number for owner, number in notes.elements if owner is trace}
     for eq in graph.equations:
         if eq.prim.multi or (not either.isdisjoint(eq.ins) and not any(graph.types[i].shape for i in eq.ins)):
             either.update([o for o in eq.outs if not graph.types[o].shape])
     return any(owner is not trace or number in either for owner, number in notes.asked)
+
+
+def _widen_in_batches(numbers: set[int], graph: Graph) -> bool:
+    """Return whether numbers that a batch has in arrays, or integers of these, meet arrays of narrower dtypes."""
+    for eq in graph.equations if numbers else ():
+        if numbers.isdisjoint(eq.ins):
+            continue
+        others = [graph.types[i] for i in eq.ins if i not in numbers]
+        if eq.prim.archetype in _WIDENING and any(t.kind != NUMBER and _is_narrow(t) for t in others):
+            return True
+        numbers.update([o for o in eq.outs if graph.types[o].dtype.kind in "iu" or eq.prim.archetype == "linear"])
+    return False
+
+
+def _is_narrow(t: Type) -> bool:
+    return t.dtype.kind in "iuf" and t.dtype.itemsize < 8
 
 
 def tells_types_apart(graph: Graph) -> bool:

@@ -41,6 +41,7 @@ from fad.introspect.collection import pause_collection
 from fad.introspect.frames import is_printing, is_printing_number, user_line, user_place
 from fad.ops.conversion import python_number_p, widest_of
 from fad.ops.elementwise import add
+from fad.staging.counters import settling_counts
 from fad.staging.flatness import has_no_derivative
 from fad.staging.live_constants import find_live_constants
 from fad.staging.may_raise import Refused, noting_tries
@@ -403,7 +404,8 @@ def _record(
     trace = RecordTrace(places)
     token = _found.set(outer.found)
     try:
-        with recording_by(trace), noticing_layouts() as layouts, noting_types() as notes, noting_aliases():
+        noting = noting_types(), noticing_layouts(), noting_aliases()
+        with settling_counts(), recording_by(trace), noting[0] as notes, noting[1] as layouts, noting[2]:
             given = [trace.new(x) if t else stand_for_given(x) for x, t in zip(leaves, traced, strict=True)]
             args, kwargs = tree.unflatten(in_tree, given)
             inputs = [x.info for x, t in zip(given, traced, strict=True) if t]

@@ -54,6 +54,22 @@ def agree(f, *points, order=2, smooth=True):
                 _agree_in_further_derivatives(f, points, order)
 
 
+def agree_briefly(f, x):
+    """Check a scalar function of one array at a point, captured: its value, a batch, and its gradient."""
+    with warnings.catch_warnings(), fad.config.use(loops="capture"):
+        warnings.simplefilter("ignore", fad.errors.LoopFallbackWarning)
+        fast, steep = fad.jit(f), fad.jit(fad.grad(f))
+        batch = np.stack([x, x * 1.01])
+        wanted = np.array([_plain(f, row) for row in batch])
+        close(fad.jit(fad.vmap(f))(batch.copy()), wanted, (f.__name__, "vmap"), 1e-12)
+        slope = differences(lambda y: f(y.copy()), x)
+        for _ in range(2):
+            given = x.copy()
+            close(fast(given), _plain(f, x), (f.__name__, "value"), 1e-12)
+            close(steep(given), slope, (f.__name__, "gradient"), 2e-5)
+            np.testing.assert_array_equal(given, x)
+
+
 def _agree_in_values(f, points):
     fast = fad.jit(f)
     for k, x in enumerate(points):

@@ -82,11 +82,22 @@ def zero_before_the_others(x):
     return s
 
 
+def elements_in_one_row(x):
+    u, s = np.outer(x, x)[:4], 0.0
+    for i, v in enumerate(u.flat):
+        s = s + v * np.sin(0.1 * i * s)
+    for v in u.T.flat:
+        s = 0.9 * s + v
+    for v, w in zip(u.flat, np.arange(20.0).reshape(4, 5).flat):  # noqa: B905
+        s = s + 0.1 * v * w
+    return s
+
+
 @pytest.mark.parametrize(
     "f",
     [
         numbers_from_one, every_other_one, steps_in_turn, the_same_again, forces_between_pairs, one_behind_the_other,
-        zero_before_the_others,
+        zero_before_the_others, elements_in_one_row,
     ],
     ids=lambda f: f.__name__,
 )

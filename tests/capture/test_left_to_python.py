@@ -445,34 +445,6 @@ def changes_shape(x):
     return np.sum(s)
 
 
-COUNT = 0
-
-
-def counts_in_a_global(x):
-    global COUNT
-    COUNT = 0
-    s = x[0]
-    for i in range(5):
-        COUNT += 1
-        s = s + COUNT * x[i]
-    return s
-
-
-def count_outside():
-    global COUNT
-    COUNT += 1
-    return COUNT
-
-
-def a_helper_counts_in_a_global(x):
-    global COUNT
-    COUNT = 0
-    s = x[0]
-    for i in range(5):
-        s = s + count_outside() * x[i]
-    return s
-
-
 def counts_in_a_closure(x):
     n = 0
 
@@ -533,8 +505,8 @@ SAME = [
     prints,
 ]  # fmt: skip
 LEFT = [
-    draws_from_a_generator, runs_over_a_generator, counts_in_a_global,
-    a_helper_counts_in_a_global, runs_over_itertools, pops_from_a_list,
+    draws_from_a_generator, runs_over_a_generator,
+    runs_over_itertools, pops_from_a_list,
     factorial_of_python_integers, doubled_integers,
 ]  # fmt: skip
 
@@ -727,7 +699,7 @@ def test_explain_says_what_became_of_each_loop():
         for i in range(3):
             s = s * x[i]
         for i in range(150):
-            out.insert(0, s * i)
+            out.insert(1, s * i)
         return sum(out)
 
     fast = fad.jit(f)

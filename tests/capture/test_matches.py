@@ -109,24 +109,19 @@ def asking_in_a_while_loop(x):
     return np.sum(u) + 0.1 * k
 
 
-CAPTURED = [by_the_counter, with_guards, binding_the_subject, jumping, by_a_constant, asking_in_a_while_loop]
-
-
-@pytest.mark.parametrize("f", CAPTURED, ids=lambda f: f.__name__)
-def test_a_match_that_compares_is_captured(f):
-    what, text = report_of(f, X)
-    assert set(what) == {"captured"}, text
-    agree(f, X, 0.7 * X, 0.4 * X)
-
-
-def looking_into_the_subject(x):
-    s = 0.0
-    for i in range(20):
-        match (i % 2, x[i % 5]):
-            case 0, v:
-                s = s + v
-            case _, v:
-                s = s - 0.5 * v
+def looking_into_a_tuple(x):
+    s, k = 0.1, 7
+    for i in range(30):
+        match i % 2, i % 3, x[i % 5]:
+            case 0, 0, _:
+                s = s + 0.1
+            case 0, 1 | 2 as k, v if v > 0.3:
+                s = s + k * v
+            case (1, _):
+                s = 0.0
+            case (_, n, v):
+                s = 0.5 * s - n * v
+        s = s + 0.01 * k
     return s
 
 
@@ -141,7 +136,32 @@ def asking_what_it_has_bound(x):
     return s
 
 
-@pytest.mark.parametrize("f", [looking_into_the_subject, asking_what_it_has_bound], ids=lambda f: f.__name__)
+CAPTURED = [
+    by_the_counter, with_guards, binding_the_subject, jumping, by_a_constant, asking_in_a_while_loop,
+    looking_into_a_tuple, asking_what_it_has_bound,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", CAPTURED, ids=lambda f: f.__name__)
+def test_a_match_that_compares_is_captured(f):
+    what, text = report_of(f, X)
+    assert set(what) == {"captured"}, text
+    agree(f, X, 0.7 * X, 0.4 * X)
+
+
+def looking_into_the_subject(x):
+    s = 0.0
+    for i in range(20):
+        pair = i % 2, x[i % 5]
+        match pair:
+            case 0, v:
+                s = s + v
+            case _, v:
+                s = s - 0.5 * v
+    return s
+
+
+@pytest.mark.parametrize("f", [looking_into_the_subject], ids=lambda f: f.__name__)
 def test_another_match_is_left_to_python(f):
     assert "it has match" in report_of(f, X)[1]
     agree(f, X)

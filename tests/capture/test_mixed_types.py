@@ -1,5 +1,7 @@
 """Numbers that are Python's in some steps and NumPy's in others, or ints in some and floats in others."""
 
+import warnings
+
 import numpy as np
 import pytest
 from capture.agreement import report_of
@@ -289,3 +291,37 @@ def test_a_step_in_single_precision_by_a_python_number_in_a_branch_is_pulled_bac
         for want, got in zip(slope(y, 0.3), jitted(y, 0.3), strict=True):
             assert want.dtype == got.dtype
             np.testing.assert_allclose(got, want, rtol=1e-3)
+
+
+def steps_until_small(x):
+    n, s = 0, x[0]
+    while s > 0.1:
+        s, n = 0.9 * s, n + 1
+    return n, s
+
+
+def asks_for_the_class_of_a_count(x):
+    n, s = steps_until_small(x)
+    return s * n if isinstance(n, int) else -s
+
+
+def widens_by_a_count(x):
+    n, _ = steps_until_small(x)
+    return x.astype(np.float32) * (n + 1)
+
+
+def widens_a_scalar_by_a_count(x):
+    return np.float32(2.0) * steps_until_small(x)[0]
+
+
+@pytest.mark.parametrize(
+    "f", [asks_for_the_class_of_a_count, widens_by_a_count, widens_a_scalar_by_a_count], ids=lambda f: f.__name__
+)
+def test_an_integer_that_a_loop_counts_is_pythons_in_a_batch_too(f):
+    batch = np.array([[0.7, 0.3], [1.1, 0.2]])
+    with fad.config.use(loops="capture"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", fad.errors.LoopFallbackWarning)
+        found = fad.jit(fad.vmap(f))(batch)
+    wanted = np.stack([f(x) for x in batch])
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted)
