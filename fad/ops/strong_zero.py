@@ -17,7 +17,6 @@ from fad.backends import is_on_device
 from fad.core.archetypes import fit, make_elementwise
 from fad.core.cotangent import Masked, Selection
 from fad.core.primitive import Primitive
-from fad.core.tracer import bind
 from fad.core.values import traces_of
 from fad.core.views import unwrap
 
@@ -47,8 +46,8 @@ def multiply_strongly(g: Any, slope: Any) -> Any:
     strong = _may_be_infinite(slope)
     if type(g) is Masked:
         with np.errstate(all="ignore"):
-            return g.with_product(bind(strong_multiply, g.value, slope) if strong else g.value * slope)
-    return bind(strong_multiply, g, slope) if strong else g * slope
+            return g.with_product(strong_multiply(g.value, slope) if strong else g.value * slope)
+    return strong_multiply(g, slope) if strong else g * slope
 
 
 def _may_be_infinite(slope: Any) -> bool:

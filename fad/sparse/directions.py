@@ -16,6 +16,7 @@ import numpy as np
 from fad.core.limits import take_derivative
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.ops.elementwise import add, divide, multiply, negative, subtract
+from fad.ops.strong_zero import strong_multiply
 from fad.transforms.check import split_operands
 
 FEW = 16  # numbers that are looked at to see whether they are all zero
@@ -63,12 +64,12 @@ class DirectionsTrace(Trace):
         return super().both(prim, x, y)
 
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
-        if prim is multiply or prim is divide:
+        if prim in _SCALES:
+            like, scale = _SCALES[prim]
             value = _like_product(x.wrapped, b)
             if value is not None:
                 step, ts = x.info
-                scale = _multiply if prim is multiply else _divide
-                return self._wrap(value, (prim, step, value.shape), [t if t is None else scale(t, b) for t in ts])
+                return self._wrap(value, (like, step, value.shape), [t if t is None else scale(t, b) for t in ts])
         return super().left(prim, x, b)
 
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
@@ -162,6 +163,13 @@ def _multiply(t: Any, b: Any) -> Any:
 
 def _divide(t: Any, b: Any) -> Any:
     return t / b
+
+
+# How an operation that is linear in its left operand multiplies a vector by the right one, and which has its places:
+# with values that are not at hand, a product is a strong one.
+_SCALES: dict[Any, tuple[Any, Callable]] = {
+    multiply: (multiply, _multiply), divide: (divide, _divide), strong_multiply: (multiply, strong_multiply),
+}  # fmt: skip
 
 
 def _add(t: Any, u: Any) -> Any:
