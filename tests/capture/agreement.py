@@ -1,6 +1,7 @@
 """A program under every transform, its loops captured and recorded step by step, beside plain NumPy and differences."""
 
 import warnings
+import zlib
 
 import numpy as np
 
@@ -37,21 +38,21 @@ def differences(f, x, step=1e-6):
 def agree(f, *points, order=2, smooth=True):
     """Check a scalar function of one array at some points, under every transform, captured and recorded.
 
-    The programs of the first point serve the others, as far as they take the same way.
+    The programs of the first point serve the others, as far as they take the same way. Two checks take turns, for each
+    takes as long as all others: that of the program with all steps recorded, and that of second derivatives.
     """
+    in_turn = zlib.crc32(f.__name__.encode()) % 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fad.errors.LoopFallbackWarning)
-        with fad.config.use(loops="record"):
-            if smooth:
-                _agree_in_gradients(f, points)  # whose program computes the values as well
-            else:
-                _agree_in_values(f, points)
+        if in_turn:
+            with fad.config.use(loops="record"):
+                (_agree_in_gradients if smooth else _agree_in_values)(f, points)
         with fad.config.use(loops="capture"):
             _agree_in_values(f, points)
             _agree_in_a_batch(f, points)
             if smooth:
                 _agree_in_gradients(f, points)
-                _agree_in_further_derivatives(f, points, order)
+                _agree_in_further_derivatives(f, points, 1 if in_turn else order)
 
 
 def agree_briefly(f, x):
