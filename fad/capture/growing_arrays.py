@@ -55,8 +55,10 @@ class GrowingArray:
         if block.ndim != wanted.ndim or block.dtype != wanted.dtype:
             refuse(f"it makes of {self.rows.name} an array of another dtype or number of axes")
         rows = np.moveaxis(block, self.axis, 0)
-        if len(rows) == 1:
-            self.rows.append(rows[0])
+        one_by_one = self.rows.outermost().preallocated.held is not None  # what is read as a whole takes each by itself
+        if len(rows) == 1 or one_by_one:
+            for row in rows:
+                self.rows.append(row)
         elif len(rows):
             self.rows.add(Entry(rows, True, len(rows), False))
 

@@ -91,6 +91,15 @@ def the_last_of_several(x):
     return np.sum(path * np.cos(np.arange(len(path))))
 
 
+def read_as_a_whole_while_several_come(x):
+    path, total = x[:2], 0.1
+    for i in range(9):
+        if i % 3 < 2:
+            path = np.concatenate((path, 0.5 * path[-2:] + 0.1))
+        total = total + 0.1 * np.mean(path) + 0.01 * path[len(path) // 2]
+    return total
+
+
 def in_brackets(x):
     path, rows, u = x[:1], x[:, None], x
     for i in range(STEPS):
@@ -224,7 +233,8 @@ def integers_to_index_by(x):
 
 CAPTURED = [
     samples_of_a_chain, an_empty_array_at_first, the_last_elements, rows_below_rows, rows_of_an_empty_table,
-    columns_beside_columns, columns_by_hstack, columns_by_column_stack, several_at_once, the_last_of_several,
+    columns_beside_columns, columns_by_hstack, columns_by_column_stack, several_at_once,
+    read_as_a_whole_while_several_come, the_last_of_several,
     in_brackets, how_long_it_is, until_a_time, until_it_is_long_enough, until_a_break, some_of_the_steps,
     more_in_one_way, behind_continue, in_an_inner_loop, the_last_in_an_inner_loop, one_for_each_step,
     a_row_that_is_written_later, written_behind_the_loop, integers_to_index_by,
