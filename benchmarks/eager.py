@@ -20,7 +20,7 @@ import numpy as np
 
 import fad
 import fad.eager
-import fad.ops.elementwise as plain
+import fad.ops.ufuncs.elementwise as plain
 
 ROUNDS = 5 if "--quick" in sys.argv else 15
 X = 0.3 * np.random.default_rng(0).standard_normal(10)

@@ -35,7 +35,7 @@ from gpu_programs import MOMENTUM, PROGRAMS, RATE, STEPS, draw
 
 import fad
 from fad import backends
-from fad.ops.conv import conv
+from fad.ops.products.conv import conv
 
 BOUND = 1.2  # of PyTorch's memory for the gradient of an MLP
 COMPARED = [

@@ -25,8 +25,8 @@ from types import SimpleNamespace
 import numpy as np
 
 import fad
-import fad.ops.elementwise as fad_elementwise
-from fad.ops.activation import sigmoid
+import fad.ops.ufuncs.elementwise as fad_elementwise
+from fad.ops.ufuncs.activation import sigmoid
 
 ROUNDS = 3 if "--quick" in sys.argv else 7
 RNG = np.random.default_rng(0)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from fad import backends, config, errors, numpy, ops, tree
 from fad.backends import device_get, device_put
 from fad.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
-from fad.core.conversions import OFFERED
-from fad.core.numpy_dispatch import LOADERS
-from fad.core.spec import ShapeDtypeStruct
-from fad.core.stand_ins import FINDERS
-from fad.core.values import stop_gradient
+from fad.core.runs.stand_ins import FINDERS
+from fad.core.tracing.conversions import OFFERED
+from fad.core.tracing.numpy_dispatch import LOADERS
+from fad.core.tracing.spec import ShapeDtypeStruct
+from fad.core.tracing.values import stop_gradient
 from fad.doctor import doctor
 from fad.jitting.jit import jit, source
 from fad.staging.record import make_graph

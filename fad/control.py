@@ -31,11 +31,12 @@ from fad.control_flow.run_scan import (
     run_scan,
     stack_results,
 )
-from fad.core.tracer import Trace, Tracer, youngest
-from fad.core.views import finding_writes, is_outside
-from fad.transforms.batch_trace import BatchTrace
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.tracer import Tracer, youngest
+from fad.core.tracing.views import finding_writes, is_outside
+from fad.transforms.arguments.undo_writes import outside
+from fad.transforms.batching.batch_trace import BatchTrace
 from fad.transforms.eval_shape import eval_shape
-from fad.transforms.undo_writes import outside
 from fad.transforms.vmap import vmap
 from fad.typing import ArrayLike, PyTree
 

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.graph import EFFECT
-from fad.core.journal import once
-from fad.core.primitive import Primitive
-from fad.core.tracer import Tracer
-from fad.core.values import stop_gradient
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import EFFECT
+from fad.core.runs.journal import once
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.values import stop_gradient
 from fad.errors import DerivativeError
-from fad.staging.record import RecordTrace, recorder
+from fad.staging.record import recorder
+from fad.staging.record_trace import RecordTrace
 from fad.transforms.tape_hooks import Note, Watcher, describe, has_nan, watching
 
 __all__ = ["NaNGradientError", "callback", "nans", "print"]

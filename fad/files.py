@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from fad import backends
-from fad.core.effects import Stateful
-from fad.core.tracer import Tracer
+from fad.core.runs.effects import Stateful
+from fad.core.tracing.tracer import Tracer
 from fad.errors import FadError
 from fad.typing import PyTree
 

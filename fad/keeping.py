@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fad import tree
-from fad.core import effects
+from fad.core.runs import effects
 from fad.transforms.tape_hooks import WatchedTrace, Watcher, find_saved_in, watching
 from fad.transforms.vjp import vjp
 from fad.viz import tables

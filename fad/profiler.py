@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from fad.backends import behind
-from fad.core.primitive import REGISTRY, Primitive
-from fad.core.tracer import Tracer
+from fad.core.primitives.primitive import REGISTRY, Primitive
+from fad.core.tracing.tracer import Tracer
 from fad.introspect.frames import show_place, user_place
 from fad.transforms.tape_hooks import Note, Watcher, plain, watching
 from fad.viz import tables, timelines

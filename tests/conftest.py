@@ -58,7 +58,7 @@ def pytest_runtest_logfinish():
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Let no test depend on those before it. As fixtures these would take a third of what pytest takes for a test."""
-    from fad.transforms import batch_trace
+    from fad.transforms.batching import batch_trace
 
     batch_trace._warned.clear()  # each sees the one warning that an operation without a batching rule gives
     module = getattr(item, "module", None)

@@ -6,7 +6,7 @@ import traceback
 
 import pytest
 
-from fad.transforms import batch_trace
+from fad.transforms.batching import batch_trace
 
 
 class CasesFail(AssertionError):

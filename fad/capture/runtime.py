@@ -6,24 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from fad import config
-from fad.capture import (
-    branches,
-    calls,
-    dict_methods,
-    folds,
-    generators,
-    iterables,
-    loops,
-    outcomes,
-    places,
-    printing,
-    values,
-)
-from fad.capture.context import current, forget, report, reporting
-from fad.capture.convert import Sites
-from fad.capture.expressions import is_made
-from fad.core import transformed
-from fad.transforms.mutation import recording
+from fad.capture.body import outcomes, places, values
+from fad.capture.body.context import current, forget, report, reporting
+from fad.capture.callees import calls, printing
+from fad.capture.choices import branches
+from fad.capture.containers import dict_methods
+from fad.capture.iteration import folds, generators, iterables
+from fad.capture.recording import loops
+from fad.capture.rewriting.convert import Sites
+from fad.capture.rewriting.expressions import is_made
+from fad.core.runs import transformed
+from fad.transforms.arguments.mutation import recording
 
 
 class _as_local:

@@ -17,7 +17,7 @@ from typing import Any
 
 import fad.numpy
 from fad.backends import is_numpy
-from fad.core.tracer import Tracer
+from fad.core.tracing.tracer import Tracer
 
 __all__: list[str] = []
 

@@ -11,7 +11,7 @@ import einops
 import numpy as np
 from einops._backends import NumpyBackend
 
-from fad.core.tracer import Tracer
+from fad.core.tracing.tracer import Tracer
 
 __all__ = ["einops"]
 

@@ -36,8 +36,8 @@ from fad.compile.passes.share_adjoint_products import share_adjoint_products
 from fad.compile.passes.simplify_masks import simplify_masks
 from fad.compile.passes.sum_before_scatter import sum_before_scatter
 from fad.compile.passes.sum_shares import sum_shares
-from fad.control_flow.subgraph import inline_calls
-from fad.core.graph import Graph
+from fad.control_flow.bodies.subgraph import inline_calls
+from fad.core.programs.graph import Graph
 
 if TYPE_CHECKING:
     from fad.compile.codegen.program import Program
@@ -78,29 +78,29 @@ def optimise(graph: Graph) -> Graph:
 
 def legalize(graph: Graph) -> Graph:
     """Rewrite a program into operations that native code has kernels for."""
-    from fad.compile.legalize.chosen_products import expand_chosen_products
-    from fad.compile.legalize.columns import multiply_by_columns
-    from fad.compile.legalize.conv_layout import move_batch_innermost
+    from fad.compile.legalize.complex.split_complex import split_complex
+    from fad.compile.legalize.complex.split_complex_loops import split_complex_loops
     from fad.compile.legalize.decompose import decompose
-    from fad.compile.legalize.gemm_accumulate import accumulate_gemm
-    from fad.compile.legalize.narrow_factors import arrange_narrow_factors
-    from fad.compile.legalize.narrow_selects import narrow_selects
-    from fad.compile.legalize.place_masks import place_masks
-    from fad.compile.legalize.place_runs import place_runs
-    from fad.compile.legalize.pooling import expand_pools, split_sums
-    from fad.compile.legalize.push_lookups_up import push_lookups_up
-    from fad.compile.legalize.push_slices_up import push_slices_up
-    from fad.compile.legalize.repeated import compute_repeated
-    from fad.compile.legalize.scatter_to_gather import scatter_to_gather
-    from fad.compile.legalize.short_rows import exchange_short_rows
-    from fad.compile.legalize.split_complex import split_complex
-    from fad.compile.legalize.split_complex_loops import split_complex_loops
-    from fad.compile.legalize.split_joins import split_joins
-    from fad.compile.legalize.strip_mine import strip_mine
-    from fad.compile.legalize.struct_of_arrays import split_small_arrays
-    from fad.compile.legalize.thin_products import join_thin_products
-    from fad.compile.legalize.transposed_factors import copy_transposed
-    from fad.compile.legalize.unmerged_rows import unmerge_rows
+    from fad.compile.legalize.layouts.conv_layout import move_batch_innermost
+    from fad.compile.legalize.layouts.repeated import compute_repeated
+    from fad.compile.legalize.layouts.short_rows import exchange_short_rows
+    from fad.compile.legalize.layouts.strip_mine import strip_mine
+    from fad.compile.legalize.layouts.struct_of_arrays import split_small_arrays
+    from fad.compile.legalize.numbers.narrow_selects import narrow_selects
+    from fad.compile.legalize.places.place_masks import place_masks
+    from fad.compile.legalize.places.place_runs import place_runs
+    from fad.compile.legalize.places.pooling import expand_pools, split_sums
+    from fad.compile.legalize.places.push_lookups_up import push_lookups_up
+    from fad.compile.legalize.places.push_slices_up import push_slices_up
+    from fad.compile.legalize.places.scatter_to_gather import scatter_to_gather
+    from fad.compile.legalize.places.split_joins import split_joins
+    from fad.compile.legalize.products.chosen_products import expand_chosen_products
+    from fad.compile.legalize.products.columns import multiply_by_columns
+    from fad.compile.legalize.products.gemm_accumulate import accumulate_gemm
+    from fad.compile.legalize.products.narrow_factors import arrange_narrow_factors
+    from fad.compile.legalize.products.thin_products import join_thin_products
+    from fad.compile.legalize.products.transposed_factors import copy_transposed
+    from fad.compile.legalize.products.unmerged_rows import unmerge_rows
     from fad.compile.passes.cse import share_copies
 
     for rewrite in (
@@ -152,8 +152,8 @@ def compile_native(graph: Graph, run_in_numpy: Callable) -> Program:
     """Return an optimised program as native code; ``run_in_numpy(graph)`` is how a loop runs that has none."""
     from fad.compile.codegen.assembler import assemble
     from fad.compile.codegen.program import Program
-    from fad.compile.legalize.integer_overflow import with_checks
-    from fad.compile.legalize.place_stacks import place_stacks
+    from fad.compile.legalize.numbers.integer_overflow import with_checks
+    from fad.compile.legalize.places.place_stacks import place_stacks
     from fad.compile.machine.signals import Watch
     from fad.compile.runtime.linker import link
 

@@ -13,16 +13,10 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.control_flow.branch_pieces import as_scalar, cut_pullbacks
-from fad.control_flow.compose_views import compose_views
-from fad.control_flow.dependence import find_chosen
-from fad.control_flow.interpreter import compute_example
-from fad.control_flow.linear_map import make_pusher
-from fad.control_flow.loop_layout import has_condition, place_marked, select_marked
-from fad.control_flow.record_loop import attempt
-from fad.control_flow.scan import CHOOSE
-from fad.control_flow.split_pullback import find_needed, record_marked, record_uses
-from fad.control_flow.subgraph import (
+from fad.control_flow.bodies.dependence import find_chosen
+from fad.control_flow.bodies.interpreter import compute_example
+from fad.control_flow.bodies.loop_layout import has_condition, place_marked, select_marked
+from fad.control_flow.bodies.subgraph import (
     Body,
     BodyTrace,
     Unrecordable,
@@ -33,22 +27,28 @@ from fad.control_flow.subgraph import (
     record_body,
     record_flat,
 )
-from fad.control_flow.unread_places import refuse_unread_places
-from fad.core.cotangent import Masked, Masking, densify, ones_where_live
-from fad.core.graph import Equation, Graph, has_effects, type_of
-from fad.core.primitive import Primitive
-from fad.core.rewriter import Rewriting
-from fad.core.tracer import Tracer, bind, tracer, youngest
-from fad.core.values import stop, traces_of
-from fad.ops.creation import zeros_p
-from fad.transforms.batch_trace import BatchTrace
-from fad.transforms.check import as_value, kind_of, split_as_kept, was_changed, zeros_like
+from fad.control_flow.derivatives.branch_pieces import as_scalar, cut_pullbacks
+from fad.control_flow.derivatives.linear_map import make_pusher
+from fad.control_flow.derivatives.split_pullback import find_needed, record_marked, record_uses
+from fad.control_flow.record_loop import attempt
+from fad.control_flow.recording.compose_views import compose_views
+from fad.control_flow.recording.unread_places import refuse_unread_places
+from fad.control_flow.scan import CHOOSE
+from fad.core.primitives.cotangent import Masked, Masking, densify, ones_where_live
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import Equation, Graph, has_effects, type_of
+from fad.core.programs.rewriter import Rewriting
+from fad.core.tracing.tracer import Tracer, bind, tracer, youngest
+from fad.core.tracing.values import stop, traces_of
+from fad.ops.places.creation import zeros_p
+from fad.transforms.arguments.check import as_value, kind_of, split_as_kept, was_changed, zeros_like
+from fad.transforms.batching.batch_trace import BatchTrace
 from fad.transforms.jvp import JVPTrace, jvp, jvp_masked
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.push_tangents import push_body, takes_masks
-from fad.transforms.slopes import find_care_of_call
-from fad.transforms.steep_programs import has_steep
-from fad.transforms.tape import is_inexact
+from fad.transforms.reverse.slopes import find_care_of_call
+from fad.transforms.reverse.steep_programs import has_steep
+from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, deferring_looks, vjp
 
 

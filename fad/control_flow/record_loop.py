@@ -16,15 +16,9 @@ import numpy as np
 
 from fad import config, tree
 from fad.backends import is_on_device
-from fad.control_flow import traced_slices  # noqa: F401  answers slices with bounds of a body
-from fad.control_flow.compose_views import compose_views, reshape_carries
-from fad.control_flow.independent_steps import run_at_once
-from fad.control_flow.intervals import assume, fits, most_steps
-from fad.control_flow.kinds_of_numbers import same_but_kinds
-from fad.control_flow.loop_layout import Inputs, Operands, Outputs, Results, select_marked
-from fad.control_flow.scan import scan_p, while_p
-from fad.control_flow.split_pullback import find_needed
-from fad.control_flow.subgraph import (
+from fad.control_flow.bodies.intervals import assume, fits, most_steps
+from fad.control_flow.bodies.loop_layout import Inputs, Operands, Outputs, Results, select_marked
+from fad.control_flow.bodies.subgraph import (
     Body,
     BodyTrace,
     Unrecordable,
@@ -34,20 +28,27 @@ from fad.control_flow.subgraph import (
     record_body,
     to_number_p,
 )
-from fad.control_flow.unread_places import refuse_unread_places
-from fad.control_flow.untouched_rows import read_from_the_start
-from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type, place_constant, type_of
-from fad.core.primitive import Primitive
-from fad.core.rewriter import Rewriting
-from fad.core.tracer import Trace, Tracer, bind
-from fad.core.views import finding_writes
+from fad.control_flow.derivatives.split_pullback import find_needed
+from fad.control_flow.lengths import traced_slices  # noqa: F401  answers slices with bounds of a body
+from fad.control_flow.recording.compose_views import compose_views, reshape_carries
+from fad.control_flow.recording.independent_steps import run_at_once
+from fad.control_flow.recording.kinds_of_numbers import same_but_kinds
+from fad.control_flow.recording.unread_places import refuse_unread_places
+from fad.control_flow.recording.untouched_rows import read_from_the_start
+from fad.control_flow.scan import scan_p, while_p
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type, place_constant, type_of
+from fad.core.programs.rewriter import Rewriting
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.tracer import Tracer, bind
+from fad.core.tracing.views import finding_writes
 from fad.errors import LoopFallbackWarning
-from fad.ops.indexing import getitem_p
+from fad.ops.places.indexing import getitem_p
 from fad.staging.may_raise import find_unread_in_body
 from fad.staging.mixed_types import note_mixed
 from fad.staging.record import is_recording
-from fad.transforms.check import as_value, separate
-from fad.transforms.undo_writes import outside
+from fad.transforms.arguments.check import as_value, separate
+from fad.transforms.arguments.undo_writes import outside
 
 _MANY = 1000  # steps that are long to record one by one
 _PEELED = 2  # first steps that may be written out, until the state keeps its type

@@ -15,18 +15,18 @@ import numpy as np
 from numpy import ndarray
 
 from fad import tree
-from fad.control_flow.checkpoints import KEPT, SHORT
-from fad.control_flow.subgraph import is_weak
-from fad.core.buffers import borrow
-from fad.core.cotangent import Masking
-from fad.core.effects import parting
-from fad.core.overlay_needs import needs_of
-from fad.core.tracer import Tracer
-from fad.core.values import same_structure
-from fad.core.views import copy_layout, snapshot
-from fad.core.weak import WeakFloat
+from fad.control_flow.bodies.subgraph import is_weak
+from fad.control_flow.derivatives.checkpoints import KEPT, SHORT
+from fad.core.handles.buffers import borrow
+from fad.core.primitives.cotangent import Masking
+from fad.core.runs.effects import parting
+from fad.core.runs.overlay_needs import needs_of
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.values import same_structure
+from fad.core.tracing.views import copy_layout, snapshot
+from fad.core.tracing.weak import WeakFloat
 from fad.errors import DtypeMismatchError, ShapeMismatchError
-from fad.ops.indexing import getitem_p
+from fad.ops.places.indexing import getitem_p
 from fad.transforms.checkpoint import checkpoint as _checkpoint
 from fad.transforms.tape_hooks import saved_at_most, saved_bytes
 from fad.transforms.vjp import VJPTrace

@@ -1,6 +1,6 @@
 """The operations ``scan`` and ``while_loop``: a body that is run again and again, with rules for every transform.
 
-How operands and results are laid out says `fad.control_flow.loop_layout`. Parameters:
+How operands and results are laid out says `fad.control_flow.bodies.loop_layout`. Parameters:
 
 ``body``     the graph of one step
 ``consts``   how many values are loop-invariant
@@ -25,11 +25,9 @@ import numpy as np
 
 from fad.backends import like
 from fad.config import memory_limit
-from fad.control_flow.checkpoints import chunk_sizes, run_in_chunks
-from fad.control_flow.dependence import find_active
-from fad.control_flow.interpreter import example_step, first_step, run, step_by_step
-from fad.control_flow.linear_map import make_pusher
-from fad.control_flow.loop_layout import (
+from fad.control_flow.bodies.dependence import find_active
+from fad.control_flow.bodies.interpreter import example_step, first_step, run, step_by_step
+from fad.control_flow.bodies.loop_layout import (
     BackwardInputs,
     Inputs,
     Operands,
@@ -41,8 +39,11 @@ from fad.control_flow.loop_layout import (
     select_marked,
     split_layers,
 )
-from fad.control_flow.pullback import active_operands, pullback_p, split_results
-from fad.control_flow.split_pullback import (
+from fad.control_flow.bodies.subgraph import Unrecordable, as_recorded, example, record_flat
+from fad.control_flow.derivatives.checkpoints import chunk_sizes, run_in_chunks
+from fad.control_flow.derivatives.linear_map import make_pusher
+from fad.control_flow.derivatives.pullback import active_operands, pullback_p, split_results
+from fad.control_flow.derivatives.split_pullback import (
     accumulate_outputs,
     halves,
     record_marked,
@@ -50,22 +51,21 @@ from fad.control_flow.split_pullback import (
     record_uses,
     without,
 )
-from fad.control_flow.subgraph import Unrecordable, as_recorded, example, record_flat
-from fad.core.cotangent import Masked, Masking, densify, ones_where_live
-from fad.core.graph import Graph, type_of
-from fad.core.limits import Crowded
-from fad.core.primitive import Primitive
-from fad.core.tracer import Tracer, bind, tracer, youngest
-from fad.core.values import stop
-from fad.core.views import unwrap
-from fad.transforms.batch_trace import BatchTrace
-from fad.transforms.check import as_value, kind_of, split_as_kept, zeros_like
+from fad.core.primitives.cotangent import Masked, Masking, densify, ones_where_live
+from fad.core.primitives.limits import Crowded
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import Graph, type_of
+from fad.core.tracing.tracer import Tracer, bind, tracer, youngest
+from fad.core.tracing.values import stop
+from fad.core.tracing.views import unwrap
+from fad.transforms.arguments.check import as_value, kind_of, split_as_kept, zeros_like
+from fad.transforms.batching.batch_trace import BatchTrace
 from fad.transforms.jvp import JVPTrace, jvp, jvp_masked
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.push_tangents import push_body, takes_masks
-from fad.transforms.slopes import find_care_of_call
-from fad.transforms.steep_programs import has_steep, leaves_out
-from fad.transforms.tape import is_inexact
+from fad.transforms.reverse.slopes import find_care_of_call
+from fad.transforms.reverse.steep_programs import has_steep, leaves_out
+from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, deferring_looks
 
 CHOOSE: list[Callable] = []  # `choose` of `fad.control_flow.cond`, which is made of loops itself

@@ -14,16 +14,18 @@ from typing import Any
 import numpy as np
 
 from fad.backends import host
-from fad.core.graph import EFFECT
-from fad.core.journal import once
-from fad.core.primitive import Primitive
-from fad.core.tracer import Trace, Tracer
-from fad.core.values import traces_of
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import EFFECT
+from fad.core.runs.journal import once
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.values import traces_of
 from fad.distributed.communicator import Communicator
 from fad.distributed.errors import RankTypeError
 from fad.distributed.primitives import check_paths
 from fad.introspect.frames import user_line
-from fad.staging.record import RecordTrace, recorder
+from fad.staging.record import recorder
+from fad.staging.record_trace import RecordTrace
 from fad.transforms.jet import JetTrace
 from fad.transforms.jvp import JVPTrace
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from fad import files, tree
-from fad.core.effects import Stateful
+from fad.core.runs.effects import Stateful
 from fad.distributed.communicator import Communicator
 from fad.distributed.errors import DistributedError
 from fad.distributed.worlds import world

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.tracer import Tracer, up_to_date
-from fad.core.values import traces_of
-from fad.core.views import RUNS
+from fad.core.tracing.tracer import Tracer, up_to_date
+from fad.core.tracing.values import traces_of
+from fad.core.tracing.views import RUNS
 from fad.distributed import primitives as p
 from fad.distributed.communicator import Communicator
 from fad.distributed.ranks import RankTrace, active, batches_of_tangents, tie
 from fad.distributed.ties import join_batches
 from fad.errors import ShapeMismatchError, UnsupportedInputError
 from fad.staging.record import recorder
-from fad.transforms.batch_trace import batching
-from fad.transforms.check import as_value
+from fad.transforms.arguments.check import as_value
+from fad.transforms.batching.batch_trace import batching
 
 
 def call(prim: Any, x: Any, comm: Communicator, **params: Any) -> Any:

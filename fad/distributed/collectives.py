@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.journal import JOURNAL
-from fad.core.views import RUNS
+from fad.core.runs.journal import JOURNAL
+from fad.core.tracing.views import RUNS
 from fad.distributed import primitives as p
 from fad.distributed.collective_calls import (
     add_methods,

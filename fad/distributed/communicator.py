@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.journal import JOURNAL
+from fad.core.runs.journal import JOURNAL
 from fad.distributed.errors import DistributedError, MismatchError
 from fad.introspect.reachable import OPAQUE
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core import effects
-from fad.core.journal import JOURNAL, effect_place, with_journal
-from fad.core.tracer import Tracer, tracer
-from fad.core.values import depth
+from fad.core.runs import effects
+from fad.core.runs.journal import JOURNAL, effect_place, with_journal
+from fad.core.tracing.tracer import Tracer, tracer
+from fad.core.tracing.values import depth
 from fad.distributed.communicator import Communicator
 from fad.distributed.nonblocking import SPLIT, Ticket
 from fad.distributed.primitives import TYPED, all_reduce_sum, vary
@@ -26,11 +26,11 @@ from fad.distributed.ties import sweep_like
 from fad.distributed.worlds import world
 from fad.errors import ShapeMismatchError
 from fad.staging.record import recorder
-from fad.transforms.check import as_primal, check_function, settle
+from fad.transforms.arguments.check import as_primal, check_function, settle
 from fad.transforms.grad import _check_scalar, split_arguments
 from fad.transforms.grad import grad as plain_grad
-from fad.transforms.slopes import find_care
-from fad.transforms.tape import RERUN
+from fad.transforms.reverse.slopes import find_care
+from fad.transforms.reverse.tape import RERUN
 from fad.transforms.tape_hooks import Beginning, parents_of
 from fad.transforms.vjp import Tape
 

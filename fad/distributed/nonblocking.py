@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.journal import effect_place, once
-from fad.core.primitive import Primitive
+from fad.core.primitives.primitive import Primitive
+from fad.core.runs.journal import effect_place, once
 from fad.distributed.communicator import Communicator
 from fad.distributed.errors import DistributedError
 from fad.distributed.primitives import TYPED, alike, check_paths, exchanging, pair, stacking, unstacking, vary

@@ -21,15 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.graph import EFFECT
-from fad.core.journal import JOURNAL, once
-from fad.core.primitive import Primitive
-from fad.core.views import RUNS
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import EFFECT
+from fad.core.runs.journal import JOURNAL, once
+from fad.core.tracing.views import RUNS
 from fad.distributed.errors import RankTypeError
 from fad.distributed.ties import sweep_like, trace_like
 from fad.errors import BatchedValueError
 from fad.staging.record import recorder
-from fad.transforms.batch_trace import batching
+from fad.transforms.batching.batch_trace import batching
 
 TYPED: dict[Primitive, Primitive] = {}
 """The form with rules of each collective that a function calls."""

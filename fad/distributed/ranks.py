@@ -24,10 +24,11 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.primitive import Primitive
-from fad.core.running import Running
-from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
-from fad.core.values import depth, traces_of
+from fad.core.primitives.primitive import Primitive
+from fad.core.runs.running import Running
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.tracer import Tracer, bind, tracer, up_to_date
+from fad.core.tracing.values import depth, traces_of
 from fad.distributed.agreement import Samples, is_swept
 from fad.distributed.communicator import Communicator, RankFloat, RankNumber, plain_number
 from fad.distributed.errors import RankTypeError
@@ -35,9 +36,10 @@ from fad.distributed.primitives import GIVES_SAME, TAKES_SAME, TYPED, vary
 from fad.distributed.ties import find_batches_of_tangents, find_untied, tied
 from fad.distributed.worlds import world
 from fad.introspect.frames import user_line
-from fad.ops.writing import replace_root, write_through
-from fad.staging.record import RecordTrace, recorder
-from fad.transforms.check import as_operand, as_value
+from fad.ops.places.writing import replace_root, write_through
+from fad.staging.record import recorder
+from fad.staging.record_trace import RecordTrace
+from fad.transforms.arguments.check import as_operand, as_value
 from fad.transforms.custom_rules import RULES, Call
 
 _NUMBERS = (bool, int, float, complex)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import any_of
+from fad.core.tracing.tracer import any_of
 from fad.distributed.collective_calls import call
 from fad.distributed.collectives import all_reduce
 from fad.distributed.communicator import Communicator

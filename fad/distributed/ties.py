@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.primitive import Primitive
-from fad.core.tracer import Tracer, tracer
-from fad.core.values import traces_of
-from fad.transforms.batch_trace import batching
+from fad.core.primitives.primitive import Primitive
+from fad.core.tracing.tracer import Tracer, tracer
+from fad.core.tracing.values import traces_of
+from fad.transforms.batching.batch_trace import batching
 from fad.transforms.jvp import JVPTrace
 from fad.transforms.linearize import LinearTrace
 

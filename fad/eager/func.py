@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fad import tree
-from fad.core.tracer import Tracer
+from fad.core.tracing.tracer import Tracer
 from fad.eager.core.mode import WITH_HISTORY, WITHOUT_HISTORY, NeedsHistory, inside, transform
 from fad.eager.nn.module import Module
 from fad.eager.ops.shaping import stack
@@ -26,7 +26,7 @@ from fad.transforms import jvp as forward_mode
 from fad.transforms import vjp as reverse_mode
 from fad.transforms import vmap as batching
 from fad.transforms.linearize import linearize
-from fad.transforms.tape import Recorder
+from fad.transforms.reverse.tape import Recorder
 
 __all__ = [
     "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad import random
-from fad.core import effects
+from fad.core.runs import effects
 from fad.errors import ImpureFunctionError
 
 

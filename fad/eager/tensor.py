@@ -11,10 +11,10 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_numpy, is_numpy_scalar
-from fad.core.numpy_dispatch import UFUNCS
-from fad.core.primitive import Primitive
-from fad.core.tracer import Tracer, bind
-from fad.core.values import strip_derivatives
+from fad.core.primitives.primitive import Primitive
+from fad.core.tracing.numpy_dispatch import UFUNCS
+from fad.core.tracing.tracer import Tracer, bind
+from fad.core.tracing.values import strip_derivatives
 from fad.eager.core.engine import EagerTrace, lift
 from fad.eager.core.mode import is_recording, visible
 from fad.eager.core.node import KEEPER, PREHOOK, Handle, Node, add_hook, node_of

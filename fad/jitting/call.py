@@ -12,12 +12,12 @@ from fad import tree
 from fad.backends import DEVICE_ARRAYS
 from fad.capture.runtime import reporting
 from fad.config import bytes_of, memory_limit, use
-from fad.core import effects
-from fad.core.graph import GuardFailed
-from fad.core.journal import rewind, run_instead, with_journal
-from fad.core.limits import Crowded, asking
-from fad.core.tracer import Tracer
-from fad.core.views import copy_layout, snapshot
+from fad.core.primitives.limits import Crowded, asking
+from fad.core.programs.graph import GuardFailed
+from fad.core.runs import effects
+from fad.core.runs.journal import rewind, run_instead, with_journal
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.views import copy_layout, snapshot
 from fad.errors import MemoryLimitError, PathLimitWarning
 from fad.jitting.impurity import Hidden
 from fad.jitting.programs import (
@@ -36,10 +36,11 @@ from fad.jitting.programs import (
 )
 from fad.staging.may_raise import Refused
 from fad.staging.outer_state import OuterState
-from fad.staging.record import OuterTracer, Recording, record, recorder
-from fad.transforms.handles import closes_over_tracer
-from fad.transforms.mutation import Earlier, overlaps
-from fad.transforms.undo_writes import outside
+from fad.staging.record import Recording, record, recorder
+from fad.staging.record_trace import OuterTracer
+from fad.transforms.arguments.mutation import Earlier, overlaps
+from fad.transforms.arguments.undo_writes import outside
+from fad.transforms.outside.handles import closes_over_tracer
 
 
 class JittedCall:

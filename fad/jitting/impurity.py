@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fad.core.graph import Graph
+from fad.core.programs.graph import Graph
 from fad.errors import ImpureFunctionWarning
 from fad.introspect.frames import show_place
 from fad.introspect.reachable import MOST, PLAIN, codes_of, is_of_library, reach

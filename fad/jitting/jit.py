@@ -24,13 +24,13 @@ from fad import tree
 from fad.backends import DEVICE_ARRAYS
 from fad.compile.pipeline import optimise
 from fad.compile.targets.select import load_compiler
-from fad.core import effects
-from fad.core.graph import GuardFailed
-from fad.core.journal import run_instead
-from fad.core.limits import Crowded
-from fad.core.tracer import Tracer, youngest
-from fad.core.transformed import Wrapping, as_run, name_of
-from fad.core.weak import number
+from fad.core.primitives.limits import Crowded
+from fad.core.programs.graph import GuardFailed
+from fad.core.runs import effects
+from fad.core.runs.journal import run_instead
+from fad.core.runs.transformed import Wrapping, as_run, name_of
+from fad.core.tracing.tracer import Tracer, youngest
+from fad.core.tracing.weak import number
 from fad.jitting.call import JittedCall, describe, own
 from fad.jitting.donated_arrays import DONATED, donate, refuse_gone, take_back
 from fad.jitting.nested import RULES
@@ -44,12 +44,13 @@ from fad.jitting.programs import (
     note_operation,
 )
 from fad.jitting.static_arguments import StaticArguments, as_tuple, hashable
-from fad.staging.record import LARGEST, is_traceable, make_graph
-from fad.transforms.batch_trace import plain_state
-from fad.transforms.check import separate
-from fad.transforms.handles import closes_over_tracer
-from fad.transforms.mutation import overlaps
-from fad.transforms.undo_writes import outside
+from fad.staging.record import make_graph
+from fad.staging.record_trace import LARGEST, is_traceable
+from fad.transforms.arguments.check import separate
+from fad.transforms.arguments.mutation import overlaps
+from fad.transforms.arguments.undo_writes import outside
+from fad.transforms.batching.batch_trace import plain_state
+from fad.transforms.outside.handles import closes_over_tracer
 from fad.tree.nodes import flatten_with_orders
 
 CacheInfo = namedtuple("CacheInfo", "hits misses signatures paths")
@@ -72,7 +73,7 @@ class Jitted(Wrapping):
         self._lock = threading.RLock()
         self._hits = self._misses = 0
         self._crowded = False  # whether a warning has said that there are many signatures
-        self._asks = False  # whether its loops met repeated values, and are recorded step by step: `fad.core.limits`
+        self._asks = False  # whether its loops met repeated values: then they are recorded step by step
         self._warned_random = False  # whether a warning has said that the function draws random numbers of its own
         self._plain = not (self._static or self._donated)
 

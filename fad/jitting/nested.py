@@ -14,19 +14,20 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_on_device
-from fad.core.cotangent import Masked, densify, is_finite, mask_result, ones_where_live
-from fad.core.tracer import Trace, Tracer, tracer, youngest
-from fad.core.views import unwrap
+from fad.core.primitives.cotangent import Masked, densify, is_finite, mask_result, ones_where_live
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.tracer import Tracer, tracer, youngest
+from fad.core.tracing.views import unwrap
 from fad.jitting.call import own
 from fad.jitting.reverse import ReverseCall, choose, fill
-from fad.transforms.batch_trace import BatchTrace, replaced
-from fad.transforms.check import as_primal, finish_output, kind_of, zeros_like
+from fad.transforms.arguments.check import as_primal, finish_output, kind_of, zeros_like
+from fad.transforms.arguments.mutation import Earlier
+from fad.transforms.batching.batch_trace import BatchTrace, replaced
 from fad.transforms.jet import JetTrace, expand
 from fad.transforms.jvp import JVPTrace, jvp
-from fad.transforms.mutation import Earlier
 from fad.transforms.push_tangents import beginning_steep
-from fad.transforms.slopes import EVERYWHERE, NOWHERE
-from fad.transforms.tape import is_inexact
+from fad.transforms.reverse.slopes import EVERYWHERE, NOWHERE
+from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import Tape, VJPTrace, vjp
 from fad.transforms.vmap import vmap
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fad.core.graph import Graph
+from fad.core.programs.graph import Graph
 from fad.jitting.programs import Path, Signature
 from fad.viz import drawing, tables
 

@@ -19,15 +19,15 @@ from fad.compile.schedule.numpy_buffers import newly_shared
 from fad.compile.schedule.peak_memory import loops_kept, peak_bytes
 from fad.compile.targets.select import lower
 from fad.config import bytes_of, memory_limit
-from fad.core.graph import ARRAY, Graph, GuardFailed, has_effects, same_outcome
-from fad.core.refusals import OF_VALUES, may_refuse
+from fad.core.programs.graph import ARRAY, Graph, GuardFailed, has_effects, same_outcome
+from fad.core.programs.refusals import OF_VALUES, may_refuse
 from fad.errors import ImpureFunctionError, MemoryLimitError
 from fad.introspect.collection import pause_collection
 from fad.introspect.frames import show_place, user_line
 from fad.introspect.loops import steps_of
 from fad.staging.record import is_recording
-from fad.transforms.batch_trace import batching
-from fad.transforms.steep_programs import has_steep
+from fad.transforms.batching.batch_trace import batching
+from fad.transforms.reverse.steep_programs import has_steep
 
 MAX_PATHS = 32
 MAX_SIGNATURES = 256

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.graph import Graph, has_effects
+from fad.core.programs.graph import Graph, has_effects
 from fad.jitting.call import JittedCall, describe, own
 from fad.staging.outer_state import OuterState
-from fad.staging.record import OuterTracer, Recording, record, recorder
-from fad.transforms.mutation import Earlier
-from fad.transforms.slopes import are_finite
-from fad.transforms.tape import is_inexact
+from fad.staging.record import Recording, record, recorder
+from fad.staging.record_trace import OuterTracer
+from fad.transforms.arguments.mutation import Earlier
+from fad.transforms.reverse.slopes import are_finite
+from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import deferring_looks, vjp
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.transformed import as_run
+from fad.core.runs.transformed import as_run
 from fad.errors import StaticArgumentError
 
 

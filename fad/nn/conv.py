@@ -10,8 +10,8 @@ from fad.nn import functional as F
 from fad.nn import init
 from fad.nn.module import Module
 from fad.nn.windows import pool_avg, pool_max
-from fad.ops.conv import conv, conv_transpose
-from fad.ops.windows import pads, per_axis
+from fad.ops.products.conv import conv, conv_transpose
+from fad.ops.products.windows import pads, per_axis
 from fad.typing import Array, DTypeLike, Key
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import bind
+from fad.core.tracing.tracer import bind
 from fad.errors import ShapeMismatchError
 from fad.nn.fused import counting
 from fad.nn.labels import LabelError, checked_labels_p

@@ -10,9 +10,9 @@ import numpy as np
 
 from fad import random
 from fad.backends import backend_of
-from fad.core.archetypes import elementwise
-from fad.core.tracer import bind
-from fad.core.values import stop_gradient
+from fad.core.primitives.archetypes import elementwise
+from fad.core.tracing.tracer import bind
+from fad.core.tracing.values import stop_gradient
 from fad.nn.ctc import *  # noqa: F403  (losses are functions too, and have files of their own)
 from fad.nn.ctc import __all__ as _ctc
 from fad.nn.fused import affine, counting, log_softmax_p, relu, softmax_p
@@ -26,8 +26,8 @@ from fad.nn.norms import __all__ as _norms
 from fad.nn.parameters import document_functions
 from fad.nn.windows import *  # noqa: F403  (convolutions, poolings, padding and resizing, too)
 from fad.nn.windows import __all__ as _windows
-from fad.ops.activation import sigmoid
-from fad.ops.structural import normalize_axis
+from fad.ops.arrangement.structural import normalize_axis
+from fad.ops.ufuncs.activation import sigmoid
 from fad.typing import Array, DTypeLike, Key
 
 __all__ = [

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from fad.backends import backend_of, behind
-from fad.core.archetypes import cast, elementwise, fit
-from fad.core.primitive import Primitive, register
-from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
-from fad.core.views import unwrap
+from fad.core.primitives.archetypes import cast, elementwise, fit
+from fad.core.primitives.primitive import Primitive, register
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import Tracer, bind
+from fad.core.tracing.views import unwrap
 from fad.nn.labels import check_labels, checked_labels_p, spoilt
 
 relu = elementwise(

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from fad.backends import behind
-from fad.core.archetypes import flat
-from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
+from fad.core.primitives.archetypes import flat
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import Tracer, bind
 from fad.errors import FadError
-from fad.ops.taking import take
+from fad.ops.places.taking import take
 
 
 class LabelError(FadError, ValueError):

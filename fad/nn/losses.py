@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import bind
+from fad.core.tracing.tracer import bind
 from fad.errors import ShapeMismatchError
 from fad.nn.fused import counting, cross_entropy_p, log_softmax_p
 from fad.nn.labels import check_integer_labels, checked_labels_p
-from fad.ops.structural import normalize_axis
+from fad.ops.arrangement.structural import normalize_axis
 from fad.typing import Array
 
 __all__ = [

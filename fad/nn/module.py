@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from fad.backends import behind, device_put, is_numpy_scalar
-from fad.core import effects
-from fad.core.values import stop_gradient
-from fad.core.views import is_writeable
+from fad.core.runs import effects
+from fad.core.tracing.values import stop_gradient
+from fad.core.tracing.views import is_writeable
 from fad.errors import FadError, ImpureFunctionError
 from fad.introspect.reachable import code_of
 from fad.nn.structure import (
@@ -32,7 +32,7 @@ from fad.nn.structure import (
     unflatten_module,
 )
 from fad.nn.summary import table
-from fad.transforms.batch_trace import plain_state
+from fad.transforms.batching.batch_trace import plain_state
 from fad.tree.nodes import enter_node
 from fad.typing import Array
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fad.ops.pooling import avg_pool
+from fad.ops.products.pooling import avg_pool
 from fad.typing import Array
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fad.core.docstring_sections import complete
+from fad.core.primitives.docstring_sections import complete
 
 LAYERS = """
 in_features, out_features, in1_features, in2_features : int

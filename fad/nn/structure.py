@@ -15,10 +15,10 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_numpy_scalar
-from fad.core import effects
-from fad.core.effects import Stateful
-from fad.core.tracer import Tracer
-from fad.core.values import stop_gradient
+from fad.core.runs import effects
+from fad.core.runs.effects import Stateful
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.values import stop_gradient
 from fad.tree.nodes import CHILDREN_OF, kind_of
 
 # Names in a module's __dict__ that are machinery: buffers, the stores of the modules of which this is a copy, buffers

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from fad.nn.fused import counting
-from fad.ops.conv import conv, conv_transpose
-from fad.ops.conv import conv as conv1d
-from fad.ops.conv import conv as conv2d
-from fad.ops.conv import conv as conv3d
-from fad.ops.conv import conv_transpose as conv_transpose1d
-from fad.ops.conv import conv_transpose as conv_transpose2d
-from fad.ops.conv import conv_transpose as conv_transpose3d
-from fad.ops.pooling import avg_pool, max_pool
-from fad.ops.windows import output_size, per_axis, taps
+from fad.ops.products.conv import conv, conv_transpose
+from fad.ops.products.conv import conv as conv1d
+from fad.ops.products.conv import conv as conv2d
+from fad.ops.products.conv import conv as conv3d
+from fad.ops.products.conv import conv_transpose as conv_transpose1d
+from fad.ops.products.conv import conv_transpose as conv_transpose2d
+from fad.ops.products.conv import conv_transpose as conv_transpose3d
+from fad.ops.products.pooling import avg_pool, max_pool
+from fad.ops.products.windows import output_size, per_axis, taps
 from fad.typing import Array
 
 __all__ = [

@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as _np
 
-from fad.core.overlay import replace as _replace
-from fad.core.tracer import Tracer as _Tracer
+from fad.core.runs.overlay import replace as _replace
+from fad.core.tracing.tracer import Tracer as _Tracer
 from fad.numpy.creation import makers as _makers
 from fad.numpy.joiners import c_ as _c_
 from fad.numpy.joiners import r_ as _r_
 from fad.numpy.surface import namespace as _namespace
 from fad.numpy.tapers import TAPERS as _TAPERS
 from fad.numpy.vectorized import vectorize as _vectorize
-from fad.ops.sorting import top_k as _top_k
-from fad.ops.taking import at as _at
-from fad.ops.taking import put_along_axis as _put_along_axis
+from fad.ops.ordering.sorting import top_k as _top_k
+from fad.ops.places.taking import at as _at
+from fad.ops.places.taking import put_along_axis as _put_along_axis
 
 if TYPE_CHECKING:  # what editors and type checkers show: NumPy's own signatures, and what is added to them
     from numpy import *  # noqa: F403
 
-    from fad.ops.sorting import top_k as top_k
-    from fad.ops.taking import at as at
-    from fad.ops.taking import put_along_axis as put_along_axis
+    from fad.ops.ordering.sorting import top_k as top_k
+    from fad.ops.places.taking import at as at
+    from fad.ops.places.taking import put_along_axis as put_along_axis
 
 _names = _namespace(_np)
 globals().update(_names | _makers(_names), at=_at, top_k=_top_k, r_=_r_, c_=_c_)

@@ -1,8 +1,8 @@
 """NumPy's functions that make arrays: fad.numpy makes them on the default backend, and as handles in a transform.
 
 Programs for any array library have `fad.numpy` from ``x.__array_namespace__()``, and write traced values into what its
-functions make. Where a transform has the overlay (`fad.core.overlay`) for its function's modules, that are handles here
-as they are there.
+functions make. Where a transform has the overlay (`fad.core.runs.overlay`) for its function's modules, that are handles
+here as they are there.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from fad import backends
-from fad.core.makers import MAKERS as WRITABLE
-from fad.core.makers import wrap_made
-from fad.core.views import RUNS
+from fad.core.handles.makers import MAKERS as WRITABLE
+from fad.core.handles.makers import wrap_made
+from fad.core.tracing.views import RUNS
 
 MAKERS = (
     "arange", "array", "asarray", "asanyarray", "ascontiguousarray", "bartlett", "blackman", "empty", "eye",

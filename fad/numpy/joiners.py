@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.makers import wrap_made
-from fad.core.primitive import has_tracer
-from fad.ops.arranging import atleast_1d
-from fad.ops.structural import as_array, concatenate
+from fad.core.handles.makers import wrap_made
+from fad.core.primitives.primitive import has_tracer
+from fad.ops.arrangement.arranging import atleast_1d
+from fad.ops.arrangement.structural import as_array, concatenate
 
 _NUMBERS = (bool, int, float, complex)
 

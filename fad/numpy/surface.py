@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from fad.core.primitive import Composite, operations
+from fad.core.primitives.primitive import Composite, operations
 
 
 def answers() -> dict[Any, Any]:

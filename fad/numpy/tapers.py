@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import Tracer, outcome
+from fad.core.tracing.tracer import Tracer, outcome
 from fad.errors import TracerConversionError
 
 

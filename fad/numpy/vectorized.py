@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.numpy_dispatch import LOADERS, UFUNCS
-from fad.core.stand_ins import OBJECTS, stand_for
-from fad.core.tracer import Tracer
-from fad.core.transformed import transformed
-from fad.core.views import layout
-from fad.ops.creation import copy
-from fad.ops.memory_order import axes_in_memory, lay_out_axes
-from fad.ops.structural import as_array, broadcast_to, reshape
+from fad.core.runs.stand_ins import OBJECTS, stand_for
+from fad.core.runs.transformed import transformed
+from fad.core.tracing.numpy_dispatch import LOADERS, UFUNCS
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.views import layout
+from fad.ops.arrangement.structural import as_array, broadcast_to, reshape
+from fad.ops.layout.memory_order import axes_in_memory, lay_out_axes
+from fad.ops.places.creation import copy
 from fad.transforms.vmap import vmap
 
 _ARRAY = r"\(\s*(?:\w+\s*(?:,\s*\w+\s*)*)?\)"

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 import fad.ops  # noqa: F401  (fills the registry)
-from fad.core.primitive import REGISTRY
+from fad.core.primitives.primitive import REGISTRY
 
 _FILLED = {"elementwise", "linear", "flat"}
 

@@ -7,16 +7,16 @@ import math
 import numpy as np
 
 from fad.backends import is_numpy, like
-from fad.core.archetypes import elementwise
-from fad.core.primitive import answer, public
-from fad.core.samples import call
-from fad.core.tracer import outcome
-from fad.core.values import stop_gradient
-from fad.core.views import as_one_array, layout
-from fad.ops.indexing import pick
-from fad.ops.memory_order import lay_out_as
-from fad.ops.structural import as_array, normalize_axis
-from fad.ops.taking import searchsorted
+from fad.core.primitives.archetypes import elementwise
+from fad.core.primitives.primitive import answer, public
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import outcome
+from fad.core.tracing.values import stop_gradient
+from fad.core.tracing.views import as_one_array, layout
+from fad.ops.arrangement.structural import as_array, normalize_axis
+from fad.ops.layout.memory_order import lay_out_as
+from fad.ops.places.indexing import pick
+from fad.ops.places.taking import searchsorted
 
 # --- interp ------------------------------------------------------------------------------------------------------
 

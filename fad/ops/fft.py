@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like
-from fad.core.archetypes import linear
-from fad.core.options import refuse_out
-from fad.core.primitive import public
-from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.ops.reduction import shift_axes
-from fad.ops.scans import cut
-from fad.ops.structural import as_array, normalize_axes, normalize_axis
+from fad.core.primitives.archetypes import linear
+from fad.core.primitives.options import refuse_out
+from fad.core.primitives.primitive import public
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
+from fad.ops.arrangement.structural import as_array, normalize_axes, normalize_axis
+from fad.ops.reductions.reduction import shift_axes
+from fad.ops.reductions.scans import cut
 
 # --- primitives -----------------------------------------------------------------------------------------------------
 

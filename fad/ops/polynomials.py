@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like
-from fad.core.primitive import Primitive, public, register
-from fad.core.samples import call
-from fad.core.tracer import bind, outcome
-from fad.core.values import traces_of
-from fad.ops.functional_updates import At
-from fad.ops.structural import as_array, beside
+from fad.core.primitives.primitive import Primitive, public, register
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind, outcome
+from fad.core.tracing.values import traces_of
+from fad.ops.arrangement.structural import as_array, beside
+from fad.ops.places.functional_updates import At
 
 
 @public(

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.numpy_dispatch import FUNCTIONS, REFUSED, UFUNC_METHODS, UFUNCS, _suggest
-from fad.core.own_attributes import OwnAttribute
-from fad.core.tracer import Trace, Tracer, add_methods, up_to_date
-from fad.core.views import Memory, root_of
+from fad.core.tracing.numpy_dispatch import FUNCTIONS, REFUSED, UFUNC_METHODS, UFUNCS, _suggest
+from fad.core.tracing.own_attributes import OwnAttribute
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.tracer import Tracer, add_methods, up_to_date
+from fad.core.tracing.views import Memory, root_of
 from fad.errors import MissingRuleError, TracerConversionError
-from fad.ops.pairs import view_parts
+from fad.ops.ufuncs.pairs import view_parts
 
 _FILE = "it writes numbers to a file; write those of fad.stop_gradient(x), or return x and save it then"
 _OBJECTS = "it works on Python objects one by one; write the function with NumPy's own operations"

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.tracer import Tracer
-from fad.core.views import is_writeable
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.views import is_writeable
 from fad.errors import ShapeMismatchError, TreeMismatchError
 from fad.introspect.reachable import OPEN, Open
 from fad.nn.structure import leaves_of

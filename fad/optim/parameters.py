@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fad.core.docstring_sections import complete
+from fad.core.primitives.docstring_sections import complete
 
 _OPTIMISERS = """
 params : tree of arrays or Module

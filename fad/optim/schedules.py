@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from fad.ops import python_functions as _functions
-from fad.ops import python_math as _math
+from fad.ops.python import python_functions as _functions
+from fad.ops.python import python_math as _math
 
 Schedule = Callable[[float], float]
 # Also of the traced step of a compiled update.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad import config
-from fad.core.tracer import Tracer, bind
+from fad.core.tracing.tracer import Tracer, bind
 from fad.random.keys import BITS, SHIFT, as_key, words_p
 from fad.typing import Array, ArrayLike, DTypeLike, Key, Shape
 

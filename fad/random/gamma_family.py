@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from fad.backends import is_numpy
-from fad.core.primitive import Primitive, register
-from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.primitives.primitive import Primitive, register
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
 from fad.random.distributions import as_dtype, as_shape, count_elements, draw_unit, normal
 from fad.random.keys import FOLD, as_key, fold_words, make_words, put_beside, split, spread_keys
 from fad.typing import Array, ArrayLike, DTypeLike, Key, Shape

@@ -10,10 +10,10 @@ import numpy as np
 
 from fad import backends
 from fad.backends import is_numpy_scalar
-from fad.core.primitive import Primitive, register
-from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.core.views import unwrap
+from fad.core.primitives.primitive import Primitive, register
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
+from fad.core.tracing.views import unwrap
 from fad.typing import ArrayLike, Key
 
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)

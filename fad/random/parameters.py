@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fad.core.docstring_sections import complete
+from fad.core.primitives.docstring_sections import complete
 
 _PARAMETERS = """
 key : random key

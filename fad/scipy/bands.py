@@ -12,10 +12,10 @@ import numpy as np
 import scipy.linalg
 
 from fad.backends import backend_of, like
-from fad.core.archetypes import cast
-from fad.core.primitive import Primitive, register
-from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.primitives.archetypes import cast
+from fad.core.primitives.primitive import Primitive, register
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
 
 
 def _rows(x: Any, offset: int) -> Any:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import scipy.integrate
 
-from fad.core.primitive import has_tracer
-from fad.core.values import stop_gradient
+from fad.core.primitives.primitive import has_tracer
+from fad.core.tracing.values import stop_gradient
 from fad.errors import DerivativeError
-from fad.ops.structural import as_array
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.host import needs_host_call
 from fad.scipy.host import plain as value
 from fad.scipy.interpolate.piecewise import CubicHermiteSpline

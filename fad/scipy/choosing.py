@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fad.core.makers import wrap_made
-from fad.core.stand_ins import stand_for
-from fad.core.tracer import Tracer
-from fad.core.views import RUNS
+from fad.core.handles.makers import wrap_made
+from fad.core.runs.stand_ins import stand_for
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.views import RUNS
 from fad.errors import MissingRuleError, TracerConversionError
 from fad.scipy.holders import HOLDERS, take_plain
 from fad.scipy.sparse.array import SparseArray, SparseMatrix

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special
 
 from fad.backends import like
-from fad.ops.structural import as_array
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.quadrature import quad
 from fad.scipy.special.build import number
 from fad.typing import ArrayLike

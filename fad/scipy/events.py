@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.integrate as si
 
-from fad.core.values import stop_gradient
+from fad.core.tracing.values import stop_gradient
 from fad.scipy.host import plain
 from fad.scipy.special.build import number
 from fad.transforms.implicit import implicit_root

@@ -20,10 +20,10 @@ import scipy.fft as sf
 from scipy.fft import fftfreq, next_fast_len, rfftfreq, set_workers
 
 from fad.backends import backend_of, like
-from fad.core.archetypes import linear
-from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.ops.structural import as_array, normalize_axis
+from fad.core.primitives.archetypes import linear
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
+from fad.ops.arrangement.structural import as_array, normalize_axis
 from fad.scipy.registration import missing, registrar
 
 register_function = registrar("fft", order="C")

@@ -18,8 +18,8 @@ import scipy.fftpack as sp
 from scipy.fftpack import fftfreq, next_fast_len, rfftfreq
 
 from fad.backends import like
-from fad.core.samples import call
-from fad.ops.structural import as_array, normalize_axis
+from fad.core.primitives.samples import call
+from fad.ops.arrangement.structural import as_array, normalize_axis
 from fad.scipy import fft as newer
 from fad.scipy.registration import missing, registrar
 

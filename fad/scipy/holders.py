@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.buffers import plain
-from fad.core.tracer import Tracer, up_to_date
+from fad.core.handles.buffers import plain
+from fad.core.tracing.tracer import Tracer, up_to_date
 
 HOLDERS: list[type] = []  # classes; their method ``is_written`` says whether an object holds traced values
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core import buffers
-from fad.core.primitive import Primitive
-from fad.core.tracer import Tracer, youngest
-from fad.core.values import stop_gradient
+from fad.core.handles import buffers
+from fad.core.primitives.primitive import Primitive
+from fad.core.tracing.tracer import Tracer, youngest
+from fad.core.tracing.values import stop_gradient
 from fad.errors import CustomRuleError
-from fad.staging.record import RecordTrace
+from fad.staging.record_trace import RecordTrace
 from fad.transforms.custom_rules import Call
 from fad.transforms.jvp import jvp
-from fad.transforms.tape import is_inexact
+from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import vjp
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import scipy.integrate
 
-from fad.core.docstring_sections import refer
+from fad.core.primitives.docstring_sections import refer
 from fad.scipy.boundary import solve_bvp
 from fad.scipy.cubature import dblquad, fixed_quad, nquad, tplquad
 from fad.scipy.ode import odeint, solve_ivp

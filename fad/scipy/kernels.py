@@ -1,7 +1,8 @@
 """Convolution of the last axes of two arrays: one bilinear primitive, closed under differentiation.
 
 The primitive convolves the last axes of two arrays and broadcasts those in front. With y = a * v in full, the cotangent
-of a is the valid part of ct * reversed(v); for the valid part it is the other way round (see `fad.ops.convolution`).
+of a is the valid part of ct * reversed(v); for the valid part it is the other way round (see
+`fad.ops.products.convolution`).
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import Any
 import numpy as np
 from scipy.fft import next_fast_len
 
-from fad.core.archetypes import align, cast, fit
-from fad.core.primitive import Primitive, register
-from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.primitives.archetypes import align, cast, fit
+from fad.core.primitives.primitive import Primitive, register
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
 
 
 def backwards(x: Any, n: int) -> Any:

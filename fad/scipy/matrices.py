@@ -1,8 +1,8 @@
 """SciPy's sparse matrices while a transform runs: what stands for them takes traced values.
 
 ``A * s``, ``A.multiply(x)``, ``A[i, j] = x``: SciPy's methods make plain arrays of their arguments. A `Matrix` has the
-matrix's place (`fad.core.outside.lend`), and what SciPy's functions make has one, too. It asks a `SparseArray` of the
-same entries where a traced value is among the arguments, and becomes one where a traced value is written into it.
+matrix's place (`fad.core.runs.outside.lend`), and what SciPy's functions make has one, too. It asks a `SparseArray` of
+the same entries where a traced value is among the arguments, and becomes one where a traced value is written into it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from fad.core.buffers import buffer, plain
-from fad.core.like_users import sees_overlay
-from fad.core.stand_ins import stand_for
-from fad.core.tracer import Tracer, up_to_date
-from fad.core.views import RUNS, Memory
+from fad.core.handles.buffers import buffer, plain
+from fad.core.runs.stand_ins import stand_for
+from fad.core.tracing.like_users import sees_overlay
+from fad.core.tracing.tracer import Tracer, up_to_date
+from fad.core.tracing.views import RUNS, Memory
 from fad.errors import ItemAssignmentError
 from fad.scipy.choosing import is_traced
 from fad.scipy.holders import HOLDERS, take_plain

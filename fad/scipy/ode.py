@@ -13,18 +13,18 @@ import numpy as np
 import scipy.integrate as si
 
 from fad import tree
-from fad.core.tracer import Tracer
-from fad.core.transformed import as_run
-from fad.core.values import stop_gradient
+from fad.core.runs.transformed import as_run
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.values import stop_gradient
 from fad.errors import DerivativeError, MissingRuleError
 from fad.scipy.collocation import store_solution
 from fad.scipy.events import DenseSolution, solve_with_events
 from fad.scipy.host import host_function, needs_host_call, plain
 from fad.scipy.runge_kutta import EXPLICIT, find_fractions, integrate, integrate_at, pose
 from fad.scipy.special.build import number
-from fad.transforms.check import as_value
-from fad.transforms.closures import Closure
-from fad.transforms.tape import is_inexact
+from fad.transforms.arguments.check import as_value
+from fad.transforms.outside.closures import Closure
+from fad.transforms.reverse.tape import is_inexact
 from fad.typing import ArrayLike, PyTree
 
 _METHODS = {method: name for name, method in EXPLICIT.items()} | {si.Radau: "Radau", si.BDF: "BDF", si.LSODA: "LSODA"}

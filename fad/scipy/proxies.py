@@ -1,8 +1,8 @@
 """Objects of SciPy's that a program made before a transform runs, and what of fad's stands in for them.
 
 A module's ``prior = stats.norm(0, 1)``, an object's ``self.curve = CubicSpline(t, y)``: their methods want plain
-arrays. While a transform runs, a `Proxy` has their places (`fad.core.outside.lend`). It asks fad's object of the same
-numbers where a traced value is among the arguments, and else SciPy's.
+arrays. While a transform runs, a `Proxy` has their places (`fad.core.runs.outside.lend`). It asks fad's object of the
+same numbers where a traced value is among the arguments, and else SciPy's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.stand_ins import stand_for
+from fad.core.runs.stand_ins import stand_for
 from fad.scipy.choosing import choose, is_traced
 from fad.scipy.holders import take_plain
 

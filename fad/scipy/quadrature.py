@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import scipy.integrate as si
 
-from fad.core import buffers
-from fad.core.tracer import Tracer
-from fad.core.values import stop_gradient
+from fad.core.handles import buffers
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.values import stop_gradient
 from fad.errors import DerivativeError
-from fad.ops.conversion import as_python_number
+from fad.ops.ufuncs.conversion import as_python_number
 from fad.scipy.host import HostCall, check_found, needs_host_call
 from fad.scipy.special.build import number
-from fad.transforms.check import as_value
-from fad.transforms.closures import Closure
+from fad.transforms.arguments.check import as_value
 from fad.transforms.jvp import jvp
-from fad.transforms.tape import is_inexact
+from fad.transforms.outside.closures import Closure
+from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import vjp
 from fad.typing import ArrayLike
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from fad.backends import backend_of
-from fad.core.archetypes import flat
-from fad.core.primitive import public
-from fad.core.tracer import bind
+from fad.core.primitives.archetypes import flat
+from fad.core.primitives.primitive import public
+from fad.core.tracing.tracer import bind
 from fad.errors import BackendFunctionError
-from fad.ops.memory_order import in_order
+from fad.ops.layout.memory_order import in_order
 
 
 def registrar(module: str, order: str | None = None) -> Callable:

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.integrate as si
 
-from fad.capture.convert import CAPTURED
-from fad.core.buffers import buffer
-from fad.core.values import stop_gradient
-from fad.core.views import snapshot
+from fad.capture.rewriting.convert import CAPTURED
+from fad.core.handles.buffers import buffer
+from fad.core.tracing.values import stop_gradient
+from fad.core.tracing.views import snapshot
 from fad.errors import DerivativeError
 from fad.scipy.special.build import number
 

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.integrate as si
 
 from fad.backends import like
-from fad.core.primitive import public
-from fad.core.samples import call
-from fad.ops.structural import as_array
+from fad.core.primitives.primitive import public
+from fad.core.primitives.samples import call
+from fad.ops.arrangement.structural import as_array
 
 
 def _last(y: Any, axis: int) -> Any:

@@ -1,8 +1,8 @@
 """SciPy as programs name it: while a transform runs, those of its functions that fad has are fad's for traced values.
 
 ``scipy.signal.welch(x)`` makes a plain array of a traced x, and raises. The transform runs its function again then
-(`fad.core.overlay`), with what is made here under SciPy's names in the modules of the user's functions. SciPy itself is
-left untouched, and plain arguments go to it as ever.
+(`fad.core.runs.overlay`), with what is made here under SciPy's names in the modules of the user's functions. SciPy
+itself is left untouched, and plain arguments go to it as ever.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.views import RUNS
+from fad.core.tracing.views import RUNS
 from fad.scipy.choosing import choose, is_traced, prefer
 from fad.scipy.matrices import enter_matrices, make_own
 from fad.scipy.proxies import ENTRIES, Distribution

@@ -11,10 +11,10 @@ import functools
 from collections.abc import Callable, Sequence
 
 import fad.scipy  # noqa: F401  which says what to install where there is no SciPy
-from fad.core.transformed import transformed
+from fad.core.runs.transformed import transformed
 from fad.sparse.colouring import plan_passes, plan_symmetric
 from fad.sparse.derivatives import Point, Sparse
-from fad.transforms.check import check_function
+from fad.transforms.arguments.check import check_function
 from fad.transforms.grad import grad
 from fad.typing import ArrayLike
 

@@ -20,16 +20,17 @@ import numpy as np
 
 from fad import tree
 from fad.backends import host, like
-from fad.core.cotangent import densify
-from fad.core.spec import spec_of
-from fad.core.tracer import Trace, Tracer, bind, outcome, tracer, up_to_date
-from fad.core.transformed import as_run
-from fad.core.views import snapshot
+from fad.core.primitives.cotangent import densify
+from fad.core.runs.transformed import as_run
+from fad.core.tracing.spec import spec_of
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.tracer import Tracer, bind, outcome, tracer, up_to_date
+from fad.core.tracing.views import snapshot
 from fad.errors import NotSparseError
-from fad.ops.pooling import window_parts
+from fad.ops.products.pooling import window_parts
 from fad.sparse import sets as of
 from fad.sparse.blocks import Blocks, number_blocks
-from fad.transforms.check import as_value, run, split_operands, zeros_like
+from fad.transforms.arguments.check import as_value, run, split_operands, zeros_like
 from fad.transforms.custom_rules import RULES, Call
 
 TAPS = 1024  # elements of a kernel up to which a convolution is followed one by one

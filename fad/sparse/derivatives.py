@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse
 
 from fad import tree
-from fad.core.tracer import Tracer
-from fad.core.transformed import Wrapping, name_of
+from fad.core.runs.transformed import Wrapping, name_of
+from fad.core.tracing.tracer import Tracer
 from fad.errors import BatchedValueError, DerivativeError, ShapeMismatchError
 from fad.scipy.sparse.array import SparseArray
 from fad.scipy.sparse.products import Pattern
@@ -25,11 +25,11 @@ from fad.sparse.gathers import Cut, CutChanged, cut_gathers, find_cut
 from fad.sparse.passes import VectorMap
 from fad.sparse.runs import Runs
 from fad.staging.record import recorder
-from fad.transforms.batch_trace import BatchTrace
-from fad.transforms.check import flatten_primals
+from fad.transforms.arguments.check import flatten_primals
+from fad.transforms.arguments.mutation import recording
+from fad.transforms.batching.batch_trace import BatchTrace
 from fad.transforms.grad import grad, split_arguments
 from fad.transforms.jacobian import check_kinds
-from fad.transforms.mutation import recording
 
 _GAIN = 3  # times fewer passes for which entries are sums of products: these take memory, and time in each call
 _SURE = 2  # times fewer than other passes are at least, for which these are not looked for

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.limits import take_derivative
-from fad.core.tracer import Trace, Tracer, bind, tracer
-from fad.ops.elementwise import add, divide, multiply, negative, subtract
-from fad.ops.strong_zero import strong_multiply
-from fad.transforms.check import split_operands
+from fad.core.primitives.limits import take_derivative
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.tracer import Tracer, bind, tracer
+from fad.ops.ufuncs.elementwise import add, divide, multiply, negative, subtract
+from fad.ops.ufuncs.strong_zero import strong_multiply
+from fad.transforms.arguments.check import split_operands
 
 FEW = 16  # numbers that are looked at to see whether they are all zero
 

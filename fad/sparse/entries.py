@@ -9,15 +9,15 @@ import numpy as np
 import scipy.sparse
 
 from fad.backends import like
-from fad.core.tracer import Tracer
-from fad.core.values import stop_gradient
-from fad.ops.taking import at
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.values import stop_gradient
+from fad.ops.places.taking import at
 from fad.sparse.colouring import Plan, Terms
 from fad.sparse.directions import NotByDirections
 from fad.sparse.gathers import CutChanged
 from fad.sparse.passes import OtherSize, Seeds, VectorMap, is_traced
 from fad.sparse.program import ProgramChanged, Watch
-from fad.transforms.mutation import recording
+from fad.transforms.arguments.mutation import recording
 
 _SOME = 1 << 14  # terms that are computed at once
 _LONG = 4  # terms that a sum has, from which on it is computed before it is added

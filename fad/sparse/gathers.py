@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.spec import spec_of
-from fad.core.tracer import Trace, Tracer, bind, tracer
-from fad.core.transformed import as_run
-from fad.core.views import snapshot
-from fad.ops.indexing import getitem_p, index_add_p
+from fad.core.runs.transformed import as_run
+from fad.core.tracing.spec import spec_of
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.tracer import Tracer, bind, tracer
+from fad.core.tracing.views import snapshot
+from fad.ops.places.indexing import getitem_p, index_add_p
 from fad.sparse.dependence import constant
 from fad.sparse.sets import kind_of_index
-from fad.transforms.check import as_operand, as_value, run
+from fad.transforms.arguments.check import as_operand, as_value, run
 from fad.transforms.custom_rules import RULES, Call
 
 MANY = 256  # gathers of one run beyond which nothing is cut: a loop over single observations

@@ -10,14 +10,14 @@ import numpy as np
 
 from fad import tree
 from fad.backends import like
-from fad.core.tracer import Tracer
+from fad.core.tracing.tracer import Tracer
 from fad.sparse.directions import apply, stack
 from fad.sparse.program import Watch
-from fad.transforms.check import as_value
+from fad.transforms.arguments.check import as_value
+from fad.transforms.arguments.mutation import check_own, own, recording
 from fad.transforms.grad import refuse_integers
 from fad.transforms.jacobian import check_kinds, chunks
 from fad.transforms.jvp import jvp
-from fad.transforms.mutation import check_own, own, recording
 from fad.transforms.vjp import Tape
 from fad.transforms.vmap import vmap
 

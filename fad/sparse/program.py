@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import Tracer
+from fad.core.tracing.tracer import Tracer
 
 
 class ProgramChanged(Exception):

@@ -10,10 +10,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from fad.core.overlay_needs import needs_of
-from fad.core.tracer import Trace
-from fad.core.views import finding_writes
-from fad.transforms.undo_writes import outside
+from fad.core.runs.overlay_needs import needs_of
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.views import finding_writes
+from fad.transforms.arguments.undo_writes import outside
 
 
 class Runs:

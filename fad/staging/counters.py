@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from fad.core.tracer import Tracer, up_to_date
+from fad.core.tracing.tracer import Tracer, up_to_date
 
 _places: ContextVar[list | None] = ContextVar("places", default=None)
 

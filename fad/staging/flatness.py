@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fad.core.graph import Equation
-    from fad.staging.record import RecordTrace
+    from fad.core.programs.graph import Equation
+    from fad.staging.record_trace import RecordTrace
 
 
 def has_no_derivative(trace: RecordTrace, number: int) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fad import config
 from fad.staging.outer_state import Entered, OuterState
-from fad.transforms.mutation import FEW_BYTES, equal, may_be_overwritten
+from fad.transforms.arguments.mutation import FEW_BYTES, equal, may_be_overwritten
 
 
 def find_live_constants(trace: Any, outs: list, outer: OuterState) -> list[Entered]:

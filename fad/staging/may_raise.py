@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.graph import NUMBER, Equation, Graph, has_effects, hashable
-from fad.core.primitive import Primitive
-from fad.core.refusals import is_of_math, is_of_numbers, is_power
-from fad.ops.complexes import conj_p
-from fad.ops.structural import transpose_p
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import NUMBER, Equation, Graph, has_effects, hashable
+from fad.core.programs.refusals import is_of_math, is_of_numbers, is_power
+from fad.ops.arrangement.structural import transpose_p
+from fad.ops.ufuncs.complexes import conj_p
 
 _SAME_MATRIX = frozenset({transpose_p, conj_p})  # it is singular as its operand is
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
-from fad.core.tracer import Tracer
+from fad.core.programs.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
+from fad.core.tracing.tracer import Tracer
 
 
 class MixedTypes(BaseException):

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from fad import config
-from fad.core.outside import find_lent
-from fad.core.tracer import Tracer
-from fad.core.views import is_outside, owner
+from fad.core.runs.outside import find_lent
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.views import is_outside, owner
 from fad.introspect.outer_values import ABSENT, Place
 from fad.introspect.reachable import LOADED, PLAIN, Walk
-from fad.transforms.mutation import FEW_BYTES, equal, fingerprint, may_be_overwritten
+from fad.transforms.arguments.mutation import FEW_BYTES, equal, fingerprint, may_be_overwritten
 
 _EXACT = 1 << 15  # bytes up to which all of an array is compared in each call: as quick as to sample a larger one
 _LOOKED_AT = 1 << 16  # bytes up to which an array is looked at in full before and after the function runs

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.graph import EFFECT, Equation, Graph
-from fad.core.primitive import Primitive
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import EFFECT, Equation, Graph
 
 
 class Prints:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.archetypes import make_elementwise
-from fad.core.primitive import Primitive
-from fad.core.refusals import OF_MATH
-from fad.core.weak import from_operator, is_pythons_complex
+from fad.core.primitives.archetypes import make_elementwise
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.refusals import OF_MATH
+from fad.core.tracing.weak import from_operator, is_pythons_complex
 
 # A Python number becomes a NumPy scalar, whose dtype counts in promotion.
 to_scalar_p = Primitive(
@@ -112,5 +112,5 @@ def _to_integers(x: Any) -> Any:
     return np.trunc(x).astype(np.int64)
 
 
-# Python's integer of a real number, which in native code has 64 bits (`fad.compile.legalize.integer_overflow`).
+# Python's integer of a real number, which in native code has 64 bits (`fad.compile.legalize.numbers.integer_overflow`).
 to_int_p = make_elementwise("to_int", _to_integers, (None,), symbol="math.trunc", lower="({0})")

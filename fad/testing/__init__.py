@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from fad.core.samples import Call, Sampler, call
+from fad.core.primitives.samples import Call, Sampler, call
 from fad.testing.gradcheck import check_grads
 from fad.testing.numerical import numerical_jvp
 from fad.testing.programs import SMOOTH, Program

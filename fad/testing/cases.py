@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.primitive import Primitive
-from fad.core.samples import Call, Sampler, call
-from fad.core.tracer import Tracer
+from fad.core.primitives.primitive import Primitive
+from fad.core.primitives.samples import Call, Sampler, call
+from fad.core.tracing.tracer import Tracer
 from fad.errors import GradientCheckError
 from fad.testing.gradcheck import random_like
 from fad.transforms.jvp import jvp

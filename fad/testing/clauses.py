@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.cotangent import densify
-from fad.core.primitive import Primitive
-from fad.core.tracer import Tracer
+from fad.core.primitives.cotangent import densify
+from fad.core.primitives.primitive import Primitive
+from fad.core.tracing.tracer import Tracer
 from fad.errors import FadError, GradientCheckError
 from fad.testing.cases import Case, inexact, reference
 from fad.testing.gradcheck import against, along, difference, pairing, random_like
 from fad.testing.numerical import numerical_jvp
 from fad.transforms.jvp import jvp
-from fad.transforms.operand_cotangents import operand_cotangents, transpose_jvp
 from fad.transforms.push_tangents import transposed_vjp
+from fad.transforms.reverse.operand_cotangents import operand_cotangents, transpose_jvp
 from fad.transforms.vjp import vjp
 from fad.transforms.vmap import vmap
 

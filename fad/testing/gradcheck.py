@@ -10,7 +10,7 @@ import numpy as np
 from fad import tree
 from fad.errors import GradientCheckError
 from fad.testing.numerical import numerical_jvp
-from fad.transforms.check import as_value
+from fad.transforms.arguments.check import as_value
 from fad.transforms.jvp import jvp
 from fad.transforms.vjp import vjp
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.transforms.check import as_value
+from fad.transforms.arguments.check import as_value
 
 _STEP = 1e-3  # with Richardson's extrapolation the error is about step**4 of the scale, and rounding 1e-16 / step
 _SINGLE = (np.float32, np.complex64, np.float16)

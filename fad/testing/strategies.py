@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from fad.core.samples import Sampler
+from fad.core.primitives.samples import Sampler
 from fad.testing.programs import SMOOTH, Program
 
 INEXACT = (np.float32, np.float64, np.complex64, np.complex128)

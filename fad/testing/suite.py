@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.primitive import REGISTRY, Composite, Operation, Primitive
+from fad.core.primitives.primitive import REGISTRY, Composite, Operation, Primitive
 from fad.errors import GradientCheckError
 from fad.testing import clauses as c
 from fad.testing.cases import Case, cases, is_defined

@@ -18,21 +18,22 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core import effects
-from fad.core.overlay import swapped_in
-from fad.core.running import Running
-from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date, youngest
-from fad.core.transformed import as_run, transformed
-from fad.core.views import contents_of, fresh, snapshot, unwrap
+from fad.core.runs import effects
+from fad.core.runs.overlay import swapped_in
+from fad.core.runs.running import Running
+from fad.core.runs.transformed import as_run, transformed
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.tracer import Tracer, bind, tracer, up_to_date, youngest
+from fad.core.tracing.views import contents_of, fresh, snapshot, unwrap
 from fad.errors import ImpureFunctionError, ItemAssignmentError, LeakedTracerError
 from fad.introspect.reachable import reach
-from fad.transforms.batch_trace import BatchTrace
-from fad.transforms.check import was_changed
-from fad.transforms.handles import Handles
-from fad.transforms.kept_names import keep_names
-from fad.transforms.mutation import Earlier
-from fad.transforms.slopes import find_care
-from fad.transforms.tape import CALL
+from fad.transforms.arguments.check import was_changed
+from fad.transforms.arguments.mutation import Earlier
+from fad.transforms.batching.batch_trace import BatchTrace
+from fad.transforms.outside.handles import Handles
+from fad.transforms.outside.kept_names import keep_names
+from fad.transforms.reverse.slopes import find_care
+from fad.transforms.reverse.tape import CALL
 from fad.transforms.vjp import VJPTrace
 
 _POLICIES = ("nothing", "everything")

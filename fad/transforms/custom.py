@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.overlay_needs import needs_of
-from fad.core.tracer import Tracer, youngest
-from fad.core.transformed import Wrapping, as_run, name_of
-from fad.core.values import has_derivative
-from fad.core.views import contents_of, copy_layout, snapshot
+from fad.core.runs.overlay_needs import needs_of
+from fad.core.runs.transformed import Wrapping, as_run, name_of
+from fad.core.tracing.tracer import Tracer, youngest
+from fad.core.tracing.values import has_derivative
+from fad.core.tracing.views import contents_of, copy_layout, snapshot
 from fad.errors import CustomRuleError
-from fad.transforms.check import as_value, separate, zeros_like
-from fad.transforms.closures import Kept, finds_nothing
+from fad.transforms.arguments.check import as_value, separate, zeros_like
+from fad.transforms.arguments.mutation import equal
 from fad.transforms.custom_rules import Call
-from fad.transforms.mutation import equal
-from fad.transforms.tape import is_inexact
+from fad.transforms.outside.closures import Kept, finds_nothing
+from fad.transforms.reverse.tape import is_inexact
 
 
 class CustomFunction(Wrapping):

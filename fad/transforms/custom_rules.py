@@ -11,16 +11,17 @@ import numpy as np
 
 from fad import tree
 from fad.backends import _of as backend_or_none
-from fad.core.cotangent import densify
-from fad.core.limits import keep_perturbed
-from fad.core.tracer import Trace, Tracer, tracer, youngest
+from fad.core.primitives.cotangent import densify
+from fad.core.primitives.limits import keep_perturbed
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.tracer import Tracer, tracer, youngest
 from fad.errors import CustomRuleError
-from fad.transforms.batch_trace import BatchTrace, replaced
-from fad.transforms.check import zeros_like
-from fad.transforms.closures import Kept
+from fad.transforms.arguments.check import zeros_like
+from fad.transforms.batching.batch_trace import BatchTrace, replaced
 from fad.transforms.jvp import JVPTrace
 from fad.transforms.linearize import LinearTrace
-from fad.transforms.tape import is_inexact
+from fad.transforms.outside.closures import Kept
+from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, vjp
 from fad.transforms.vmap import vmap
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.spec import ShapeDtypeStruct, spec_of
+from fad.core.tracing.spec import ShapeDtypeStruct, spec_of
 from fad.typing import PyTree
 
 

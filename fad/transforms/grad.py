@@ -12,10 +12,10 @@ from numpy import float64
 
 from fad import tree
 from fad.backends import is_numpy
-from fad.core.transformed import Transformed, as_run
-from fad.core.views import RUNS
+from fad.core.runs.transformed import Transformed, as_run
+from fad.core.tracing.views import RUNS
 from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
-from fad.transforms.check import (
+from fad.transforms.arguments.check import (
     as_primal,
     as_value,
     check_function,

@@ -15,16 +15,17 @@ from collections.abc import Callable
 from typing import Any
 
 from fad import tree
-from fad.core.tracer import Trace, Tracer
-from fad.core.values import most_derivatives, stop_gradient, stop_older
-from fad.core.views import snapshot
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.values import most_derivatives, stop_gradient, stop_older
+from fad.core.tracing.views import snapshot
 from fad.errors import DerivativeError, TreeMismatchError
-from fad.transforms.check import as_value, separate, zeros_like
-from fad.transforms.closures import Closure
+from fad.transforms.arguments.check import as_value, separate, zeros_like
 from fad.transforms.custom_rules import Call
 from fad.transforms.jvp import jvp
 from fad.transforms.linearize import linear_transpose, linearize
-from fad.transforms.tape import is_inexact
+from fad.transforms.outside.closures import Closure
+from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import vjp
 from fad.typing import PyTree
 

@@ -9,15 +9,15 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_on_device, made_like
-from fad.core.cotangent import Masked
-from fad.core.transformed import Transformed, as_run, transformed
-from fad.core.views import unwrap
+from fad.core.primitives.cotangent import Masked
+from fad.core.runs.transformed import Transformed, as_run, transformed
+from fad.core.tracing.views import unwrap
 from fad.errors import ComplexGradientError
-from fad.transforms.check import as_value, check_function, flatten_primals, separate_aux
+from fad.transforms.arguments.check import as_value, check_function, flatten_primals, separate_aux
 from fad.transforms.grad import grad, refuse_integers, split_arguments
 from fad.transforms.jvp import jvp
 from fad.transforms.linearize import linearize
-from fad.transforms.slopes import is_steep_now
+from fad.transforms.reverse.slopes import is_steep_now
 from fad.transforms.vjp import Tape, vjp
 from fad.transforms.vmap import vmap
 from fad.typing import PyTree

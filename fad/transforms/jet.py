@@ -23,15 +23,16 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_numpy_scalar
-from fad.core.archetypes import STEEP
-from fad.core.cotangent import densify
-from fad.core.limits import take_derivative, take_limit
-from fad.core.tracer import Trace, Tracer, bind, tracer
-from fad.core.transformed import as_run
-from fad.core.views import is_writeable
+from fad.core.primitives.archetypes import STEEP
+from fad.core.primitives.cotangent import densify
+from fad.core.primitives.limits import take_derivative, take_limit
+from fad.core.runs.transformed import as_run
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.tracer import Tracer, bind, tracer
+from fad.core.tracing.views import is_writeable
 from fad.errors import TreeMismatchError
-from fad.ops.elementwise import divide, multiply
-from fad.transforms.check import (
+from fad.ops.ufuncs.elementwise import divide, multiply
+from fad.transforms.arguments.check import (
     check_like,
     flatten_primals,
     root,
@@ -44,8 +45,8 @@ from fad.transforms.check import (
 from fad.transforms.custom_rules import RULES, Call, check_closed, push_call
 from fad.transforms.jvp import _like
 from fad.transforms.push_tangents import BEGINS_STEEP, push_with_care, transposed_vjp
-from fad.transforms.slopes import select_by_constant
-from fad.transforms.tape import is_inexact
+from fad.transforms.reverse.slopes import select_by_constant
+from fad.transforms.reverse.tape import is_inexact
 from fad.typing import PyTree
 
 _NUMBERS = (bool, int, float, complex)

@@ -13,14 +13,15 @@ from numpy import float64, ndarray
 
 from fad import tree
 from fad.backends import is_numpy_scalar
-from fad.core.archetypes import STEEP, one, spread
-from fad.core.buffers import flat_result
-from fad.core.cotangent import Masked, densify, is_basic, ones_where_live
-from fad.core.layers import fresh_layers
-from fad.core.limits import take_derivative, take_limit
-from fad.core.tracer import Trace, Tracer, bind, tracer
-from fad.core.transformed import as_run
-from fad.core.views import (
+from fad.core.handles.buffers import flat_result
+from fad.core.primitives.archetypes import STEEP, one, spread
+from fad.core.primitives.cotangent import Masked, densify, is_basic, ones_where_live
+from fad.core.primitives.limits import take_derivative, take_limit
+from fad.core.runs.transformed import as_run
+from fad.core.tracing.layers import fresh_layers
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.tracer import Tracer, bind, tracer
+from fad.core.tracing.views import (
     RUNS,
     Memory,
     copy_layout,
@@ -32,8 +33,8 @@ from fad.core.views import (
     running_rules,
     version_of,
 )
-from fad.ops.indexing import join_index
-from fad.transforms.check import (
+from fad.ops.places.indexing import join_index
+from fad.transforms.arguments.check import (
     as_operand,
     check_like,
     flatten_like,
@@ -45,9 +46,9 @@ from fad.transforms.check import (
     stands_for_array,
     zeros_like,
 )
-from fad.transforms.layered_writes import overwrite_layers
 from fad.transforms.push_tangents import BEGINS_STEEP, push_tangents, push_with_care
-from fad.transforms.slopes import FACTORS, select_by_constant
+from fad.transforms.reverse.layered_writes import overwrite_layers
+from fad.transforms.reverse.slopes import FACTORS, select_by_constant
 from fad.typing import PyTree
 
 _CONSTANTS = frozenset({float, int, float64, ndarray})  # operands that need no look at what they are

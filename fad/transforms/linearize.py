@@ -9,16 +9,17 @@ import numpy as np
 
 from fad import tree
 from fad.backends import like
-from fad.core.archetypes import STEEP
-from fad.core.buffers import flat_result
-from fad.core.cotangent import densify
-from fad.core.journal import effect_place
-from fad.core.limits import take_derivative
-from fad.core.tracer import Trace, Tracer, bind, tracer, youngest
-from fad.core.transformed import LinearMap, as_run
-from fad.core.views import running_rules
+from fad.core.handles.buffers import flat_result
+from fad.core.primitives.archetypes import STEEP
+from fad.core.primitives.cotangent import densify
+from fad.core.primitives.limits import take_derivative
+from fad.core.runs.journal import effect_place
+from fad.core.runs.transformed import LinearMap, as_run
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.tracer import Tracer, bind, tracer, youngest
+from fad.core.tracing.views import running_rules
 from fad.errors import NotLinearError
-from fad.transforms.check import (
+from fad.transforms.arguments.check import (
     as_value,
     check_like,
     flatten_like,
@@ -29,8 +30,8 @@ from fad.transforms.check import (
     split_operands,
     zeros_like,
 )
+from fad.transforms.arguments.mutation import check_own, copy_result, own, snapshots
 from fad.transforms.jvp import jvp
-from fad.transforms.mutation import check_own, copy_result, own, snapshots
 from fad.transforms.push_tangents import BEGINS_STEEP, push_tangents, push_with_care
 from fad.transforms.vjp import vjp
 from fad.typing import PyTree

@@ -1,7 +1,7 @@
 """What forward mode does with one operation: the tangent of its result, from those of its operands.
 
 Tangents may be infinite once a slope was. Then it matters which constants they meet, for of what a constant zero
-multiplies nothing is used (`fad.transforms.slopes`).
+multiplies nothing is used (`fad.transforms.reverse.slopes`).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.archetypes import spread
-from fad.core.cotangent import Masked, densify, mask_later, without_numbers
-from fad.core.limits import keep_perturbed
-from fad.core.views import pin_index
-from fad.transforms.operand_cotangents import operand_cotangents
-from fad.transforms.slopes import (
+from fad.core.primitives.archetypes import spread
+from fad.core.primitives.cotangent import Masked, densify, mask_later, without_numbers
+from fad.core.primitives.limits import keep_perturbed
+from fad.core.tracing.views import pin_index
+from fad.transforms.reverse.operand_cotangents import operand_cotangents
+from fad.transforms.reverse.slopes import (
     FACTORS,
     are_finite,
     has_zeros,

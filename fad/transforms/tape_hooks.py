@@ -16,14 +16,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from fad.core.cotangent import Indexed, densify
-from fad.core.views import unwrap
+from fad.core.primitives.cotangent import Indexed, densify
+from fad.core.tracing.views import unwrap
 from fad.introspect.frames import show_place, user_place
-from fad.transforms.backward_sweep import sweep
-from fad.transforms.check import root
-from fad.transforms.overwrites import VIEW
-from fad.transforms.slopes import Steep, find_care, parents_of
-from fad.transforms.tape import BOTH, CALL, EFFECT, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
+from fad.transforms.arguments.check import root
+from fad.transforms.reverse.backward_sweep import sweep
+from fad.transforms.reverse.overwrites import VIEW
+from fad.transforms.reverse.slopes import Steep, find_care, parents_of
+from fad.transforms.reverse.tape import BOTH, CALL, EFFECT, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
 from fad.transforms.vjp import WritingVJPTrace, make_trace
 
 _ARRAY = sys.getsizeof(np.ndarray(0))  # bytes of an array besides its numbers

@@ -1,9 +1,9 @@
 """Reverse mode: record the operations on a flat tape, then sweep it backwards once.
 
 The tape is a list of records in execution order, and a tracer's `info` is its position there. So the backward pass
-(`fad.transforms.backward_sweep`) is one reversed loop with no graph search: each record turns the cotangent of its
-result into cotangents of its operands, which lie earlier. A record is freed as soon as it is used, unless the pullback
-is kept for more calls.
+(`fad.transforms.reverse.backward_sweep`) is one reversed loop with no graph search: each record turns the cotangent of
+its result into cotangents of its operands, which lie earlier. A record is freed as soon as it is used, unless the
+pullback is kept for more calls.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 from fad import tree
 from fad.backends import ARRAYS
 from fad.backends.counterparts import explain
-from fad.core.cotangent import Indexed, Masked, ones_where_live
-from fad.core.layers import copy_layers, find_layers, fresh_layers
-from fad.core.tracer import Tracer, strong, tracer
-from fad.core.transformed import LinearMap, as_run
-from fad.core.views import (
+from fad.core.primitives.cotangent import Indexed, Masked, ones_where_live
+from fad.core.runs.transformed import LinearMap, as_run
+from fad.core.tracing.layers import copy_layers, find_layers, fresh_layers
+from fad.core.tracing.tracer import Tracer, strong, tracer
+from fad.core.tracing.views import (
     RUNS,
     copy_layout,
     follow,
@@ -36,14 +36,14 @@ from fad.core.views import (
     version_of,
 )
 from fad.errors import PullbackConsumedError
-from fad.transforms.backward_sweep import sweep
-from fad.transforms.check import check_cotangent, flatten_primals, plain_values, run, settle
-from fad.transforms.layered_writes import note_writes
-from fad.transforms.mutation import check_fingerprints, check_own, copy_result, own, take_fingerprints
-from fad.transforms.operand_cotangents import PULL_BACK
-from fad.transforms.overwrites import detach, may_view, overwrite, record_view, redo, store
-from fad.transforms.slopes import ALWAYS, NOWHERE, Steep, are_finite, find_care, has_effect, is_compiled
-from fad.transforms.tape import INDEX, SEEDS, Recorder, forget_source
+from fad.transforms.arguments.check import check_cotangent, flatten_primals, plain_values, run, settle
+from fad.transforms.arguments.mutation import check_fingerprints, check_own, copy_result, own, take_fingerprints
+from fad.transforms.reverse.backward_sweep import sweep
+from fad.transforms.reverse.layered_writes import note_writes
+from fad.transforms.reverse.operand_cotangents import PULL_BACK
+from fad.transforms.reverse.overwrites import detach, may_view, overwrite, record_view, redo, store
+from fad.transforms.reverse.slopes import ALWAYS, NOWHERE, Steep, are_finite, find_care, has_effect, is_compiled
+from fad.transforms.reverse.tape import INDEX, SEEDS, Recorder, forget_source
 from fad.typing import PyTree
 
 make_trace: ContextVar[Callable | None] = ContextVar("make_trace", default=None)

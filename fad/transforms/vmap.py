@@ -16,24 +16,24 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core import effects
-from fad.core.ended_runs import run_to_end
-from fad.core.limits import take_limit
-from fad.core.running import Running
-from fad.core.tracer import Tracer, tracer
-from fad.core.transformed import as_run, transformed
-from fad.core.views import finding_writes, snapshot
+from fad.core.primitives.limits import take_limit
+from fad.core.runs import effects
+from fad.core.runs.running import Running
+from fad.core.runs.transformed import as_run, transformed
+from fad.core.tracing.ended_runs import run_to_end
+from fad.core.tracing.tracer import Tracer, tracer
+from fad.core.tracing.views import finding_writes, snapshot
 from fad.errors import BatchingError, ItemAssignmentError
-from fad.transforms.batch_axes import (
+from fad.transforms.arguments.check import as_value, check_function, finish_output, lend, separate
+from fad.transforms.arguments.undo_writes import outside
+from fad.transforms.batching.batch_axes import (
     Unmapped,
     find_argument_axes,
     find_common_size,
     is_mapped,
     place_batch_axes,
 )
-from fad.transforms.batch_trace import BatchTrace, Split, batching
-from fad.transforms.check import as_value, check_function, finish_output, lend, separate
-from fad.transforms.undo_writes import outside
+from fad.transforms.batching.batch_trace import BatchTrace, Split, batching
 from fad.typing import PyTree
 
 

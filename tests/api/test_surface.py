@@ -11,11 +11,11 @@ from each import each
 
 import fad
 import fad.numpy as fnp
-from fad.core.numpy_dispatch import FUNCTIONS, REFUSED, UFUNC_METHODS, UFUNCS
-from fad.core.primitive import REGISTRY
-from fad.core.tracer import Tracer
+from fad.core.primitives.primitive import REGISTRY
+from fad.core.tracing.numpy_dispatch import FUNCTIONS, REFUSED, UFUNC_METHODS, UFUNCS
+from fad.core.tracing.tracer import Tracer
 from fad.errors import MissingRuleError
-from fad.ops.in_place import CHANGING
+from fad.ops.places.in_place import CHANGING
 from fad.ops.refused import ATTRIBUTE_REASONS, FUNCTION_REASONS, METHOD_REASONS, REMOVED_METHODS, suggest
 
 # Functions that take no array of numbers to be differentiated by, or that work on traced arrays as they are.
@@ -219,7 +219,7 @@ def test_fad_numpy_has_every_name_of_numpy(name):
 
 
 def test_an_operation_is_the_public_function_itself():
-    assert fnp.sin is fad.ops.elementwise.sin
+    assert fnp.sin is fad.ops.ufuncs.elementwise.sin
     assert fnp.sin is REGISTRY["sin"]
     assert fnp.linalg.__name__ == "fad.numpy.linalg"
     assert fnp.fft.__name__ == "fad.numpy.fft"

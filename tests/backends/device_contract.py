@@ -17,7 +17,7 @@ import fad.nn
 import fad.scipy.linalg
 import fad.scipy.special  # enters its operations
 from fad import tree
-from fad.core.primitive import REGISTRY
+from fad.core.primitives.primitive import REGISTRY
 from fad.testing.cases import cases, is_defined
 
 DTYPES = {"double": np.float64, "single": np.float32, "complex": np.complex128}

@@ -18,8 +18,8 @@ def mlp(rng):
 
 
 def cnn_loss(params, x):
-    y = fad.numpy.tanh(fad.ops.conv.conv(x, params["kernel"], padding=1) + params["bias"])
-    y = fad.ops.pooling.max_pool(y, 2)
+    y = fad.numpy.tanh(fad.ops.products.conv.conv(x, params["kernel"], padding=1) + params["bias"])
+    y = fad.ops.products.pooling.max_pool(y, 2)
     return np.mean((y.reshape(y.shape[0], -1) @ params["out"]) ** 2)
 
 

@@ -9,9 +9,9 @@ from standin import DeviceArray, counted, held, no_copies
 
 import fad
 from fad import backends
-from fad.ops import device_conv
-from fad.ops.conv import conv, conv_input_p, conv_kernel_p, conv_p
-from fad.ops.windows import output_size
+from fad.ops.products import device_conv
+from fad.ops.products.conv import conv, conv_input_p, conv_kernel_p, conv_p
+from fad.ops.products.windows import output_size
 
 backends.register(standin)
 RNG = np.random.default_rng(0)

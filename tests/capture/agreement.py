@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 
 import fad
-from fad.capture.context import reporting
+from fad.capture.body.context import reporting
 
 
 def report_of(f, *args, loops="capture"):

@@ -9,7 +9,7 @@ from capture.agreement import agree, report_of
 from capture.loop_programs import compiled
 
 import fad
-from fad.core.values import is_zero
+from fad.core.tracing.values import is_zero
 
 X = np.array([0.71, -0.42, 1.13, 0.33, 0.89])
 

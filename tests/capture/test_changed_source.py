@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.capture.convert import find_source
+from fad.capture.rewriting.convert import find_source
 
 X = np.array([1.0, 2.0, 3.0])
 FILE = """

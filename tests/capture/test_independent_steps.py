@@ -5,8 +5,8 @@ import pytest
 from capture.agreement import agree, close
 
 import fad
-from fad.control_flow.axis_positions import is_places, places
-from fad.control_flow.counters import Counters
+from fad.control_flow.bodies.axis_positions import is_places, places
+from fad.control_flow.bodies.counters import Counters
 
 N = 12
 

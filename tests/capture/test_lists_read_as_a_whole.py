@@ -188,8 +188,8 @@ def test_other_loops_are_right(f):
 
 
 def test_there_may_be_more_steps_than_places_at_first(monkeypatch):
-    monkeypatch.setattr("fad.capture.capture._FIRST_CAPACITY", 3)
-    monkeypatch.setattr("fad.capture.capture._GROWTH", 2)
+    monkeypatch.setattr("fad.capture.recording.capture._FIRST_CAPACITY", 3)
+    monkeypatch.setattr("fad.capture.recording.capture._GROWTH", 2)
 
     def f(x, n):
         p = [x[0]]

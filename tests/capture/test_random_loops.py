@@ -12,7 +12,7 @@ from capture.layer_programs import LayerProgram
 from capture.loop_programs import GrowingProgram, HandlingProgram, ObjectProgram, Program, compiled
 
 import fad
-from fad.core.graph import GuardFailed
+from fad.core.programs.graph import GuardFailed
 
 SEED, COUNT = int(os.environ.get("LOOP_SEED", "0")), int(os.environ.get("LOOP_PROGRAMS", "8"))
 X = np.array([0.71, -0.42, 1.13, 0.33, 0.89])

@@ -5,7 +5,7 @@ import pytest
 from capture.agreement import agree, report_of
 
 import fad
-from fad.capture.capture import Capture
+from fad.capture.recording.capture import Capture
 
 X = np.linspace(0.5, 1.5, 20)
 

@@ -5,8 +5,8 @@ import pytest
 
 import fad
 from fad.compile.codegen.nests.added_pieces import add_into
-from fad.core.graph import Equation
-from fad.core.primitive import REGISTRY
+from fad.core.primitives.primitive import REGISTRY
+from fad.core.programs.graph import Equation
 
 
 def smooth(x):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fad.compile.ir.builder import Builder
-from fad.core.graph import Equation, Graph, type_of
+from fad.core.programs.graph import Equation, Graph, type_of
 
 RNG = np.random.default_rng(0)
 A, B = RNG.standard_normal((2, 3, 4)), RNG.standard_normal((4, 5))

@@ -6,9 +6,9 @@ import pytest
 import fad
 from fad.compile.passes.cancel_arrangements import cancel_arrangements
 from fad.compile.pipeline import optimise
-from fad.core.rewriter import check_types
-from fad.ops.indexing import getitem_p
-from fad.ops.structural import transpose_p
+from fad.core.programs.rewriter import check_types
+from fad.ops.arrangement.structural import transpose_p
+from fad.ops.places.indexing import getitem_p
 
 rng = np.random.default_rng(0)
 A, B, V, C = rng.normal(size=(70, 90)), rng.normal(size=(90, 70)), rng.normal(size=90), rng.normal(size=(6, 35, 30))

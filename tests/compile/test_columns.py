@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import fad
-from fad.compile.legalize.columns import multiply_by_columns
+from fad.compile.legalize.products.columns import multiply_by_columns
 from fad.compile.pipeline import optimise
-from fad.core.rewriter import check_types
+from fad.core.programs.rewriter import check_types
 
 rng = np.random.default_rng(0)
 T, X, Y = rng.normal(size=50), rng.normal(size=4), rng.normal(size=50)

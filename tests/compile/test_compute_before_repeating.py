@@ -6,7 +6,7 @@ import pytest
 import fad
 from fad.compile.passes.compute_before_repeating import compute_before_repeating
 from fad.compile.pipeline import optimise
-from fad.core.rewriter import check_types
+from fad.core.programs.rewriter import check_types
 
 rng = np.random.default_rng(0)
 X, A, S = rng.normal(size=2000), rng.normal(size=(50, 60)), 0.75

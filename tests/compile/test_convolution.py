@@ -8,8 +8,8 @@ import fad
 from fad import tree
 from fad.compile.codegen import convolution
 from fad.compile.ir.slice_writes import left_out
-from fad.ops.conv import conv, conv_transpose
-from fad.ops.pooling import max_pool
+from fad.ops.products.conv import conv, conv_transpose
+from fad.ops.products.pooling import max_pool
 
 pytest.importorskip("llvmlite")
 rng = np.random.default_rng(0)

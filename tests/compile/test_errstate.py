@@ -10,7 +10,7 @@ import fad
 pytest.importorskip("llvmlite")
 from natively import compiled
 
-from fad.core import errstate
+from fad.core.runs import errstate
 
 X = np.linspace(0.0, 2.0, 9)
 

@@ -8,7 +8,7 @@ from natively import alone, with_pullback
 
 from fad import tree
 from fad.compile.targets.select import has_llvm, using
-from fad.core.primitive import REGISTRY, Primitive
+from fad.core.primitives.primitive import REGISTRY, Primitive
 from fad.jitting.jit import jit
 from fad.testing.cases import cases
 

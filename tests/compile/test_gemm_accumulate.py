@@ -9,10 +9,10 @@ pytest.importorskip("llvmlite")
 from natively import compiled, native
 
 from fad.compile.ir.lowered_ops import ADDED_PRODUCT
-from fad.compile.legalize.gemm_accumulate import accumulate_gemm
+from fad.compile.legalize.products.gemm_accumulate import accumulate_gemm
 from fad.compile.machine import blas
 from fad.compile.pipeline import optimise
-from fad.core.rewriter import check_types
+from fad.core.programs.rewriter import check_types
 
 rng = np.random.default_rng(0)
 X, D, W = rng.normal(size=(70, 90)), rng.normal(size=(70, 80)), rng.normal(size=(90, 80))

@@ -11,7 +11,7 @@ import fad
 from fad.compile.codegen.selection import kind_of
 from fad.compile.schedule.inplace_updates import schedule_updates
 from fad.compile.targets.select import using
-from fad.ops.functional_updates import At
+from fad.ops.places.functional_updates import At
 
 pytest.importorskip("llvmlite")
 

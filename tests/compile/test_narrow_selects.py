@@ -5,9 +5,9 @@ import pytest
 from natively import native
 
 import fad
-from fad.compile.legalize.narrow_selects import narrow_selects
+from fad.compile.legalize.numbers.narrow_selects import narrow_selects
 from fad.compile.pipeline import optimise
-from fad.core.rewriter import check_types
+from fad.core.programs.rewriter import check_types
 
 pytest.importorskip("llvmlite")
 rng = np.random.default_rng(0)

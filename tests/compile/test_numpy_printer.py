@@ -11,7 +11,7 @@ from natively import alone, with_pullback
 import fad
 from fad import tree
 from fad.compile.targets.select import using
-from fad.core.primitive import REGISTRY, Primitive
+from fad.core.primitives.primitive import REGISTRY, Primitive
 from fad.errors import MissingRuleError
 from fad.testing.cases import cases
 

@@ -17,8 +17,8 @@ from fad.compile.pipeline import OPTIMISE, optimise, schedule
 from fad.compile.schedule.numpy_buffers import owner_of, plan_memory
 from fad.compile.schedule.steps import plan_steps
 from fad.compile.targets.numpy_program import NumPyProgram
-from fad.core.graph import GUARD
-from fad.core.rewriter import check_types
+from fad.core.programs.graph import GUARD
+from fad.core.programs.rewriter import check_types
 
 X = np.random.default_rng(0).normal(size=(3, 4))
 

@@ -5,11 +5,11 @@ import pytest
 from natively import compiled
 
 import fad
-from fad.compile.legalize.place_runs import place_runs
+from fad.compile.legalize.places.place_runs import place_runs
 from fad.compile.passes.constants import fold_constants
-from fad.core.rewriter import check_types
-from fad.ops.index_layout import ARRAY
-from fad.ops.indexing import getitem_p, scatter_p
+from fad.core.programs.rewriter import check_types
+from fad.ops.layout.index_layout import ARRAY
+from fad.ops.places.indexing import getitem_p, scatter_p
 
 rng = np.random.default_rng(0)
 N = 15_000

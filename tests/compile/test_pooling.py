@@ -6,7 +6,7 @@ from natively import native
 
 import fad
 from fad.compile.targets.select import using
-from fad.ops.pooling import avg_pool, max_pool
+from fad.ops.products.pooling import avg_pool, max_pool
 
 pytest.importorskip("llvmlite")
 rng = np.random.default_rng(0)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fad
-from fad.compile.legalize.push_lookups_up import push_lookups_up
-from fad.core.rewriter import check_types
+from fad.compile.legalize.places.push_lookups_up import push_lookups_up
+from fad.core.programs.rewriter import check_types
 
 rng = np.random.default_rng(0)
 TABLE, ROW, COLUMN = rng.normal(size=(600, 30)), rng.normal(size=30), rng.normal(size=(600, 1))

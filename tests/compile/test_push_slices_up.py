@@ -6,11 +6,11 @@ from natively import compiled, native
 
 import fad
 from fad.compile.legalize.decompose import decompose
-from fad.compile.legalize.pooling import expand_pools
-from fad.compile.legalize.push_slices_up import push_slices_up
+from fad.compile.legalize.places.pooling import expand_pools
+from fad.compile.legalize.places.push_slices_up import push_slices_up
 from fad.compile.pipeline import optimise
-from fad.ops.conv import conv
-from fad.ops.pooling import avg_pool, max_pool
+from fad.ops.products.conv import conv
+from fad.ops.products.pooling import avg_pool, max_pool
 
 pytest.importorskip("llvmlite")
 rng = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import pytest
 import fad
 from fad.compile.passes.reassociate_products import reassociate_products
 from fad.compile.pipeline import optimise
-from fad.core.rewriter import check_types
+from fad.core.programs.rewriter import check_types
 
 rng = np.random.default_rng(0)
 TALL, THIN, WIDE = rng.normal(size=(400, 30)), rng.normal(size=(400, 3)), rng.normal(size=(3, 400))

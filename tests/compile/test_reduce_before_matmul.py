@@ -7,7 +7,7 @@ import fad
 from fad.compile.passes.dce import drop_dead
 from fad.compile.passes.reduce_before_matmul import reduce_before_matmul
 from fad.compile.pipeline import optimise
-from fad.core.rewriter import check_types
+from fad.core.programs.rewriter import check_types
 
 rng = np.random.default_rng(0)
 A, B, C = rng.normal(size=(4, 30, 6)), rng.normal(size=(4, 6, 5)), rng.normal(size=(4, 30, 5))

@@ -5,7 +5,7 @@ import pytest
 from natively import compiled, native
 
 import fad
-from fad.compile.legalize.repeated import compute_repeated
+from fad.compile.legalize.layouts.repeated import compute_repeated
 from fad.compile.pipeline import optimise
 
 pytest.importorskip("llvmlite")

@@ -17,7 +17,7 @@ from fad.compile.codegen.llvm.builder import Emitter
 from fad.compile.codegen.llvm.math import erf, exp_log_trig, inverse, powers
 from fad.compile.runtime import jit_engine
 from fad.compile.targets.select import using
-from fad.core.primitive import REGISTRY, Primitive
+from fad.core.primitives.primitive import REGISTRY, Primitive
 
 pytest.importorskip("llvmlite")
 RNG = np.random.default_rng(0)

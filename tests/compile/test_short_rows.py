@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.compile.legalize.short_rows import exchange_short_rows, has_short_rows
+from fad.compile.legalize.layouts.short_rows import exchange_short_rows, has_short_rows
 from fad.compile.pipeline import optimise
 
 RNG = np.random.default_rng(0)

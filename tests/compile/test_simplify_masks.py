@@ -5,8 +5,8 @@ import numpy as np
 import fad
 from fad.compile.passes.dce import drop_dead
 from fad.compile.passes.simplify_masks import simplify_masks
-from fad.core.graph import ARRAY, Equation, Graph, Type
-from fad.core.primitive import REGISTRY
+from fad.core.primitives.primitive import REGISTRY
+from fad.core.programs.graph import ARRAY, Equation, Graph, Type
 
 N = 4
 FLOATS, TRUTH = Type((N, N), np.dtype(float), ARRAY), Type((N, N), np.dtype(bool), ARRAY)

@@ -6,9 +6,9 @@ from natively import compiled
 
 import fad
 from fad.compile.legalize.decompose import decompose
-from fad.compile.legalize.split_joins import split_joins
-from fad.core.rewriter import check_types
-from fad.ops.structural import concatenate_p
+from fad.compile.legalize.places.split_joins import split_joins
+from fad.core.programs.rewriter import check_types
+from fad.ops.arrangement.structural import concatenate_p
 
 pytest.importorskip("llvmlite")
 rng = np.random.default_rng(0)

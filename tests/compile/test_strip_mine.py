@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from natively import native
 
 import fad
-from fad.compile.legalize import strip_mine
+from fad.compile.legalize.layouts import strip_mine
 from fad.compile.pipeline import optimise
 
 pytest.importorskip("llvmlite")

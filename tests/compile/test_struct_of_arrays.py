@@ -8,12 +8,12 @@ from natively import compiled, native
 
 import fad
 from fad.compile.codegen.selection import kind_of
-from fad.compile.legalize import struct_of_arrays
 from fad.compile.legalize.decompose import decompose
-from fad.compile.legalize.struct_of_arrays import split_small_arrays
+from fad.compile.legalize.layouts import struct_of_arrays
+from fad.compile.legalize.layouts.struct_of_arrays import split_small_arrays
 from fad.compile.pipeline import optimise
 from fad.compile.schedule.steps import plan_steps
-from fad.core.rewriter import check_types
+from fad.core.programs.rewriter import check_types
 
 pytest.importorskip("llvmlite")
 rng = np.random.default_rng(0)

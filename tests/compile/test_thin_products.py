@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fad
-from fad.compile.legalize.thin_products import join_thin_products
-from fad.core.rewriter import check_types
+from fad.compile.legalize.products.thin_products import join_thin_products
+from fad.core.programs.rewriter import check_types
 
 rng = np.random.default_rng(0)
 A, B, C = rng.normal(size=(40, 50)), rng.normal(size=(9, 50, 3)), rng.normal(size=(2, 4, 50, 2))

@@ -15,7 +15,7 @@ from natively import compiled, in_threads
 import fad
 
 pytest.importorskip("llvmlite")
-from fad.compile.legalize.scatter_to_gather import scatter_to_gather
+from fad.compile.legalize.places.scatter_to_gather import scatter_to_gather
 from fad.compile.machine import thread_pool as pools
 from fad.compile.schedule.parallelize import cut
 

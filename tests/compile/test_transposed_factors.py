@@ -5,7 +5,7 @@ import pytest
 from natively import native
 
 import fad
-from fad.compile.legalize.transposed_factors import copy_transposed
+from fad.compile.legalize.products.transposed_factors import copy_transposed
 from fad.compile.pipeline import optimise
 
 pytest.importorskip("llvmlite")

@@ -5,7 +5,7 @@ import pytest
 from natively import compiled, native
 
 import fad
-from fad.compile.legalize.unmerged_rows import unmerge_rows
+from fad.compile.legalize.products.unmerged_rows import unmerge_rows
 from fad.compile.pipeline import optimise
 
 pytest.importorskip("llvmlite")

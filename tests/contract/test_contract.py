@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import fad
-from fad.core.cotangent import densify
-from fad.core.primitive import REGISTRY, Composite, Primitive
+from fad.core.primitives.cotangent import densify
+from fad.core.primitives.primitive import REGISTRY, Composite, Primitive
 from fad.errors import GradientCheckError
 from fad.testing import call, contract
 from fad.testing.cases import cases

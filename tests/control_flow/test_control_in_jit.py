@@ -9,7 +9,7 @@ import fad
 from fad import control
 from fad.compile.passes.hoist_loop_matmuls import hoist_loop_matmuls
 from fad.compile.targets.select import has_llvm, using
-from fad.control_flow import checkpoints
+from fad.control_flow.derivatives import checkpoints
 from fad.errors import DtypeMismatchError, ShapeMismatchError, TreeMismatchError
 
 LOWERINGS = ["numpy", *(["llvm"] if has_llvm() else [])]

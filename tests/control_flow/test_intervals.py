@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.control_flow.intervals import form_of, interval
+from fad.control_flow.bodies.intervals import form_of, interval
 
 N = 7
 

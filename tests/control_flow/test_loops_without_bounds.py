@@ -14,7 +14,7 @@ from fad.compile.machine.stack_memory import StackMemory
 from fad.compile.runtime import jit_engine
 from fad.compile.targets import select
 from fad.compile.targets.select import has_llvm, using
-from fad.core.graph import Type
+from fad.core.programs.graph import Type
 
 LOWERINGS = ["numpy", *(["llvm"] if has_llvm() else [])]
 X = np.float64(1.2)

@@ -13,7 +13,7 @@ import fad
 from fad import config, control
 from fad.compile.pipeline import optimise
 from fad.compile.schedule.peak_memory import peak_bytes
-from fad.control_flow.checkpoints import bytes_kept, chunk_sizes
+from fad.control_flow.derivatives.checkpoints import bytes_kept, chunk_sizes
 from fad.errors import MemoryLimitError
 
 X = np.linspace(0.1, 1.0, 1000)

@@ -7,7 +7,7 @@ import pytest
 
 import fad
 from fad import distributed as D
-from fad.core import overlay_needs
+from fad.core.runs import overlay_needs
 from fad.distributed.communicator import Alone
 
 X = np.arange(1.0, 4.0)

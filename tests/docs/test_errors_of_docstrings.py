@@ -10,9 +10,9 @@ from each import each
 from numpy_versions import BEFORE_2_4
 
 import fad
-from fad.core.docstring_sections import RAISES, entries, errors_of_parameters, owners_of
-from fad.core.primitive import REGISTRY, Primitive
-from fad.core.samples import Sampler
+from fad.core.primitives.docstring_sections import RAISES, entries, errors_of_parameters, owners_of
+from fad.core.primitives.primitive import REGISTRY, Primitive
+from fad.core.primitives.samples import Sampler
 
 for _part in fad.scipy.__all__:
     importlib.import_module(f"fad.scipy.{_part}")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.core.primitive import Primitive
+from fad.core.primitives.primitive import Primitive
 
 MODULES = [
     "fad", "fad.numpy", "fad.numpy.linalg", "fad.numpy.fft", "fad.numpy.emath", "fad.scipy.special", "fad.scipy.linalg",

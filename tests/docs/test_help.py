@@ -13,9 +13,9 @@ from each import each
 from numpy_versions import BEFORE_2_4
 
 import fad
-from fad.core.docstring_sections import numpydoc_sections
-from fad.core.docstrings import public_path, summary, write_partial
-from fad.core.primitive import REGISTRY, Primitive
+from fad.core.primitives.docstring_sections import numpydoc_sections
+from fad.core.primitives.docstrings import public_path, summary, write_partial
+from fad.core.primitives.primitive import REGISTRY, Primitive
 
 for _part in fad.scipy.__all__:
     importlib.import_module(f"fad.scipy.{_part}")

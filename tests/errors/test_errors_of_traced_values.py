@@ -273,7 +273,7 @@ def test_an_unknown_backend_names_those_that_exist():
 
 
 def test_a_constant_too_large_to_copy_that_is_overwritten_is_noticed_and_both_lines_are_named(monkeypatch):
-    monkeypatch.setattr("fad.transforms.mutation._BUDGET", 0)
+    monkeypatch.setattr("fad.transforms.arguments.mutation._BUDGET", 0)
     w = np.ones(10_000)
     y, pullback = fad.vjp(lambda x: x * w, np.ones(10_000))  # the line that kept it
     pullback(y)
@@ -283,7 +283,7 @@ def test_a_constant_too_large_to_copy_that_is_overwritten_is_noticed_and_both_li
 
 
 def test_a_constant_too_large_to_copy_that_is_overwritten_between_two_uses_is_noticed(monkeypatch):
-    monkeypatch.setattr("fad.transforms.mutation._BUDGET", 0)
+    monkeypatch.setattr("fad.transforms.arguments.mutation._BUDGET", 0)
 
     def f(x):
         w = elsewhere(200, 100).T

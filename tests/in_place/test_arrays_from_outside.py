@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.core import running
+from fad.core.runs import running
 from fad.errors import CustomRuleError, ImpureFunctionError, ItemAssignmentError
 
 X = np.array([1.1, 2.2, 0.7, 3.4])

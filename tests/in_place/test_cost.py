@@ -8,9 +8,9 @@ import pytest
 
 import fad
 from fad.compile.pipeline import optimise
-from fad.core import layers, views
-from fad.ops import indexing
-from fad.transforms import overwrites
+from fad.core.tracing import layers, views
+from fad.ops.places import indexing
+from fad.transforms.reverse import overwrites
 
 STEPS = 1000
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.core import overlay
+from fad.core.runs import overlay
 
 BODY = """
 import numpy as np

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.core.overlay_needs import needs_of
+from fad.core.runs.overlay_needs import needs_of
 from fad.errors import ItemAssignmentError, TracerConversionError
 
 _number = itertools.count(1)

@@ -7,9 +7,9 @@ import pytest
 from numpy_versions import BEFORE_2_4
 
 import fad
-from fad.core.buffers import buffer
-from fad.core.tracer import up_to_date
-from fad.core.views import unwrap
+from fad.core.handles.buffers import buffer
+from fad.core.tracing.tracer import up_to_date
+from fad.core.tracing.views import unwrap
 
 X = np.array([1.1, 2.2, 0.7, 3.4])
 STATEMENTS = """

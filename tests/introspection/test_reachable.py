@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 import fad
-from fad.core import outside, overlay_needs
+from fad.core.runs import outside, overlay_needs
 from fad.introspect.reachable import Walk, reach
 
 

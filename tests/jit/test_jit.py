@@ -9,7 +9,7 @@ import pytest
 
 import fad
 from fad.compile.targets.select import has_llvm, using
-from fad.core.graph import hashable
+from fad.core.programs.graph import hashable
 from fad.errors import (
     DonatedArrayError,
     ImpureFunctionError,

@@ -208,7 +208,7 @@ def test_complex_numbers_of_more_than_double_precision_are_numpys_work():
 def test_counters_need_no_check(lowering):
     if lowering == "numpy":
         return
-    from fad.compile.legalize.integer_overflow import CHECK, with_checks
+    from fad.compile.legalize.numbers.integer_overflow import CHECK, with_checks
     from fad.compile.pipeline import optimise
 
     def checks(f, *args):

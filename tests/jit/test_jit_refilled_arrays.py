@@ -163,7 +163,7 @@ def test_an_array_made_inside_is_let_go_after_the_recording():
 
 
 def test_an_array_too_large_to_copy_that_is_refilled_is_refused(monkeypatch):
-    monkeypatch.setattr("fad.transforms.mutation._BUDGET", 0)
+    monkeypatch.setattr("fad.transforms.arguments.mutation._BUDGET", 0)
 
     def f(x):
         np = importlib.import_module("numpy")  # its own functions: plain arrays

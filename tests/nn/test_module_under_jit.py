@@ -70,7 +70,7 @@ def test_a_model_returned_from_jit_has_plain_buffers():
         expected, _ = step(expected, opt.init(expected), x)
         model, _ = compiled(model, opt.init(model), x)
     same(model.state_dict(everything=True), expected.state_dict(everything=True))
-    assert all(type(x) is not fad.core.tracer.Tracer for _, x in model.named_buffers())
+    assert all(type(x) is not fad.core.tracing.tracer.Tracer for _, x in model.named_buffers())
     assert state["steps"] == 0
 
 

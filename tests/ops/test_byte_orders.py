@@ -8,9 +8,9 @@ import pytest
 
 import fad
 from fad import tree
-from fad.core.numpy_dispatch import FUNCTIONS
-from fad.core.primitive import REGISTRY
-from fad.core.samples import Sampler
+from fad.core.primitives.primitive import REGISTRY
+from fad.core.primitives.samples import Sampler
+from fad.core.tracing.numpy_dispatch import FUNCTIONS
 
 all_of_fad.load()
 OPERATIONS = {f: REGISTRY[op.__name__] for f, op in FUNCTIONS.items() if getattr(op, "__name__", "") in REGISTRY}

@@ -7,8 +7,8 @@ import pytest
 
 import fad
 from fad.errors import ShapeMismatchError
-from fad.ops.conv import conv, conv_transpose
-from fad.ops.pooling import avg_pool, max_pool
+from fad.ops.products.conv import conv, conv_transpose
+from fad.ops.products.pooling import avg_pool, max_pool
 
 RNG = np.random.default_rng(0)
 

@@ -5,7 +5,7 @@ import pytest
 
 import fad
 from fad.errors import TracerConversionError
-from fad.ops.reduction import logsumexp
+from fad.ops.reductions.reduction import logsumexp
 
 X = np.array([[0.5, -1.0, 2.0, 0.0], [0.0, 3.0, 0.0, 1.5], [2.0, 1.0, -1.0, 0.3]])
 
@@ -156,7 +156,7 @@ def test_batched_booleans_and_integers_are_summed_as_numpy_does():
 def test_a_long_recurrence_is_right_even_where_products_of_its_factors_overflow():
     b = np.zeros(50)
     b[-1] = 1.0
-    y = fad.ops.scans.recur_p(np.full(50, 1e200), b, axis=0, reverse=False)
+    y = fad.ops.reductions.scans.recur_p(np.full(50, 1e200), b, axis=0, reverse=False)
     np.testing.assert_array_equal(y, b)
 
 

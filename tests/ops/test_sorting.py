@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fad
-from fad.ops.quantiles import METHODS
-from fad.ops.sorting import top_k
+from fad.ops.ordering.quantiles import METHODS
+from fad.ops.ordering.sorting import top_k
 
 RNG = np.random.default_rng(0)
 X = RNG.permutation(15).reshape(3, 5) / 7.0

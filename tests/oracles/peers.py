@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import fad
-from fad.core.primitive import REGISTRY
+from fad.core.primitives.primitive import REGISTRY
 from fad.testing.cases import cases
 from fad.testing.gradcheck import random_like
 

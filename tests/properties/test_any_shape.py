@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import fad
-from fad.core.primitive import REGISTRY
+from fad.core.primitives.primitive import REGISTRY
 from fad.testing import numerical_jvp
 from fad.testing.cases import cases
 from fad.testing.strategies import arrays, broadcast_pairs, shapes

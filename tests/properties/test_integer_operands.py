@@ -7,8 +7,8 @@ import pytest
 from each import each
 
 import fad
-from fad.core.primitive import REGISTRY
-from fad.core.samples import Sampler
+from fad.core.primitives.primitive import REGISTRY
+from fad.core.primitives.samples import Sampler
 from fad.errors import DerivativeError, MissingRuleError, TracerConversionError
 
 # What gives something else on purpose, or where NumPy itself does what nobody would expect.

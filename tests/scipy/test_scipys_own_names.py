@@ -19,7 +19,7 @@ from scipy.sparse.linalg import eigsh, splu, spsolve  # noqa: E402
 from scipy.spatial import distance  # noqa: E402
 from scipy.special import logsumexp, softmax  # noqa: E402
 
-from fad.core import overlay  # noqa: E402
+from fad.core.runs import overlay  # noqa: E402
 
 X = np.array([0.3, 0.5, 0.9, 1.3])
 TABLE = np.array([0.0, 1.0, 4.0, 9.0])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.core.numpy_dispatch import UFUNCS
+from fad.core.tracing.numpy_dispatch import UFUNCS
 from fad.errors import DerivativeError
 from fad.testing import check_grads
 

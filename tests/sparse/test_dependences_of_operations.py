@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import fad
-from fad.core.primitive import REGISTRY, Primitive
-from fad.core.tracer import bind
+from fad.core.primitives.primitive import REGISTRY, Primitive
+from fad.core.tracing.tracer import bind
 from fad.errors import NotSparseError
 from fad.sparse import sets as of
 from fad.sparse.dependence import dependences

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import fad
 import fad.nn.functional
-from fad.core.numpy_dispatch import FUNCTIONS, REFUSED, UFUNCS
-from fad.core.primitive import REGISTRY
+from fad.core.primitives.primitive import REGISTRY
+from fad.core.tracing.numpy_dispatch import FUNCTIONS, REFUSED, UFUNCS
 from fad.errors import ComplexGradientError
 from fad.testing.cases import cases, is_defined
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.core.tracer import Tracer
+from fad.core.tracing.tracer import Tracer
 from fad.testing import check_grads
 
 X = np.array([0.3, 1.1, 0.7, 2.0])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.core.primitive import Primitive
+from fad.core.primitives.primitive import Primitive
 from fad.errors import CustomRuleError, LeakedTracerError
 from fad.testing import call, check_grads, contract
 

@@ -10,7 +10,7 @@ import pytest
 
 import fad
 import fad.nn
-import fad.ops.conv
+import fad.ops.products.conv
 from fad.errors import PullbackConsumedError
 from fad.transforms.vjp import Tape
 
@@ -174,7 +174,7 @@ def test_dtypes_of_gradients(dtype):
 
 PRODUCTS = {
     "linear": (fad.nn.functional.linear, (3, 4), (2, 4), (2,)),
-    "conv": (functools.partial(fad.ops.conv.conv, padding=1), (2, 3, 6), (4, 3, 3)),
+    "conv": (functools.partial(fad.ops.products.conv.conv, padding=1), (2, 3, 6), (4, 3, 3)),
     "einsum": (functools.partial(np.einsum, "ij,kj->ik"), (3, 4), (2, 4)),
     "matmul": (np.matmul, (3, 4), (4, 2)),
 }

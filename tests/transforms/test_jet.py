@@ -11,7 +11,7 @@ import pytest
 from curves import check
 
 import fad
-from fad.core.primitive import REGISTRY
+from fad.core.primitives.primitive import REGISTRY
 from fad.testing.cases import cases
 
 all_of_fad.load()

@@ -8,7 +8,7 @@ import pytest
 from curves import SERIES, X, check, nested
 
 import fad
-from fad.core.primitive import Primitive
+from fad.core.primitives.primitive import Primitive
 from fad.errors import (
     CustomRuleError,
     DtypeMismatchError,

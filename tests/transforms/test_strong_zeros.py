@@ -6,7 +6,7 @@ from each import each
 
 import fad
 from fad.compile.pipeline import optimise
-from fad.ops.strong_zero import strong_multiply
+from fad.ops.ufuncs.strong_zero import strong_multiply
 
 X = np.array([-1000.0, -2.0, 0.0, 0.5, 3.0, 1000.0])
 

@@ -220,7 +220,7 @@ def test_user_code_that_catches_exceptions_does_not_catch_a_split():
 
 
 def test_an_operation_without_a_batching_rule_runs_in_a_loop_with_one_warning():
-    from fad.core.primitive import Primitive
+    from fad.core.primitives.primitive import Primitive
 
     prim = Primitive("my_cube", lambda x: x**3, jvp=lambda t, y, xs, params: 3.0 * xs[0] ** 2 * t[0])
     with pytest.warns(LoopFallbackWarning, match="my_cube"):

@@ -8,10 +8,10 @@ from typing import Any
 
 from fad import tree
 from fad.compat.autograd.vspaces import VSpace, vspace
-from fad.core.tracer import Tracer, youngest
-from fad.core.values import stop_gradient
+from fad.core.tracing.tracer import Tracer, youngest
+from fad.core.tracing.values import stop_gradient
 from fad.errors import CustomRuleError
-from fad.transforms.check import as_value, zeros_like
+from fad.transforms.arguments.check import as_value, zeros_like
 from fad.transforms.custom_rules import Call, rule_of
 
 __all__ = [

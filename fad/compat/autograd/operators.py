@@ -16,8 +16,8 @@ import numpy as np
 
 import fad
 from fad import tree
-from fad.core.tracer import Tracer
-from fad.transforms.check import zeros_like
+from fad.core.tracing.tracer import Tracer
+from fad.transforms.arguments.check import zeros_like
 
 
 def _as_float(x: Any) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fad.compat.autograd.extend import notrace_primitive, primitive
-from fad.core.tracer import Tracer
-from fad.core.values import stop_gradient
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.values import stop_gradient
 
 __all__ = ["getval", "isbox", "notrace_primitive", "primitive"]
 

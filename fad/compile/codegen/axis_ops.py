@@ -10,12 +10,12 @@ from fad.compile.codegen.llvm.number_checks import OF_ONE_NUMBER
 from fad.compile.codegen.program import Program
 from fad.compile.ir.lowered_ops import NOT_NEGATIVE, PLACE
 from fad.compile.ir.types import F32, F64, INTEGERS, LLVM_TYPE
-from fad.compile.legalize.integer_overflow import CHECK
-from fad.core.graph import Equation, Graph
-from fad.ops.elementwise import add, maximum, minimum, multiply
-from fad.ops.flat_reductions import argmax_p, argmin_p
-from fad.ops.scans import accumulate_p, cumsum_p, recur_p
-from fad.ops.taking import searchsorted_p
+from fad.compile.legalize.numbers.integer_overflow import CHECK
+from fad.core.programs.graph import Equation, Graph
+from fad.ops.places.taking import searchsorted_p
+from fad.ops.reductions.flat_reductions import argmax_p, argmin_p
+from fad.ops.reductions.scans import accumulate_p, cumsum_p, recur_p
+from fad.ops.ufuncs.elementwise import add, maximum, minimum, multiply
 
 _NUMBERS = (F64, F32, *INTEGERS)
 _REAL = (F64, F32)

@@ -18,11 +18,11 @@ from fad.compile.codegen.program import Program
 from fad.compile.ir.lowered_ops import copy_p
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import LLVM_TYPE
-from fad.compile.legalize.place_stacks import NATIVE_PUSH
+from fad.compile.legalize.places.place_stacks import NATIVE_PUSH
 from fad.compile.schedule.buffers import Body
-from fad.control_flow.loop_layout import Inputs, Loop, Outputs
-from fad.core.graph import Equation, Graph, Type
-from fad.core.rewriter import Rewriting
+from fad.control_flow.bodies.loop_layout import Inputs, Loop, Outputs
+from fad.core.programs.graph import Equation, Graph, Type
+from fad.core.programs.rewriter import Rewriting
 
 _FOREVER = 2**62
 

@@ -1,10 +1,10 @@
 """Convolutions in native programs: products of the weights with windows that are read where they lie.
 
-`fad/compile/legalize/conv_layout.py` writes a convolution and its two derivatives as the operations below, which have
-kernels. They take an input that is padded already, and arrays whose innermost axis is long enough for vectors: the
-examples where there are many (arrays are then (C, *spatial, N), and every window is contiguous), or the last spatial
-axis. Where the elements of a window lie, a kernel reads in tables of offsets, which are made here from the arrays'
-strides.
+`fad/compile/legalize/layouts/conv_layout.py` writes a convolution and its two derivatives as the operations below,
+which have kernels. They take an input that is padded already, and arrays whose innermost axis is long enough for
+vectors: the examples where there are many (arrays are then (C, *spatial, N), and every window is contiguous), or the
+last spatial axis. Where the elements of a window lie, a kernel reads in tables of offsets, which are made here from the
+arrays' strides.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import BYTES, LLVM_TYPE
 from fad.compile.machine.cpu import register_bytes
 from fad.compile.schedule.parallelize import GRAIN, MOST_PARTS, SMALLEST
-from fad.core.graph import Equation
-from fad.ops.windows import find_taps
+from fad.core.programs.graph import Equation
+from fad.ops.products.windows import find_taps
 
 MOST_PLACES = 1 << 20  # entries of a table
 MOST_WRITTEN = 1 << 22  # elements of the sums of parts

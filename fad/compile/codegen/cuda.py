@@ -19,7 +19,7 @@ from fad.backends import is_on_device
 from fad.compile.ir.expressions import template, working_type
 from fad.compile.ir.types import BOOL, F32, F64, I32, I64, INTEGERS, LLVM_TYPE
 from fad.compile.passes.constants import as_uniform
-from fad.core.graph import NUMBER, Equation, Graph
+from fad.core.programs.graph import NUMBER, Equation, Graph
 
 C_TYPE = {F64: "double", F32: "float", I64: "long long", I32: "int", BOOL: "bool"}
 _UNSIGNED = {I64: "unsigned long long", I32: "unsigned int"}

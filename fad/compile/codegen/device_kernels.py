@@ -17,7 +17,7 @@ import numpy as np
 from fad.compile.codegen.cuda import C_TYPE, cast, literal, spelling
 from fad.compile.ir.types import LLVM_TYPE
 from fad.compile.passes.constants import as_uniform
-from fad.core.graph import ARRAY, Equation, Graph, place_constant
+from fad.core.programs.graph import ARRAY, Equation, Graph, place_constant
 from fad.errors import NativeFallbackWarning
 
 

@@ -11,11 +11,11 @@ from fad.compile.codegen.program import Program
 from fad.compile.ir.kernel import Node
 from fad.compile.ir.lowered_ops import REDUCTIONS
 from fad.compile.ir.types import I64, LLVM_TYPE
-from fad.compile.legalize.conv_layout import MOST_AXES
+from fad.compile.legalize.layouts.conv_layout import MOST_AXES
 from fad.compile.schedule.fusion import Step
 from fad.compile.schedule.split_reductions import in_stages
 from fad.compile.schedule.steps import node_facts
-from fad.ops.reduction import sum_p
+from fad.ops.reductions.reduction import sum_p
 
 _SHORT_ROW, _LONG_ROW = 16, 64  # elements of a row that is slow to begin, and of one that is not
 

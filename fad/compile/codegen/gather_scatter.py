@@ -18,8 +18,8 @@ from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import BYTES, LLVM_TYPE
 from fad.compile.passes.constants import is_fixed
 from fad.compile.schedule.strides import collapse
-from fad.core.graph import Equation, Graph
-from fad.ops.indexing import getitem_p, scatter_p
+from fad.core.programs.graph import Equation, Graph
+from fad.ops.places.indexing import getitem_p, scatter_p
 
 _INDEX = {np.dtype(np.int64): "i64", np.dtype(np.int32): "i32"}
 _LETTER = {"i64": "i", "i32": "n", KNOWN: "k"}

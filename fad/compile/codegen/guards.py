@@ -10,7 +10,7 @@ from fad.compile.codegen.llvm.guards_and_gathers import guard_module
 from fad.compile.codegen.numpy_calls import getter
 from fad.compile.codegen.program import Program
 from fad.compile.schedule.fusion import Step
-from fad.core.graph import GuardFailed, ask, same_outcome
+from fad.core.programs.graph import GuardFailed, ask, same_outcome
 
 _GUARDED = (np.dtype(bool), np.dtype(np.int64))
 

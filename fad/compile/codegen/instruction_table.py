@@ -22,7 +22,7 @@ from fad.compile.schedule.buffers import Memory
 from fad.compile.schedule.parallelize import cut, summed_axis
 from fad.compile.schedule.strides import broadcast_strides, collapse, is_spread, mode
 from fad.compile.schedule.tiles import find_tiles
-from fad.core.graph import Equation, Type
+from fad.core.programs.graph import Equation, Type
 
 MOST_AXES = 4
 _MANY = 1 << 13  # elements of a loop for which it pays to compile longer

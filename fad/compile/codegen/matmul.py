@@ -18,7 +18,7 @@ from fad.compile.machine import blas
 from fad.compile.machine.cpu import LONG_DOT, SMALL_GATHERED, is_small, register_bytes, thinnest
 from fad.compile.machine.thread_pool import count_threads, pool
 from fad.compile.schedule.parallelize import GRAIN, MOST_PARTS, SMALLEST
-from fad.core.graph import Equation
+from fad.core.programs.graph import Equation
 
 _ROWS = (1, 2, 4, 6, 8)
 _SUMS = 24  # vectors of sums that a block may have

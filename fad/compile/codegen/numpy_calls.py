@@ -10,8 +10,8 @@ import numpy as np
 from fad.compile.codegen.program import Program
 from fad.compile.ir.recorded_kinds import forward_of
 from fad.compile.schedule.fusion import Step
-from fad.core.graph import ARRAY, NUMBER, Equation, Graph
-from fad.core.primitive import Primitive
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import ARRAY, NUMBER, Equation, Graph
 
 
 def numpy_call(program: Program, eq: Equation) -> Callable:

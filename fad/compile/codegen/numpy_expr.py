@@ -17,9 +17,9 @@ from typing import Any, cast
 import numpy as np
 
 from fad.backends.counterparts import ScipyModule
-from fad.control_flow.stack import pop_p, push_p
-from fad.core.graph import Equation
-from fad.ops.indexing import getitem_p, scatter_p
+from fad.control_flow.derivatives.stack import pop_p, push_p
+from fad.core.programs.graph import Equation
+from fad.ops.places.indexing import getitem_p, scatter_p
 
 _INFIX = frozenset({"+", "-", "*", "/", "**", "@", "<", "<=", ">", ">=", "==", "!=", "//", "%"})
 # Of Python's numbers alone; NumPy's functions are written out for arrays.

@@ -7,8 +7,8 @@ import symtable
 from typing import Any
 
 from fad.compile.codegen.numpy_expr import Cannot, Helpers, array_text, literal, spell, statements
-from fad.control_flow.loop_layout import Loop
-from fad.core.graph import Equation, Graph, is_large, letters
+from fad.control_flow.bodies.loop_layout import Loop
+from fad.core.programs.graph import Equation, Graph, is_large, letters
 from fad.errors import MissingRuleError
 
 

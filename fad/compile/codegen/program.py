@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fad.compile.codegen.instruction_table import Table
 from fad.compile.machine.signals import Watch
 from fad.compile.schedule.buffers import Body, Memory
-from fad.core.graph import Equation, Graph
+from fad.core.programs.graph import Equation, Graph
 
 if TYPE_CHECKING:
     from fad.compile.codegen.python_rows import Calls

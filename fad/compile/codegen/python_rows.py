@@ -17,7 +17,7 @@ from fad.compile.codegen.llvm.module import Module
 from fad.compile.codegen.program import Program
 from fad.compile.machine.signals import Watch
 from fad.compile.schedule.fusion import Step
-from fad.core.refusals import OF_VALUES
+from fad.core.programs.refusals import OF_VALUES
 
 _DONE = 0x600D  # what the function gives that came to its end; where ctypes has to ignore an error it gives anything
 _CALL = f"""define i32 @call_python(ptr %W) {{

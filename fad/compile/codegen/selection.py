@@ -33,14 +33,14 @@ from fad.compile.ir.expressions import template
 from fad.compile.ir.lowered_ops import ADDED_PRODUCT, BLOCK_PRODUCT, COMPLEX, FOURIER, PIECES, REDUCTIONS
 from fad.compile.ir.slice_writes import left_out
 from fad.compile.ir.types import LLVM_TYPE
-from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
+from fad.compile.legalize.places.place_stacks import NATIVE_POP, NATIVE_PUSH
 from fad.compile.schedule.fusion import Step
-from fad.core.cotangent import is_basic
-from fad.core.graph import Equation, Graph
-from fad.ops.contraction import matmul
-from fad.ops.indexing import scatter_p
-from fad.ops.reduction import sum_p
-from fad.ops.structural import concatenate_p, reshape_p
+from fad.core.primitives.cotangent import is_basic
+from fad.core.programs.graph import Equation, Graph
+from fad.ops.arrangement.structural import concatenate_p, reshape_p
+from fad.ops.places.indexing import scatter_p
+from fad.ops.products.contraction import matmul
+from fad.ops.reductions.reduction import sum_p
 
 _REAL = (np.dtype(float), np.dtype(np.float32))
 _COUNTED = (np.dtype(bool), np.dtype(np.int32), np.dtype(np.int64))

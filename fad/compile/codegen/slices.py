@@ -10,10 +10,10 @@ from fad.compile.codegen.numpy_calls import numpy_call
 from fad.compile.codegen.program import Program
 from fad.compile.ir.lowered_ops import COMPLEX
 from fad.compile.ir.slice_writes import left_out, outside, with_ellipsis
-from fad.compile.legalize.conv_layout import MOST_AXES
+from fad.compile.legalize.layouts.conv_layout import MOST_AXES
 from fad.compile.schedule.fusion import Step
-from fad.ops.indexing import scatter_p
-from fad.ops.structural import concatenate_p
+from fad.ops.arrangement.structural import concatenate_p
+from fad.ops.places.indexing import scatter_p
 
 
 def add_slices(program: Program, step: Step) -> Callable | None:

@@ -17,7 +17,7 @@ from fad.compile.codegen.llvm.module import SCALAR, Module
 from fad.compile.codegen.program import Program
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import F32, F64, LLVM_TYPE
-from fad.core.graph import Equation, Graph
+from fad.core.programs.graph import Equation, Graph
 
 MOST_OPERANDS = 3
 _PART = 1 << 13  # elements that one thread computes at a time

@@ -11,11 +11,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fad.compile.ir.lowered_ops import copy_p
-from fad.core.graph import NUMBER, Equation, Graph
-from fad.core.primitive import Primitive
-from fad.core.rewriter import Rewriting
-from fad.ops import complexes, contraction, conversion, indexing, reduction, selection, structural
-from fad.ops import elementwise as numeric
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import NUMBER, Equation, Graph
+from fad.core.programs.rewriter import Rewriting
+from fad.ops.arrangement import structural
+from fad.ops.places import indexing
+from fad.ops.products import contraction
+from fad.ops.reductions import reduction
+from fad.ops.ufuncs import complexes, conversion, selection
+from fad.ops.ufuncs import elementwise as numeric
 
 Unary: TypeAlias = "Callable[[Builder, int], int]"
 Binary: TypeAlias = "Callable[[Builder, int, int], int]"

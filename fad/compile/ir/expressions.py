@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.types import BOOL, F32, F64, INTEGERS, LLVM_TYPE
-from fad.core.graph import NUMBER, Equation, Graph
-from fad.core.primitive import Primitive
-from fad.core.rewriter import Rewriting
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import NUMBER, Equation, Graph
+from fad.core.programs.rewriter import Rewriting
 
 # Functions that a template may call: those computed by polynomials, in double precision, and those that take few
 # instructions in the operands' own type. `codegen.llvm.math.catalogue` emits them.

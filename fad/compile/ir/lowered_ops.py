@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.primitive import Primitive
-from fad.ops.conv import conv_input_p, conv_kernel_p, conv_p
-from fad.ops.indexing import index_add_p, index_set_p, scatter_p
+from fad.core.primitives.primitive import Primitive
+from fad.ops.arrangement.structural import concatenate_p
 from fad.ops.linalg.factors import triangular_p
-from fad.ops.reduction import max_p, min_p, sum_p
-from fad.ops.structural import concatenate_p
+from fad.ops.places.indexing import index_add_p, index_set_p, scatter_p
+from fad.ops.products.conv import conv_input_p, conv_kernel_p, conv_p
+from fad.ops.reductions.reduction import max_p, min_p, sum_p
 
 # --- sets of operations that several stages know ----------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fad.core.graph import Equation, Graph
+from fad.core.programs.graph import Equation, Graph
 
 
 def forward_of(eq: Equation, graph: Graph) -> Callable:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.graph import Equation, Graph
-from fad.ops.indexing import getitem_p, scatter_p
-from fad.ops.structural import concatenate_p
+from fad.core.programs.graph import Equation, Graph
+from fad.ops.arrangement.structural import concatenate_p
+from fad.ops.places.indexing import getitem_p, scatter_p
 
 _MOST_PIECES, _MOST_COUNTED = 100, 1 << 20  # of pieces that are looked at all together, and the places of each
 

@@ -6,8 +6,8 @@ import itertools
 from collections import Counter
 from typing import Any
 
-from fad.core.graph import Equation, Graph
-from fad.ops.structural import transpose_p
+from fad.core.programs.graph import Equation, Graph
+from fad.ops.arrangement.structural import transpose_p
 
 
 def last_uses(graph: Graph) -> dict[int, int]:

@@ -13,30 +13,30 @@ import numpy as np
 
 from fad.compile.ir.builder import Builder
 from fad.compile.ir.lowered_ops import FACTOR_SYSTEM, INTEGER_POWER, NOT_NEGATIVE, PARTITIONED, PLACE, SORTED
-from fad.compile.legalize.complex_functions import FORMULAS, compute_in_parts
-from fad.compile.legalize.complex_numbers import SYMBOLS, compute_as_numpy
-from fad.compile.legalize.pairwise_distances import sum_over_pairs
-from fad.core.graph import SCALAR, Equation, Graph, Type
-from fad.core.primitive import Primitive
-from fad.ops.complexes import imag_p, real_p
-from fad.ops.contraction import contract_p
-from fad.ops.convolution import convolve_p
-from fad.ops.einsum import pair_plan
-from fad.ops.elementwise import (
-    power,
-)
-from fad.ops.flat_reductions import all_p, any_p, argmax_p, argmin_p, count_p
+from fad.compile.legalize.complex.complex_functions import FORMULAS, compute_in_parts
+from fad.compile.legalize.complex.complex_numbers import SYMBOLS, compute_as_numpy
+from fad.compile.legalize.products.pairwise_distances import sum_over_pairs
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import SCALAR, Equation, Graph, Type
+from fad.ops.arrangement.padding import pad_p
+from fad.ops.arrangement.structural import concatenate_p
 from fad.ops.linalg.common import ROUNDING, hermitian_p
 from fad.ops.linalg.decompositions import cholesky_pullback_p
 from fad.ops.linalg.singular import pinv_p, svd_p
 from fad.ops.linalg.solving import REGULAR, det_rule_p, maybe_singular_p
-from fad.ops.norms import norm_p
-from fad.ops.padding import pad_p
-from fad.ops.reduction import fmax_p, fmin_p, logsumexp_p, max_p, min_p, prod_p
-from fad.ops.selection import round_p
-from fad.ops.sorting import argsort_p, partition_order_p, partition_p, permute_back_p, permute_p, sort_p
-from fad.ops.statistics import variance_p
-from fad.ops.structural import concatenate_p
+from fad.ops.ordering.sorting import argsort_p, partition_order_p, partition_p, permute_back_p, permute_p, sort_p
+from fad.ops.products.contraction import contract_p
+from fad.ops.products.convolution import convolve_p
+from fad.ops.products.einsum import pair_plan
+from fad.ops.reductions.flat_reductions import all_p, any_p, argmax_p, argmin_p, count_p
+from fad.ops.reductions.norms import norm_p
+from fad.ops.reductions.reduction import fmax_p, fmin_p, logsumexp_p, max_p, min_p, prod_p
+from fad.ops.reductions.statistics import variance_p
+from fad.ops.ufuncs.complexes import imag_p, real_p
+from fad.ops.ufuncs.elementwise import (
+    power,
+)
+from fad.ops.ufuncs.selection import round_p
 
 _SORTED, _ORDERS = (sort_p, partition_p), (argsort_p, partition_order_p)
 _REAL = (np.dtype(float), np.dtype(np.float32))

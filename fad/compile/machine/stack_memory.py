@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.graph import Type
+from fad.core.programs.graph import Type
 
 _ALIGNED = 16
 _realloc = ctypes.pythonapi.PyMem_RawRealloc  # it needs no lock of the interpreter's

@@ -10,9 +10,9 @@ from collections import Counter
 from typing import Any
 
 from fad.compile.ir.builder import Builder
-from fad.core.graph import Equation, Graph
-from fad.core.values import is_zero
-from fad.ops.elementwise import add
+from fad.core.programs.graph import Equation, Graph
+from fad.core.tracing.values import is_zero
+from fad.ops.ufuncs.elementwise import add
 
 
 def add_in_branches(graph: Graph) -> Graph:

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from fad.compile.passes.constants import as_uniform
-from fad.core.graph import NUMBER, Equation, Graph
-from fad.core.primitive import Primitive
-from fad.core.rewriter import rewrite_equations
-from fad.ops.conversion import astype_p
-from fad.ops.elementwise import add, divide, multiply, negative, positive, power, square, subtract
-from fad.ops.flat_reductions import all_p, any_p, count_p
-from fad.ops.indexing import getitem_p, index_set_p, scatter_p
-from fad.ops.norms import norm_p
-from fad.ops.reduction import fmax_p, fmin_p, logsumexp_p, max_p, min_p, prod_p, sum_p
-from fad.ops.statistics import variance_p
-from fad.ops.structural import broadcast_p, reshape_p, transpose_p
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import NUMBER, Equation, Graph
+from fad.core.programs.rewriter import rewrite_equations
+from fad.ops.arrangement.structural import broadcast_p, reshape_p, transpose_p
+from fad.ops.places.indexing import getitem_p, index_set_p, scatter_p
+from fad.ops.reductions.flat_reductions import all_p, any_p, count_p
+from fad.ops.reductions.norms import norm_p
+from fad.ops.reductions.reduction import fmax_p, fmin_p, logsumexp_p, max_p, min_p, prod_p, sum_p
+from fad.ops.reductions.statistics import variance_p
+from fad.ops.ufuncs.conversion import astype_p
+from fad.ops.ufuncs.elementwise import add, divide, multiply, negative, positive, power, square, subtract
 
 
 def simplify(graph: Graph) -> Graph:

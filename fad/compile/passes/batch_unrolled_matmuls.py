@@ -11,12 +11,12 @@ import numpy as np
 
 from fad.compile.ir.builder import Builder
 from fad.compile.ir.uses import find_transposed, use_counts
-from fad.core.graph import ARRAY, Equation, Graph, Type, has_effects
-from fad.ops.contraction import matmul
-from fad.ops.elementwise import add, multiply
-from fad.ops.indexing import getitem_p
-from fad.ops.reduction import sum_p
-from fad.ops.structural import concatenate_p
+from fad.core.programs.graph import ARRAY, Equation, Graph, Type, has_effects
+from fad.ops.arrangement.structural import concatenate_p
+from fad.ops.places.indexing import getitem_p
+from fad.ops.products.contraction import matmul
+from fad.ops.reductions.reduction import sum_p
+from fad.ops.ufuncs.elementwise import add, multiply
 
 FEWEST = 4  # terms below which nothing is gained
 LONG = 16  # parts of a stack from which on it is looked for in others

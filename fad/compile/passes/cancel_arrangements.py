@@ -13,11 +13,11 @@ import numpy as np
 from fad.compile.ir.expressions import is_heavy, template
 from fad.compile.passes.constants import as_uniform, is_fixed
 from fad.compile.passes.dce import drop_dead
-from fad.core.graph import Equation, Graph, Type
-from fad.core.rewriter import Rewriting, rename
-from fad.ops.indexing import getitem_p
-from fad.ops.memory_order import order_p
-from fad.ops.structural import broadcast_p, reshape_p, transpose_p
+from fad.core.programs.graph import Equation, Graph, Type
+from fad.core.programs.rewriter import Rewriting, rename
+from fad.ops.arrangement.structural import broadcast_p, reshape_p, transpose_p
+from fad.ops.layout.memory_order import order_p
+from fad.ops.places.indexing import getitem_p
 
 _SMALLEST = 1 << 12  # elements of an array from which on it is worth while
 _LARGEST_CONSTANT = 1 << 20

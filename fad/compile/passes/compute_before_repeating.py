@@ -1,7 +1,7 @@
 """What is computed of repeated elements is computed of each once, and then repeated.
 
 ``sin(np.repeat(x, 4))`` is ``np.repeat(sin(x), 4)``, and a sum over the copies is a product with their number. Cheap
-operations that native code has for one loop with the copying go back into it (`fad.compile.legalize.repeated`).
+operations that native code has for one loop with the copying go back into it (`fad.compile.legalize.layouts.repeated`).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import math
 
 from fad.compile.ir.expressions import template
 from fad.compile.passes.constants import as_uniform
-from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
-from fad.core.rewriter import Rewriting
-from fad.ops.elementwise import multiply
-from fad.ops.memory_order import order_p
-from fad.ops.reduction import sum_p
-from fad.ops.structural import broadcast_p, reshape_p
+from fad.core.programs.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
+from fad.core.programs.rewriter import Rewriting
+from fad.ops.arrangement.structural import broadcast_p, reshape_p
+from fad.ops.layout.memory_order import order_p
+from fad.ops.reductions.reduction import sum_p
+from fad.ops.ufuncs.elementwise import multiply
 
 _SMALLEST = 1 << 12  # copies from which on it is worth while
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from fad.backends import is_on_device
-from fad.core.graph import ARRAY, EFFECT, Equation, Graph, Type
-from fad.core.rewriter import rewrite_equations
-from fad.ops.creation import ones_p
-from fad.ops.structural import broadcast_p
+from fad.core.programs.graph import ARRAY, EFFECT, Equation, Graph, Type
+from fad.core.programs.rewriter import rewrite_equations
+from fad.ops.arrangement.structural import broadcast_p
+from fad.ops.places.creation import ones_p
 
 FEW_BYTES = 1 << 12  # of constants that are always copied when they are recorded
 _LARGE = 1 << 16  # elements above which a constant is not computed beforehand

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.graph import Equation, Graph, has_effects, hashable
-from fad.core.rewriter import rewrite_equations
-from fad.ops.structural import reshape_p, transpose_p
+from fad.core.programs.graph import Equation, Graph, has_effects, hashable
+from fad.core.programs.rewriter import rewrite_equations
+from fad.ops.arrangement.structural import reshape_p, transpose_p
 
 _LARGE = 1 << 16  # elements above which constants are not compared
 

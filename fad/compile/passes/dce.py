@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fad.core.graph import Graph
+from fad.core.programs.graph import Graph
 from fad.staging.may_raise import find_unread
 
 

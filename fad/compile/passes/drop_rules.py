@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fad.core.graph import Graph
-from fad.core.rewriter import rename
+from fad.core.programs.graph import Graph
+from fad.core.programs.rewriter import rename
 
 
 def drop_rules(graph: Graph) -> Graph:

@@ -1,7 +1,7 @@
 """Products with the slope of an exponential that cannot overflow are products like any other.
 
-Softmax subtracts the maximum first, a bell curve is the exponential of what is negative. Of these `fad.ops.strong_zero`
-has nothing to look at, and the passes behind this one know what to do with products.
+Softmax subtracts the maximum first, a bell curve is the exponential of what is negative. Of these
+`fad.ops.ufuncs.strong_zero` has nothing to look at, and the passes behind this one know what to do with products.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.graph import Equation, Graph
-from fad.ops.bounds import ANYTHING, POSITIVE, Bounds
-from fad.ops.bounds import multiply as multiply_bounds
-from fad.ops.conversion import astype_flat_p, astype_p
-from fad.ops.elementwise import add, exp, exp2, expm1, multiply, power, subtract
-from fad.ops.reduction import max_p
-from fad.ops.strong_zero import strong_multiply
-from fad.ops.structural import broadcast_p, reshape_p, transpose_p
+from fad.core.programs.graph import Equation, Graph
+from fad.ops.arrangement.structural import broadcast_p, reshape_p, transpose_p
+from fad.ops.reductions.reduction import max_p
+from fad.ops.ufuncs.bounds import ANYTHING, POSITIVE, Bounds
+from fad.ops.ufuncs.bounds import multiply as multiply_bounds
+from fad.ops.ufuncs.conversion import astype_flat_p, astype_p
+from fad.ops.ufuncs.elementwise import add, exp, exp2, expm1, multiply, power, subtract
+from fad.ops.ufuncs.strong_zero import strong_multiply
 
 _DEEPEST = 12  # operations that are looked through
 _LARGEST = 80.0  # of what an exponential is computed: its value is finite, in single precision too

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fad.compile.ir.builder import Builder
-from fad.core.graph import Equation, Graph
-from fad.ops.arranging import roll_p
+from fad.core.programs.graph import Equation, Graph
+from fad.ops.arrangement.arranging import roll_p
 
 
 def expand_layers(graph: Graph) -> Graph:

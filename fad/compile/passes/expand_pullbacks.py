@@ -8,14 +8,14 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from fad.control_flow.loop_layout import BackwardInputs, Inputs, Operands, Outputs, Results, has_condition
-from fad.control_flow.pullback import active_operands, loop_params, pullback_p, split_cotangents
+from fad.control_flow.bodies.loop_layout import BackwardInputs, Inputs, Operands, Outputs, Results, has_condition
+from fad.control_flow.derivatives.pullback import active_operands, loop_params, pullback_p, split_cotangents
+from fad.control_flow.derivatives.split_pullback import accumulate_outputs
+from fad.control_flow.derivatives.stack import EMPTY, STACK, pop_p, push_p
 from fad.control_flow.scan import scan_p
-from fad.control_flow.split_pullback import accumulate_outputs
-from fad.control_flow.stack import EMPTY, STACK, pop_p, push_p
-from fad.core.graph import Equation, Graph
-from fad.core.rewriter import Rewriting
-from fad.ops.creation import zeros_p
+from fad.core.programs.graph import Equation, Graph
+from fad.core.programs.rewriter import Rewriting
+from fad.ops.places.creation import zeros_p
 
 _numbers = itertools.count()  # of stacks
 

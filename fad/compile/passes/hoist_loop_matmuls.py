@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 from fad.compile.ir.builder import Builder
 from fad.compile.ir.uses import find_transposed
 from fad.compile.passes.loop_stacks import LoopStacks, Matrix
-from fad.control_flow.loop_layout import Loop, select_marked
-from fad.control_flow.split_pullback import find_needed
-from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type
-from fad.core.rewriter import rename
-from fad.ops.contraction import matmul
-from fad.ops.conversion import astype_flat_p
-from fad.ops.elementwise import add, multiply
-from fad.ops.reduction import sum_p
-from fad.ops.selection import where_p
-from fad.ops.structural import transpose_p
+from fad.control_flow.bodies.loop_layout import Loop, select_marked
+from fad.control_flow.derivatives.split_pullback import find_needed
+from fad.core.programs.graph import ARRAY, NUMBER, Equation, Graph, Type
+from fad.core.programs.rewriter import rename
+from fad.ops.arrangement.structural import transpose_p
+from fad.ops.products.contraction import matmul
+from fad.ops.reductions.reduction import sum_p
+from fad.ops.ufuncs.conversion import astype_flat_p
+from fad.ops.ufuncs.elementwise import add, multiply
+from fad.ops.ufuncs.selection import where_p
 from fad.staging.may_raise import find_unread_in_body
 
 FEWEST = 8  # steps below which nothing is gained

@@ -9,10 +9,10 @@ from fad.compile.ir.builder import Builder
 from fad.compile.ir.uses import use_counts
 from fad.compile.passes.dce import drop_dead
 from fad.compile.passes.matrix_keys import Key, Side, Sides, is_plain_product, turn
-from fad.core.graph import Equation, Graph
-from fad.ops.contraction import matmul
-from fad.ops.elementwise import add, subtract
-from fad.ops.structural import transpose_p
+from fad.core.programs.graph import Equation, Graph
+from fad.ops.arrangement.structural import transpose_p
+from fad.ops.products.contraction import matmul
+from fad.ops.ufuncs.elementwise import add, subtract
 
 _FEWEST = 8  # rows or columns of what is multiplied with the common factor
 

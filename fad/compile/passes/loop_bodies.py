@@ -13,12 +13,12 @@ import numpy as np
 
 from fad.compile.passes.add_in_branches import add_in_branches
 from fad.compile.passes.tidy_cotangents import tidy_cotangents
-from fad.control_flow.loop_layout import Inputs, Loop, Outputs, Results, has_condition
-from fad.control_flow.pullback import pullback_p
+from fad.control_flow.bodies.loop_layout import Inputs, Loop, Outputs, Results, has_condition
+from fad.control_flow.derivatives.pullback import pullback_p
+from fad.control_flow.derivatives.split_pullback import find_needed
 from fad.control_flow.scan import scan_p, while_p
-from fad.control_flow.split_pullback import find_needed
-from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type, type_of
-from fad.core.primitive import Primitive
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import ARRAY, SCALAR, Equation, Graph, Type, type_of
 from fad.staging.may_raise import find_unread, find_unread_in_body
 
 _SMALL = 64  # elements up to which a constant goes into the body

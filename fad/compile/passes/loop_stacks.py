@@ -14,12 +14,12 @@ from fad.compile.ir.builder import Builder
 from fad.compile.ir.lowered_ops import BLOCK_PRODUCT, CHOSEN_PRODUCT
 from fad.compile.ir.uses import home_of
 from fad.compile.passes.constants import as_uniform
-from fad.control_flow.loop_layout import Loop
-from fad.core.graph import ARRAY, Equation
-from fad.ops.elementwise import greater, greater_equal, less, less_equal, logical_and, logical_not
-from fad.ops.indexing import getitem_p
-from fad.ops.selection import where_p
-from fad.ops.structural import reshape_p, transpose_p
+from fad.control_flow.bodies.loop_layout import Loop
+from fad.core.programs.graph import ARRAY, Equation
+from fad.ops.arrangement.structural import reshape_p, transpose_p
+from fad.ops.places.indexing import getitem_p
+from fad.ops.ufuncs.elementwise import greater, greater_equal, less, less_equal, logical_and, logical_not
+from fad.ops.ufuncs.selection import where_p
 
 MOST = 1 << 26  # bytes of the stacks that any loop may get; one with large operands and results may get as many again
 _DEEPEST = 8  # operations between a choice and what it is of

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fad.compile.ir.uses import find_transposed
-from fad.core.graph import Equation
-from fad.ops.contraction import matmul
+from fad.core.programs.graph import Equation
+from fad.ops.products.contraction import matmul
 
 
 class Side(NamedTuple):

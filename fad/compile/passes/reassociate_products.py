@@ -13,9 +13,9 @@ import numpy as np
 from fad.compile.ir.builder import Builder
 from fad.compile.ir.uses import use_counts
 from fad.compile.passes.dce import drop_dead
-from fad.core.graph import Equation, Graph
-from fad.ops.contraction import matmul
-from fad.ops.structural import reshape_p
+from fad.core.programs.graph import Equation, Graph
+from fad.ops.arrangement.structural import reshape_p
+from fad.ops.products.contraction import matmul
 
 _ELEMENT = 8  # multiplications that take as long as to read an element, or to write one
 _LEAST = 1 << 14  # multiplications that have to be saved

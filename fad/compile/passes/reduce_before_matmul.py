@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from fad.compile.ir.builder import Builder
 from fad.compile.ir.uses import use_counts
-from fad.core.graph import ARRAY, Equation, Graph
-from fad.core.primitive import Primitive
-from fad.ops.contraction import matmul
-from fad.ops.reduction import sum_p
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import ARRAY, Equation, Graph
+from fad.ops.products.contraction import matmul
+from fad.ops.reductions.reduction import sum_p
 
 _DEEPEST = 8  # operations between a sum and the product
 

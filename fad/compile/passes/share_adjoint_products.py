@@ -12,11 +12,11 @@ from fad.compile.ir.builder import Builder
 from fad.compile.ir.uses import use_counts
 from fad.compile.passes.constants import as_uniform
 from fad.compile.passes.matrix_keys import Side, Sides, is_plain_product, turn
-from fad.core.graph import Equation, Graph
-from fad.ops.contraction import matmul
-from fad.ops.elementwise import add, multiply
-from fad.ops.reduction import sum_p
-from fad.ops.structural import transpose_p
+from fad.core.programs.graph import Equation, Graph
+from fad.ops.arrangement.structural import transpose_p
+from fad.ops.products.contraction import matmul
+from fad.ops.reductions.reduction import sum_p
+from fad.ops.ufuncs.elementwise import add, multiply
 
 _DEEPEST = 8  # operations between a sum and the product
 _MOVED = (transpose_p, multiply, add, matmul)  # operations that may be done before their place

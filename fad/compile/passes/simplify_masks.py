@@ -12,16 +12,16 @@ import numpy as np
 
 from fad.compile.ir.builder import Builder
 from fad.compile.passes.constants import as_uniform
-from fad.core.cotangent import is_basic
-from fad.core.graph import ARRAY, Equation, Graph, Type
-from fad.core.primitive import Primitive
-from fad.core.rewriter import rename
-from fad.ops.conversion import astype_p
-from fad.ops.elementwise import logical_and, logical_not, logical_or
-from fad.ops.indexing import scatter_p
-from fad.ops.reduction import sum_p
-from fad.ops.selection import where_p
-from fad.ops.structural import broadcast_p
+from fad.core.primitives.cotangent import is_basic
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import ARRAY, Equation, Graph, Type
+from fad.core.programs.rewriter import rename
+from fad.ops.arrangement.structural import broadcast_p
+from fad.ops.places.indexing import scatter_p
+from fad.ops.reductions.reduction import sum_p
+from fad.ops.ufuncs.conversion import astype_p
+from fad.ops.ufuncs.elementwise import logical_and, logical_not, logical_or
+from fad.ops.ufuncs.selection import where_p
 
 
 def simplify_masks(graph: Graph) -> Graph:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.cotangent import is_basic
-from fad.core.graph import ARRAY, Equation, Graph, Type, hashable
-from fad.core.rewriter import Rewriting
-from fad.ops.elementwise import add
-from fad.ops.indexing import scatter_p
+from fad.core.primitives.cotangent import is_basic
+from fad.core.programs.graph import ARRAY, Equation, Graph, Type, hashable
+from fad.core.programs.rewriter import Rewriting
+from fad.ops.places.indexing import scatter_p
+from fad.ops.ufuncs.elementwise import add
 
 
 def sum_before_scatter(graph: Graph) -> Graph:

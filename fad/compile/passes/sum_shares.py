@@ -9,9 +9,9 @@ where the sum itself is beyond it.
 from __future__ import annotations
 
 from fad.compile.ir.builder import Builder
-from fad.core.graph import Equation, Graph
-from fad.ops.reduction import sum_p
-from fad.ops.structural import broadcast_p
+from fad.core.programs.graph import Equation, Graph
+from fad.ops.arrangement.structural import broadcast_p
+from fad.ops.reductions.reduction import sum_p
 
 _DEEPEST = 8  # operations between a sum and what was summed up before
 _MULTIPLYING = ("*", "/", "neg")  # the symbols of what is a multiple of its first operand

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from fad.compile.passes.dce import drop_dead
-from fad.core.graph import Equation, Graph
-from fad.core.rewriter import rewrite_equations
-from fad.core.values import is_zero
-from fad.ops.elementwise import add, logical_not
-from fad.ops.selection import where_p
-from fad.ops.structural import transpose_p
+from fad.core.programs.graph import Equation, Graph
+from fad.core.programs.rewriter import rewrite_equations
+from fad.core.tracing.values import is_zero
+from fad.ops.arrangement.structural import transpose_p
+from fad.ops.ufuncs.elementwise import add, logical_not
+from fad.ops.ufuncs.selection import where_p
 
 
 def tidy_cotangents(graph: Graph, seeds: set[int]) -> Graph:

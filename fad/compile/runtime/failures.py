@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from fad.core.graph import Equation
+from fad.core.programs.graph import Equation
 
 FILE = "<fad.jit>"  # of the texts of programs
 EQUATIONS = "equations"

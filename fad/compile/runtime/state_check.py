@@ -20,7 +20,7 @@ from fad.compile.runtime.entry_point import builtin
 from fad.introspect.outer_values import ABSENT, Place, contents, entry, has_any, look_up, sample, size
 from fad.introspect.reachable import PLAIN
 from fad.staging.outer_state import Entered, OuterState, is_other, what_is_in
-from fad.transforms.mutation import sample_step
+from fad.transforms.arguments.mutation import sample_step
 
 _ROW = 8 * rows.WIDTH  # bytes
 _PER_LOOKUP = 2  # entries of a dictionary that are compared one after the other while one is looked up

@@ -16,9 +16,9 @@ import numpy as np
 from fad.compile.ir.slice_writes import data_address, find_placed_pieces, view_of, with_ellipsis
 from fad.compile.schedule.fusion import Step
 from fad.compile.schedule.inplace_updates import Updates
-from fad.core.graph import ARRAY, Equation, Graph
-from fad.core.primitive import Primitive
-from fad.ops.structural import reshape_p
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import ARRAY, Equation, Graph
+from fad.ops.arrangement.structural import reshape_p
 
 LARGE = 1 << 15  # bytes above which an argument or result is pointed to, not copied
 SAME = Primitive("same", lambda x: x, archetype="bare")  # a later version of an array in the same memory

@@ -8,7 +8,7 @@ from typing import Any
 from fad.compile.ir.expressions import is_heavy
 from fad.compile.ir.lowered_ops import ADDED_PRODUCT
 from fad.compile.schedule.steps import Step
-from fad.core.refusals import may_refuse
+from fad.core.programs.refusals import may_refuse
 
 _MOST_AXES = 4  # of a loop that is surely one kernel
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fad.core.graph import Equation, Graph
+from fad.core.programs.graph import Equation, Graph
 
 ORDERED = frozenset({"guard", "call", "control"})  # steps that Python sees run, which stay in their order
 _MOST_NUMBERS = 24  # operands of a loop that are numbers: each is in a register throughout

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from fad.compile.ir.lowered_ops import WRITE_PIECES, copy_p
-from fad.control_flow.loop_layout import Loop
-from fad.control_flow.subgraph import to_number_p
-from fad.core.graph import ARRAY, Equation, Graph, Type
-from fad.core.rewriter import Rewriting, rename
-from fad.ops.conversion import astype_p
-from fad.ops.selection import where_p
-from fad.ops.structural import broadcast_p
+from fad.control_flow.bodies.loop_layout import Loop
+from fad.control_flow.bodies.subgraph import to_number_p
+from fad.core.programs.graph import ARRAY, Equation, Graph, Type
+from fad.core.programs.rewriter import Rewriting, rename
+from fad.ops.arrangement.structural import broadcast_p
+from fad.ops.ufuncs.conversion import astype_p
+from fad.ops.ufuncs.selection import where_p
 
 _CONTROL = ("loop", "branch")
 _COPIED = 2  # the elements of an array are so many times those of the views that are copied before it is overwritten

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.uses import last_uses
-from fad.core.graph import ARRAY, Equation, Graph
-from fad.ops.reduction import sum_p
+from fad.core.programs.graph import ARRAY, Equation, Graph
+from fad.ops.reductions.reduction import sum_p
 
 
 def is_ufunc(eq: Equation) -> bool:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fad.compile.passes.loop_bodies import is_control
-from fad.control_flow.loop_layout import Loop
-from fad.control_flow.stack import push_p
-from fad.core.graph import Equation, Graph
+from fad.control_flow.bodies.loop_layout import Loop
+from fad.control_flow.derivatives.stack import push_p
+from fad.core.programs.graph import Equation, Graph
 
 
 def peak_bytes(graph: Graph) -> int:

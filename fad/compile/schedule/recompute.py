@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from fad.compile.ir.expressions import weight
 from fad.compile.schedule.fusion import Step, are_few
-from fad.core.graph import Equation, Graph
+from fad.core.programs.graph import Equation, Graph
 
 _FEWEST = 4  # arrays that are not read any more
 _SHARE = 4  # of these arrays there may be one that is read instead

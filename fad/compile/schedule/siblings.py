@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fad.compile.schedule.fusion import ORDERED, Step, are_few
-from fad.core.graph import Graph
-from fad.ops.structural import reshape_p
+from fad.core.programs.graph import Graph
+from fad.ops.arrangement.structural import reshape_p
 
 _FURTHEST = 64  # steps between two loops: looking at more of them takes time
 _MOST_BEFORE = 8  # earlier loops that a loop may be fused with

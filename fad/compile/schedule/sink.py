@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fad.compile.ir.expressions import weight
-from fad.core.graph import Graph
+from fad.core.programs.graph import Graph
 
 SMALLEST = 1 << 13  # elements: smaller arrays stay in the nearest cache
 _MOST_READ = 2  # large arrays that the later loop reads instead of one

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fad.compile.schedule.buffers import Memory
-from fad.core.graph import Type
+from fad.core.programs.graph import Type
 
 
 def in_stages(memory: Memory, outs: list, extents: tuple, strides: tuple, summed: list) -> tuple[list, tuple, list]:

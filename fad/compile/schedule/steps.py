@@ -12,7 +12,7 @@ from fad.compile.schedule.fusion import ORDERED, Step, join
 from fad.compile.schedule.recompute import recompute_cheap
 from fad.compile.schedule.siblings import fuse_siblings
 from fad.compile.schedule.sink import compute_where_used
-from fad.core.graph import Equation, Graph, has_effects
+from fad.core.programs.graph import Equation, Graph, has_effects
 
 # A transcendental function weighs 8. The bound keeps the time to compile a kernel short, and lets the steps of an
 # unrolled loop share kernels; for large arrays the memory that a longer kernel saves is worth more.

@@ -24,7 +24,7 @@ from fad.compile.schedule.numpy_buffers import Plan
 from fad.compile.schedule.sink import compute_where_used
 from fad.compile.targets.device_replay import Replays, count_launches
 from fad.compile.targets.numpy_program import NumPyProgram, Writer
-from fad.core.graph import ARRAY, Equation, Graph, Type, place_constant
+from fad.core.programs.graph import ARRAY, Equation, Graph, Type, place_constant
 
 # What a kernel may weigh, which bounds the time to compile it and the registers it needs; and the arrays and numbers
 # that it reads and writes: they are arguments, of which a kernel of CUDA may have 4 kB.

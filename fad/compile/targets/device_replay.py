@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fad import config
-from fad.control_flow.loop_layout import Loop
-from fad.core.graph import ARRAY, Equation, Graph, has_effects
+from fad.control_flow.bodies.loop_layout import Loop
+from fad.core.programs.graph import ARRAY, Equation, Graph, has_effects
 
 FEWEST, MOST = 4, 10_000  # launches of a program that is recorded
 WORTH = 1 << 20  # bytes that are copied into a recording and out of it in less than the time of one launch

@@ -10,8 +10,8 @@ from typing import Any
 
 from fad.compile.passes.loop_bodies import is_control
 from fad.compile.targets.numpy_program import NumPyProgram, Writer
-from fad.control_flow.loop_layout import Loop
-from fad.core.graph import Graph, has_effects
+from fad.control_flow.bodies.loop_layout import Loop
+from fad.core.programs.graph import Graph, has_effects
 
 _LIKE_ONE = 1000  # elements that NumPy computes, or copies, in the time of one call
 

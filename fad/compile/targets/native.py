@@ -15,16 +15,16 @@ import numpy as np
 
 from fad.compile.codegen.program import Program
 from fad.compile.ir.slice_writes import view_of
-from fad.compile.legalize.integer_overflow import Beyond
+from fad.compile.legalize.numbers.integer_overflow import Beyond
 from fad.compile.passes.constants import as_uniform
 from fad.compile.pipeline import compile_native
 from fad.compile.runtime.entry_point import Shut, builtin, gate, in_turn
 from fad.compile.runtime.failures import EQUATIONS, FILE
 from fad.compile.schedule.donation import find_reused
 from fad.compile.targets.numpy_program import NumPyProgram, Writer
-from fad.core.errstate import calm, is_strict, state
-from fad.core.graph import ARRAY, NUMBER, Graph, GuardFailed, ask, has_effects
-from fad.core.journal import from_the_start, with_journal
+from fad.core.programs.graph import ARRAY, NUMBER, Graph, GuardFailed, ask, has_effects
+from fad.core.runs.errstate import calm, is_strict, state
+from fad.core.runs.journal import from_the_start, with_journal
 
 _FEW = 16  # addresses that are written one by one sooner than all at once
 _REMEMBERED = 2  # large results kept for another call

@@ -16,10 +16,10 @@ from fad.compile.ir.recorded_kinds import forward_of
 from fad.compile.passes.loop_bodies import is_control
 from fad.compile.runtime.failures import EQUATIONS, FILE
 from fad.compile.schedule.numpy_buffers import Plan, plan_memory
-from fad.control_flow.loop_layout import Loop
-from fad.core.graph import ARRAY, Equation, Graph, GuardFailed, Type, ask, has_effects, same_outcome
-from fad.core.journal import with_journal
-from fad.ops.structural import broadcast_p
+from fad.control_flow.bodies.loop_layout import Loop
+from fad.core.programs.graph import ARRAY, Equation, Graph, GuardFailed, Type, ask, has_effects, same_outcome
+from fad.core.runs.journal import with_journal
+from fad.ops.arrangement.structural import broadcast_p
 
 _MARK = "  # "
 

@@ -19,9 +19,9 @@ from fad.compile.passes.loop_bodies import alone
 from fad.compile.pipeline import optimise
 from fad.compile.targets.limited_numpy import cost_of, run_within
 from fad.compile.targets.numpy_program import NumPyProgram
-from fad.control_flow.interpreter import runner
-from fad.core.graph import Graph, type_of
-from fad.core.values import is_zero
+from fad.control_flow.bodies.interpreter import runner
+from fad.core.programs.graph import Graph, type_of
+from fad.core.tracing.values import is_zero
 from fad.errors import NativeFallbackWarning
 from fad.staging.record import is_recording
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import Tracer
+from fad.core.tracing.tracer import Tracer
 from fad.eager.core.engine import Pullback, call_record, conjugate_gradient, lift, output
 from fad.eager.core.mode import enable_grad, is_recording, unrecorded
 from fad.eager.errors import BackwardError

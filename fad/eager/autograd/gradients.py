@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import Tracer
+from fad.core.tracing.tracer import Tracer
 from fad.eager.core.backward import as_owned, run_backward
 from fad.eager.core.mode import OUTSIDE, WITH_HISTORY, NeedsHistory, inside, no_grad
 from fad.eager.errors import BackwardError
 from fad.eager.ops.shaping import stack
 from fad.eager.tensor import Tensor, wrap
-from fad.transforms.tape import Recorder
+from fad.transforms.reverse.tape import Recorder
 
 
 def as_list(x: Any) -> list:

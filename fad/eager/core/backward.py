@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from fad.backends import is_numpy_scalar
-from fad.core.cotangent import densify
-from fad.core.tracer import Tracer
-from fad.core.views import is_writeable
+from fad.core.primitives.cotangent import densify
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.views import is_writeable
 from fad.eager.core.engine import EAGER, EagerTrace, Sweep, conjugate_gradient, lift
 from fad.eager.core.mode import without_recording
 from fad.eager.core.records import BIRTH, LEAF, note_change

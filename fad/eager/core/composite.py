@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.archetypes import cast
-from fad.core.cotangent import densify
-from fad.core.spec import spec_of
-from fad.core.tracer import Tracer, tracer
+from fad.core.primitives.archetypes import cast
+from fad.core.primitives.cotangent import densify
+from fad.core.tracing.spec import spec_of
+from fad.core.tracing.tracer import Tracer, tracer
 from fad.eager.core.engine import EagerTrace, Pullback, _outside, call_record, lift, output
 from fad.eager.core.mode import is_recording
 from fad.eager.tensor import Tensor, wrap

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.archetypes import fit, one, scale
-from fad.core.cotangent import Indexed, Masked, densify
-from fad.core.spec import ShapeDtypeStruct, spec_of
-from fad.core.tracer import Trace, Tracer, bind, tracer
+from fad.core.primitives.archetypes import fit, one, scale
+from fad.core.primitives.cotangent import Indexed, Masked, densify
+from fad.core.tracing.spec import ShapeDtypeStruct, spec_of
+from fad.core.tracing.trace import Trace
+from fad.core.tracing.tracer import Tracer, bind, tracer
 from fad.eager.core.mode import is_recording
 from fad.eager.core.records import (
     BIRTH,
@@ -44,11 +45,11 @@ from fad.eager.core.records import (
 )  # fmt: skip
 from fad.eager.errors import BackwardError
 from fad.errors import FadError
-from fad.ops.contraction import matmul
+from fad.ops.products.contraction import matmul
 from fad.transforms import tape_hooks
-from fad.transforms.accumulate import accumulate
-from fad.transforms.check import split_operands
-from fad.transforms.operand_cotangents import operand_cotangents
+from fad.transforms.arguments.check import split_operands
+from fad.transforms.reverse.accumulate import accumulate
+from fad.transforms.reverse.operand_cotangents import operand_cotangents
 
 
 class MixedLevelsError(FadError, TypeError):

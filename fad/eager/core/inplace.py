@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import Tracer
+from fad.core.tracing.tracer import Tracer
 from fad.eager.core.composite import composite
 from fad.eager.core.engine import GENERAL
 from fad.eager.core.mode import is_recording
@@ -36,8 +36,8 @@ from fad.eager.ops.operators import run
 from fad.eager.ops.shaping import plain_index, reshape
 from fad.eager.tensor import Tensor, add_methods, memory
 from fad.errors import ShapeMismatchError
-from fad.ops.conversion import astype_p
-from fad.ops.indexing import index_set_p, split_index
+from fad.ops.places.indexing import index_set_p, split_index
+from fad.ops.ufuncs.conversion import astype_p
 
 
 def _refuse_leaf(x: Tensor) -> None:

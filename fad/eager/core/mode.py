@@ -13,10 +13,11 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from fad.core.tracer import Tracer, _births, tracer
-from fad.transforms.batch_trace import BatchTrace
+from fad.core.tracing.trace import _births
+from fad.core.tracing.tracer import Tracer, tracer
+from fad.transforms.batching.batch_trace import BatchTrace
 from fad.transforms.jvp import JVPTrace
-from fad.transforms.tape import Recorder
+from fad.transforms.reverse.tape import Recorder
 
 _recording: ContextVar[bool] = ContextVar("recording", default=True)
 # Reverse-mode traces born before the first number see nothing now; the second is the first one's value where the

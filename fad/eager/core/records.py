@@ -22,11 +22,11 @@ import numpy as np
 
 from fad.errors import MutationError
 from fad.introspect.frames import is_machinery
-from fad.ops.contraction import matmul
-from fad.ops.elementwise import divide, maximum, minimum, power, subtract
-from fad.ops.indexing import getitem_p, index_set_p
-from fad.ops.pooling import max_pool_p
-from fad.ops.reduction import sum_p
+from fad.ops.places.indexing import getitem_p, index_set_p
+from fad.ops.products.contraction import matmul
+from fad.ops.products.pooling import max_pool_p
+from fad.ops.reductions.reduction import sum_p
+from fad.ops.ufuncs.elementwise import divide, maximum, minimum, power, subtract
 
 KIND, BIRTH, HOOKS, PRIM, CODE, LASTI = range(6)
 

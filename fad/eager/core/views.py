@@ -11,8 +11,8 @@ import numpy as np
 from fad.eager.core.records import LEAF, root
 from fad.eager.ops.operators import run
 from fad.eager.tensor import Tensor
-from fad.ops.indexing import getitem_p, split_index
-from fad.ops.structural import inverse, transpose_p
+from fad.ops.arrangement.structural import inverse, transpose_p
+from fad.ops.places.indexing import getitem_p, split_index
 
 
 def above(x: Tensor) -> Any:

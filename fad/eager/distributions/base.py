@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fad.core.tracer import Tracer
+from fad.core.tracing.tracer import Tracer
 from fad.eager.core.mode import no_grad
 from fad.eager.distributions.constraints import Constraint
 from fad.eager.ops import functions as f

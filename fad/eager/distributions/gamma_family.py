@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad import random
-from fad.core.tracer import Tracer
+from fad.core.tracing.tracer import Tracer
 from fad.eager.core.composite import composite
 from fad.eager.core.mode import is_recording
 from fad.eager.distributions import constraints

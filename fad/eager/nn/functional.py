@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import Tracer
+from fad.core.tracing.tracer import Tracer
 from fad.eager.core.composite import composite, of_tensors
 from fad.eager.core.inplace import in_place, take_place
 from fad.eager.core.records import name_user_line
@@ -22,7 +22,7 @@ from fad.eager.signatures import in_torch_words
 from fad.eager.tensor import Tensor, through
 from fad.eager.unsupported import explain_missing
 from fad.nn import functional as F
-from fad.ops.conv import per_axis
+from fad.ops.products.conv import per_axis
 
 _INPLACE = ("celu", "hardsigmoid", "hardswish", "threshold")
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from fad.eager.tensor import Tensor
 from fad.nn.functional import unfold
-from fad.ops.conv import output_size as sizes_of
-from fad.ops.conv import per_axis
+from fad.ops.products.conv import output_size as sizes_of
+from fad.ops.products.conv import per_axis
 
 
 def _pairs(padding: Any) -> tuple:

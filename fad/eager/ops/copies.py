@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import Tracer
+from fad.core.tracing.tracer import Tracer
 from fad.eager.core.records import name_user_line
 from fad.eager.ops.operators import convert, run
 from fad.eager.tensor import Tensor
 from fad.eager.unsupported import MissingDtype
-from fad.ops import elementwise as e
+from fad.ops.ufuncs import elementwise as e
 
 
 def clone(input: Tensor) -> Tensor:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import Tracer
-from fad.core.values import strip_derivatives
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.values import strip_derivatives
 from fad.eager.ops.operators import convert
 from fad.eager.rng import generator as numbers
 from fad.eager.tensor import Tensor, add_methods, float32, int64, wrap

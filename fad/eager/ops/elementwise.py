@@ -17,8 +17,8 @@ from fad.eager.ops.nodes import as_node, special_function
 from fad.eager.ops.operators import common_dtype, convert
 from fad.eager.tensor import BY_PRIMITIVE, Tensor, int64
 from fad.nn import fused
-from fad.ops import activation
-from fad.ops import elementwise as e
+from fad.ops.ufuncs import activation
+from fad.ops.ufuncs import elementwise as e
 
 sin, cos, tan, exp, log, log2, log10, log1p, expm1, exp2, sqrt, tanh, sinh, cosh, square, reciprocal, neg = (
     BY_PRIMITIVE[p]

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import bind
+from fad.core.tracing.tracer import bind
 from fad.eager.core.composite import composite
 from fad.eager.core.records import name_user_line
 from fad.eager.ops.nodes import _title, as_array, as_node, without_derivative
 from fad.eager.tensor import Tensor
 from fad.errors import ShapeMismatchError
-from fad.ops.indexing import index_add_p, index_set_p, split_index
+from fad.ops.places.indexing import index_add_p, index_set_p, split_index
 
 
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:

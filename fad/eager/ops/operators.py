@@ -14,18 +14,18 @@ import numpy as np
 
 from fad import profiler
 from fad.backends.counterparts import with_notes
-from fad.core.archetypes import BINARY_METHODS, COMPARISON_METHODS, UNARY_METHODS
-from fad.core.primitive import REGISTRY, Binary, Primitive, Unary
-from fad.core.tracer import Tracer, bind
+from fad.core.primitives.archetypes import BINARY_METHODS, COMPARISON_METHODS, UNARY_METHODS
+from fad.core.primitives.primitive import REGISTRY, Binary, Primitive, Unary
+from fad.core.tracing.tracer import Tracer, bind
 from fad.eager.core.engine import apply
 from fad.eager.core.mode import is_recording
 from fad.eager.core.records import BOTH, ONE, UNARY, births, name_user_line
 from fad.eager.tensor import BY_PRIMITIVE, Parameter, Tensor, add_methods, float32
 from fad.errors import ShapeMismatchError
 from fad.nn import fused as _  # noqa: F401  (its elementwise operations are among those installed below)
-from fad.ops import contraction
-from fad.ops.conversion import astype_p
-from fad.ops.elementwise import arctan2, divide, power
+from fad.ops.products import contraction
+from fad.ops.ufuncs.conversion import astype_p
+from fad.ops.ufuncs.elementwise import arctan2, divide, power
 
 _next = births.__next__
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}

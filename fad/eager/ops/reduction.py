@@ -15,9 +15,9 @@ from fad.eager.ops.operators import convert, run
 from fad.eager.ops.sorting import Sorted
 from fad.eager.tensor import Tensor, int64
 from fad.nn import fused
-from fad.ops.reduction import logsumexp as _logsumexp
-from fad.ops.reduction import sum_p
-from fad.ops.structural import find_reduced_axes, normalize_axis
+from fad.ops.arrangement.structural import find_reduced_axes, normalize_axis
+from fad.ops.reductions.reduction import logsumexp as _logsumexp
+from fad.ops.reductions.reduction import sum_p
 
 
 def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:

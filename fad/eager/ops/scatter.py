@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import bind
-from fad.core.values import strip_derivatives
+from fad.core.tracing.tracer import bind
+from fad.core.tracing.values import strip_derivatives
 from fad.eager.core.composite import composite
 from fad.eager.ops.nodes import as_array
 from fad.eager.tensor import Tensor
-from fad.ops.indexing import index_add_p, index_set_p, split_index
+from fad.ops.places.indexing import index_add_p, index_set_p, split_index
 
 
 def _index_along(index: np.ndarray, dim: int) -> tuple:

@@ -13,8 +13,7 @@ from fad.eager.core.views import above, note_view
 from fad.eager.ops.operators import run
 from fad.eager.tensor import Tensor, add_methods, memory
 from fad.errors import ShapeMismatchError
-from fad.ops.indexing import getitem_p, is_basic, split_index
-from fad.ops.structural import (
+from fad.ops.arrangement.structural import (
     broadcast_p,
     find_reduced_axes,
     inverse,
@@ -23,6 +22,7 @@ from fad.ops.structural import (
     reshape_p,
     transpose_p,
 )
+from fad.ops.places.indexing import getitem_p, is_basic, split_index
 
 
 def _mark_view(y: Tensor, x: Tensor, how: Any) -> Tensor:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like
-from fad.core.archetypes import align
-from fad.core.limits import Crowded, asks_in_bodies, line, other_choice
-from fad.core.primitive import Primitive
-from fad.core.tracer import bind
-from fad.core.values import may_ask, most_derivatives, stop_gradient
+from fad.core.primitives.archetypes import align
+from fad.core.primitives.limits import Crowded, asks_in_bodies, line, other_choice
+from fad.core.primitives.primitive import Primitive
+from fad.core.tracing.tracer import bind
+from fad.core.tracing.values import may_ask, most_derivatives, stop_gradient
 from fad.errors import GaugeDependenceWarning
-from fad.ops.structural import as_array
+from fad.ops.arrangement.structural import as_array
 
 
 def t(x: Any) -> Any:
@@ -116,7 +116,8 @@ def _restack(parts: list, lead: tuple) -> Any:
 def make_known(name: str, forward: Any, batch: Any, **facts: Any) -> Primitive:
     """Make the operation that finds a decomposition, to be handed to one that knows how it is differentiated.
 
-    It is constant for every derivative; on a line of matrices (`fad.core.limits`) it decomposes the one in the middle.
+    It is constant for every derivative; on a line of matrices (`fad.core.primitives.limits`) it decomposes the one in
+    the middle.
     """
     return Primitive(name, forward, flat=True, multi=True, batch=batch, archetype="flat", at_limit=True, **facts)
 
@@ -375,8 +376,8 @@ def _may_ask(w: Any) -> bool:
 def part(w: Any, v: Any, a: Any) -> tuple:
     """Return values and vectors of `a` known without their derivative, repeated ones followed along a line.
 
-    On the other line, the vectors of repeated values are mixed. See `fad.core.limits`. In the body of a loop values are
-    taken to be apart, and a step in which they are not raises `Crowded`.
+    On the other line, the vectors of repeated values are mixed. See `fad.core.primitives.limits`. In the body of a loop
+    values are taken to be apart, and a step in which they are not raises `Crowded`.
     """
     kind = (False, most_derivatives(a) > 1)
     if not _may_ask(w):

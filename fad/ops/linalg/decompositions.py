@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from fad.backends.counterparts import definite
-from fad.core.archetypes import align
-from fad.core.primitive import Primitive, public
-from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.core.values import may_ask
+from fad.core.primitives.archetypes import align
+from fad.core.primitives.primitive import Primitive, public
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
+from fad.core.tracing.values import may_ask
 from fad.errors import DerivativeError
+from fad.ops.layout.memory_order import lay_out
 from fad.ops.linalg.common import (
     batch_stacks,
     conj,
@@ -28,7 +29,6 @@ from fad.ops.linalg.common import (
     t,
 )
 from fad.ops.linalg.factors import solve_lower, solve_upper
-from fad.ops.memory_order import lay_out
 
 # --- cholesky ------------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 """Eigenvalues and eigenvectors: eigh, eigvalsh, eig, eigvals. The formulas are in docs/design/linalg.md.
 
 A decomposition under a derivative is done in two steps. The first finds the values and vectors, and is constant;
-between the two, repeated values are parted (`fad.core.limits`); the second gives the values and vectors back,
-and knows their derivatives. So the formulas never meet a division by zero, at any order.
+between the two, repeated values are parted (`fad.core.primitives.limits`); the second gives the values and vectors
+back, and knows their derivatives. So the formulas never meet a division by zero, at any order.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.primitive import Primitive, public
-from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.primitives.primitive import Primitive, public
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
 from fad.errors import DerivativeError
 from fad.ops.linalg.common import (
     batch_stacks,

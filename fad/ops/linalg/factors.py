@@ -14,10 +14,10 @@ import numpy as np
 
 from fad.backends import behind
 from fad.backends.counterparts import ScipyModule, with_notes
-from fad.core.archetypes import align, cast, fit
-from fad.core.primitive import Primitive
-from fad.core.tracer import bind
-from fad.core.values import traces_of
+from fad.core.primitives.archetypes import align, cast, fit
+from fad.core.primitives.primitive import Primitive
+from fad.core.tracing.tracer import bind
+from fad.core.tracing.values import traces_of
 from fad.ops.linalg.common import broadcast_batch, over_stacks, t
 
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}  # LAPACK's for NumPy's types

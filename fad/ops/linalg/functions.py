@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.options import refuse_out
-from fad.core.primitive import public
-from fad.core.samples import call
-from fad.core.values import stop_gradient
-from fad.ops.contraction import vecdot as _vecdot
+from fad.core.primitives.options import refuse_out
+from fad.core.primitives.primitive import public
+from fad.core.primitives.samples import call
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
+from fad.ops.layout.memory_order import lay_out_as_copy
 from fad.ops.linalg.common import eye_like
 from fad.ops.linalg.solving import regular
-from fad.ops.memory_order import lay_out_as_copy
-from fad.ops.structural import as_array
+from fad.ops.products.contraction import vecdot as _vecdot
 
 # --- powers and chains ---------------------------------------------------------------------------------------------
 

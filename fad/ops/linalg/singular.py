@@ -10,11 +10,12 @@ import numpy as np
 
 from fad.backends import like
 from fad.backends.counterparts import with_notes
-from fad.core.archetypes import cast
-from fad.core.primitive import Primitive, public
-from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.core.values import stop_gradient
+from fad.core.primitives.archetypes import cast
+from fad.core.primitives.primitive import Primitive, public
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
 from fad.ops.linalg.common import (
     batch_stacks,
     broadcast_batch,
@@ -36,8 +37,7 @@ from fad.ops.linalg.common import (
 )
 from fad.ops.linalg.decompositions import with_rest
 from fad.ops.linalg.eigen import diag_matrix
-from fad.ops.norms import kinks_of_matrix
-from fad.ops.structural import as_array
+from fad.ops.reductions.norms import kinks_of_matrix
 
 # --- the rule: for the reduced decomposition a = u s vh ---------------------------------------------------------------
 

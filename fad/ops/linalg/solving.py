@@ -9,13 +9,14 @@ import numpy as np
 
 from fad.backends import like
 from fad.backends.counterparts import with_notes
-from fad.core.archetypes import align, cast, fit
-from fad.core.limits import line
-from fad.core.primitive import Primitive, public
-from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
-from fad.core.values import may_ask
+from fad.core.primitives.archetypes import align, cast, fit
+from fad.core.primitives.limits import line
+from fad.core.primitives.primitive import Primitive, public
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import Tracer, bind
+from fad.core.tracing.values import may_ask
 from fad.errors import DerivativeError
+from fad.ops.arrangement.structural import as_array
 from fad.ops.linalg.common import (
     conj,
     diagonal,
@@ -39,7 +40,6 @@ from fad.ops.linalg.factors import (
     solve_columns,
     solve_factored_p,
 )
-from fad.ops.structural import as_array
 
 # --- solve ---------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import scipy.interpolate
 
-from fad.core.docstring_sections import refer
+from fad.core.primitives.docstring_sections import refer
 from fad.scipy.interpolate import operations  # noqa: F401  (registers the curves)
 from fad.scipy.interpolate.fitpack import (
     InterpolatedUnivariateSpline,

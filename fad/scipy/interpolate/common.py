@@ -9,10 +9,10 @@ import numpy as np
 
 from fad import tree
 from fad.backends import like
-from fad.core.primitive import public
-from fad.core.values import stop_gradient
-from fad.ops.structural import as_array
-from fad.ops.taking import searchsorted
+from fad.core.primitives.primitive import public
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
+from fad.ops.places.taking import searchsorted
 
 
 class Curve:

@@ -13,11 +13,11 @@ import numpy as np
 import scipy.interpolate as theirs
 
 from fad.backends import like
-from fad.core.primitive import has_tracer
-from fad.core.samples import call
-from fad.core.values import stop_gradient
-from fad.ops.conversion import as_python_number
-from fad.ops.structural import as_array
+from fad.core.primitives.primitive import has_tracer
+from fad.core.primitives.samples import call
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
+from fad.ops.ufuncs.conversion import as_python_number
 from fad.scipy.interpolate.common import Curve, contract_with, double, together
 from fad.scipy.interpolate.splines import BSpline, interpolation_knots, make_interp_spline, make_lsq_spline
 

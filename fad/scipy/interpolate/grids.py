@@ -11,11 +11,11 @@ import scipy.interpolate as theirs
 from scipy.sparse.linalg import spsolve
 
 from fad.backends import like
-from fad.core.samples import call
-from fad.core.values import stop_gradient
-from fad.ops.indexing import pick
-from fad.ops.structural import as_array, normalize_axis
-from fad.ops.taking import searchsorted
+from fad.core.primitives.samples import call
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array, normalize_axis
+from fad.ops.places.indexing import pick
+from fad.ops.places.taking import searchsorted
 from fad.scipy.interpolate.common import Curve, contract_with, double, place
 from fad.scipy.interpolate.splines import make_interp_spline
 from fad.scipy.interpolate.surfaces import RectBivariateSpline

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.interpolate as theirs
 
-from fad.core.samples import call
+from fad.core.primitives.samples import call
 from fad.scipy.interpolate.common import contract_with
 from fad.scipy.interpolate.piecewise import (
     Akima1DInterpolator,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like
-from fad.ops.indexing import pick
-from fad.ops.structural import normalize_axis
+from fad.ops.arrangement.structural import normalize_axis
+from fad.ops.places.indexing import pick
 from fad.scipy.bands import solve_banded
 from fad.scipy.interpolate.common import Curve, double, piece, place, together, wrap
 

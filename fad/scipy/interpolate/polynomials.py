@@ -12,9 +12,9 @@ import numpy as np
 import scipy.interpolate as theirs
 
 from fad.backends import like
-from fad.core.samples import call
-from fad.core.values import stop_gradient
-from fad.ops.structural import normalize_axis
+from fad.core.primitives.samples import call
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import normalize_axis
 from fad.scipy.interpolate.common import Curve, contract_with, double, place, together
 from fad.transforms.jvp import jvp
 

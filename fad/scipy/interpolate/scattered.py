@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import scipy.interpolate as theirs
 
-from fad.core.samples import call
-from fad.core.values import stop_gradient
-from fad.ops.structural import as_array
+from fad.core.primitives.samples import call
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.interpolate.common import Curve, contract_with, double, together
 from fad.scipy.spatial.distance import cdist
 

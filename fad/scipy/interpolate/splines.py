@@ -9,11 +9,11 @@ import numpy as np
 import scipy.interpolate as theirs
 
 from fad.backends import like
-from fad.core.samples import call
-from fad.core.values import stop_gradient
-from fad.ops.indexing import pick
-from fad.ops.structural import normalize_axis
-from fad.ops.taking import at
+from fad.core.primitives.samples import call
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import normalize_axis
+from fad.ops.places.indexing import pick
+from fad.ops.places.taking import at
 from fad.scipy.bands import solve_banded
 from fad.scipy.interpolate.common import Curve, contract_with, double, piece, place, together, wrap
 

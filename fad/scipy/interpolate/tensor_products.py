@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like
-from fad.ops.indexing import pick
+from fad.ops.places.indexing import pick
 from fad.scipy.interpolate.common import piece
 from fad.scipy.interpolate.piecewise import PchipInterpolator
 from fad.scipy.interpolate.splines import basis_at, last_piece, make_interp_spline

@@ -12,11 +12,11 @@ import numpy as np
 import scipy.interpolate as theirs
 import scipy.spatial
 
-from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.core.values import stop_gradient
-from fad.ops.indexing import pick
-from fad.ops.structural import as_array
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
+from fad.ops.places.indexing import pick
 from fad.scipy.interpolate.common import Curve, contract_with, double, together
 from fad.scipy.interpolate.grids import interp1d
 from fad.scipy.registration import flat_on_host

@@ -11,9 +11,9 @@ import numpy as np
 import scipy.linalg
 
 from fad.backends.counterparts import ScipyModule
-from fad.core.primitive import public
+from fad.core.primitives.primitive import public
 from fad.errors import MissingRuleError
-from fad.ops.memory_order import in_order
+from fad.ops.layout.memory_order import in_order
 from fad.scipy.linalg import formulas
 
 sl = ScipyModule("linalg", formulas)  # SciPy's functions, and what a device has in their place

@@ -8,11 +8,13 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from fad.backends import like
-from fad.core.primitive import Primitive
-from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.core.values import depth, stop_gradient
+from fad.core.primitives.primitive import Primitive
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
+from fad.core.tracing.values import depth, stop_gradient
 from fad.errors import MissingRuleError
+from fad.ops.arrangement.structural import as_array
+from fad.ops.layout.memory_order import lay_out
 from fad.ops.linalg.common import (
     batch_stacks,
     conj,
@@ -31,8 +33,6 @@ from fad.ops.linalg.common import (
     rule_batch,
 )
 from fad.ops.linalg.eigen import diag_matrix, eigh_rule_p, general
-from fad.ops.memory_order import lay_out
-from fad.ops.structural import as_array
 from fad.scipy.linalg import formulas
 from fad.scipy.linalg.common import (
     definite,

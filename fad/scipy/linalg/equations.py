@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.archetypes import cast
-from fad.core.primitive import Primitive
-from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.primitives.archetypes import cast
+from fad.core.primitives.primitive import Primitive
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
 from fad.errors import MissingRuleError
+from fad.ops.arrangement.structural import as_array
 from fad.ops.linalg.common import (
     batch_stacks,
     eye_like,
@@ -22,7 +23,6 @@ from fad.ops.linalg.common import (
     rule_batch,
     t,
 )
-from fad.ops.structural import as_array
 from fad.scipy.linalg.common import definite, double, regular, scipy_function, sl
 
 # --- Sylvester and Lyapunov ----------------------------------------------------------------------------------------

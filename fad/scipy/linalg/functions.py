@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.archetypes import cast
-from fad.core.primitive import Primitive
-from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.primitives.archetypes import cast
+from fad.core.primitives.primitive import Primitive
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
+from fad.ops.arrangement.structural import as_array
 from fad.ops.linalg.common import batch_stacks, inexact, over_stacks, t
-from fad.ops.structural import as_array
 from fad.scipy.linalg.common import definite, double, regular, scipy_function, sl
 from fad.scipy.linalg.equations import sylvester
 

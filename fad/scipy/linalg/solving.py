@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.samples import call
+from fad.core.primitives.samples import call
 from fad.errors import MissingRuleError
-from fad.ops.conversion import as_python_number
+from fad.ops.arrangement.structural import as_array
 from fad.ops.linalg import singular
 from fad.ops.linalg.common import (
     eps,
     hermitian_part,
     inexact,
 )
-from fad.ops.norms import kinks_of_matrix
-from fad.ops.structural import as_array
+from fad.ops.reductions.norms import kinks_of_matrix
+from fad.ops.ufuncs.conversion import as_python_number
 from fad.scipy.linalg.common import double, refuse_options, regular, scipy_function, sl
 
 # --- plain solves ---------------------------------------------------------------------------------------------------

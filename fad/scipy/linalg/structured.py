@@ -10,9 +10,9 @@ import numpy as np
 import scipy.linalg
 
 from fad.backends import like
-from fad.core.samples import call
+from fad.core.primitives.samples import call
+from fad.ops.arrangement.structural import as_array
 from fad.ops.linalg.common import conj
-from fad.ops.structural import as_array
 from fad.scipy.linalg.common import double, scipy_function
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import scipy.linalg
 
 from fad.backends import behind, like
-from fad.core.primitive import Primitive
-from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.primitives.primitive import Primitive
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
+from fad.ops.arrangement.structural import as_array
 from fad.ops.linalg.common import batch_stacks, h, inexact, make_known, matrices, over_stacks, rule_batch, t
 from fad.ops.linalg.decompositions import cholesky as _cholesky
 from fad.ops.linalg.factors import triangular_p
-from fad.ops.structural import as_array
 from fad.scipy.bands import from_triangle
 from fad.scipy.bands import solve_banded as solve_bands
 from fad.scipy.linalg.common import definite, regular, scipy_function, sl

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like
-from fad.core.archetypes import cast
-from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
-from fad.core.values import stop_gradient
-from fad.core.views import root_of
+from fad.core.primitives.archetypes import cast
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import Tracer, bind
+from fad.core.tracing.values import stop_gradient
+from fad.core.tracing.views import root_of
 from fad.errors import MissingRuleError, TracerConversionError, UnsupportedInputError
-from fad.ops.structural import as_array, normalize_axis
+from fad.ops.arrangement.structural import as_array, normalize_axis
 from fad.scipy.kernels import backwards, convolve_p, cost_of
 from fad.scipy.registration import registrar
 

@@ -18,12 +18,12 @@ import numpy as np
 import scipy.ndimage
 
 from fad.backends import backend_of, like
-from fad.core.archetypes import linear
-from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.core.values import stop_gradient
-from fad.ops.indexing import pick
-from fad.ops.structural import as_array, normalize_axis
+from fad.core.primitives.archetypes import linear
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array, normalize_axis
+from fad.ops.places.indexing import pick
 from fad.scipy.ndimage.filters import MODES, beyond, in_dtype, per_axis, register_function
 
 # --- the coefficients of splines ------------------------------------------------------------------------------------

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.samples import call
-from fad.ops.functional_updates import At
-from fad.ops.structural import as_array
-from fad.ops.taking import searchsorted
+from fad.core.primitives.samples import call
+from fad.ops.arrangement.structural import as_array
+from fad.ops.places.functional_updates import At
+from fad.ops.places.taking import searchsorted
 from fad.scipy.registration import registrar
 
 register_function = registrar("ndimage")

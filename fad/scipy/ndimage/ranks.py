@@ -15,10 +15,10 @@ import numpy as np
 import scipy.ndimage
 
 from fad.backends import like
-from fad.core.archetypes import flat
-from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.ops.structural import as_array, normalize_axis
+from fad.core.primitives.archetypes import flat
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
+from fad.ops.arrangement.structural import as_array, normalize_axis
 from fad.scipy.ndimage.filters import beyond, choose_axes, in_dtype, per_axis
 from fad.scipy.registration import registrar
 

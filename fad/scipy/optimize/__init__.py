@@ -9,7 +9,7 @@ the derivative there is refused, for there is no equation to take it from.
 
 import scipy.optimize
 
-from fad.core.docstring_sections import refer
+from fad.core.primitives.docstring_sections import refer
 from fad.scipy.optimize.brackets import bisect, brenth, brentq, ridder, toms748
 from fad.scipy.optimize.common import OptimizeResult
 from fad.scipy.optimize.constraints import LinearConstraint

@@ -12,7 +12,7 @@ from typing import Any
 
 import scipy.optimize as so
 
-from fad.ops.conversion import as_python_number
+from fad.ops.ufuncs.conversion import as_python_number
 from fad.scipy.host import plain as value
 from fad.scipy.optimize.common import as_float
 from fad.scipy.optimize.equations import find_scalar

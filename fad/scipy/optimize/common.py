@@ -11,15 +11,15 @@ import numpy as np
 import scipy.optimize as so
 
 from fad import tree
-from fad.core.tracer import Tracer
-from fad.core.values import most_derivatives, stop_gradient
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.values import most_derivatives, stop_gradient
 from fad.errors import DerivativeError
-from fad.ops.structural import as_array
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.host import HostCall
 from fad.scipy.special.build import number
-from fad.transforms.closures import Closure, with_own_scratch
 from fad.transforms.implicit import implicit_root
 from fad.transforms.jacobian import jacobian
+from fad.transforms.outside.closures import Closure, with_own_scratch
 
 OptimizeResult = so.OptimizeResult
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import scipy.optimize as so
 
-from fad.core.values import stop_gradient
-from fad.ops.structural import as_array
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.host import plain as value
 from fad.scipy.optimize.common import Problem, as_float, ravel
 from fad.transforms.jacobian import jacobian

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.optimize as so
 
-from fad.core.tracer import Tracer
-from fad.core.values import may_ask, stop_gradient
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.values import may_ask, stop_gradient
 from fad.errors import DerivativeError
-from fad.ops.conversion import as_python_number
+from fad.ops.ufuncs.conversion import as_python_number
 from fad.scipy.host import plain as value
 from fad.scipy.optimize.common import (
     OptimizeResult,

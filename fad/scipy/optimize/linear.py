@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.optimize as so
 
-from fad.core.primitive import has_tracer
-from fad.core.values import stop_gradient
+from fad.core.primitives.primitive import has_tracer
+from fad.core.tracing.values import stop_gradient
 from fad.errors import DerivativeError
-from fad.ops.structural import as_array
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.optimize.common import (
     OptimizeResult,
     as_float,

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import scipy.optimize as so
 
-from fad.core.primitive import has_tracer
-from fad.core.values import stop_gradient
+from fad.core.primitives.primitive import has_tracer
+from fad.core.tracing.values import stop_gradient
 from fad.errors import DerivativeError
-from fad.ops.structural import as_array
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.host import plain as value
 from fad.scipy.optimize.common import (
     OptimizeResult,
@@ -32,9 +32,9 @@ from fad.scipy.optimize.common import (
 )
 from fad.scipy.optimize.constraints import Constraints
 from fad.scipy.special.build import number
-from fad.transforms.closures import with_own_scratch
 from fad.transforms.grad import grad, value_and_grad
 from fad.transforms.jacobian import hvp, jacobian
+from fad.transforms.outside.closures import with_own_scratch
 
 _WITH_PRODUCT = {"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"}
 _WITH_HESSIAN = {"dogleg", "trust-exact"}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize as so
 
-from fad.ops.structural import as_array
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.host import plain as value
 from fad.scipy.optimize.common import Problem, as_arguments, as_float, finish, run, select_output
 from fad.scipy.optimize.minima import (

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import scipy.signal
 
-from fad.core.docstring_sections import refer
+from fad.core.primitives.docstring_sections import refer
 from fad.scipy.registration import missing
 from fad.scipy.signal import windows
 from fad.scipy.signal.convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve

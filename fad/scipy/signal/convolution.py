@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.samples import call
-from fad.ops.memory_order import lay_out
-from fad.ops.structural import as_array, normalize_axis
+from fad.core.primitives.samples import call
+from fad.ops.arrangement.structural import as_array, normalize_axis
+from fad.ops.layout.memory_order import lay_out
 from fad.scipy.kernels import backwards, cost_of, run_convolution
 from fad.scipy.registration import registrar
 

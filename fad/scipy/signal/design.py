@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import scipy.signal
 
-from fad.core.samples import call
-from fad.core.tracer import Tracer
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import Tracer
 from fad.errors import DerivativeError
-from fad.ops.structural import as_array
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.registration import registrar
 from fad.scipy.signal.forms import (
     bilinear_zpk,

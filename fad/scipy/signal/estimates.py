@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.samples import call
-from fad.core.values import stop_gradient
-from fad.ops.structural import as_array
+from fad.core.primitives.samples import call
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.ndimage import rank_filter
 from fad.scipy.registration import registrar
 from fad.scipy.signal.convolution import correlate

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import scipy.signal
 
-from fad.core.archetypes import cast, fit
-from fad.core.primitive import Primitive, register
-from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.ops.structural import as_array, normalize_axis
+from fad.core.primitives.archetypes import cast, fit
+from fad.core.primitives.primitive import Primitive, register
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
+from fad.ops.arrangement.structural import as_array, normalize_axis
 from fad.scipy.kernels import convolve_p
 from fad.scipy.registration import on_host
 from fad.scipy.signal.convolution import register_function

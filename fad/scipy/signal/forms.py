@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.signal
 
-from fad.core.samples import call
-from fad.core.tracer import bind, outcome
-from fad.ops.structural import as_array
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind, outcome
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.registration import flat_on_host, registrar
 from fad.scipy.signal.response import _coefficients, check_rate
 

@@ -8,10 +8,10 @@ import numpy as np
 import scipy.signal
 
 from fad import tree
-from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, outcome
-from fad.core.values import stop_gradient
-from fad.ops.structural import as_array, normalize_axis
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import Tracer, bind, outcome
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array, normalize_axis
 from fad.scipy.registration import flat_on_host, registrar
 
 register_function = registrar("signal")

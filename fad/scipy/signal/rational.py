@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.samples import call
-from fad.core.tracer import outcome
-from fad.ops.structural import as_array
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import outcome
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.registration import registrar
 from fad.scipy.signal.convolution import convolve
 from fad.scipy.signal.filters import lfilter

@@ -11,9 +11,9 @@ import numpy as np
 import scipy.signal
 
 from fad.backends import like
-from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
-from fad.ops.structural import as_array
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import Tracer, bind
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.registration import flat_on_host, registrar
 from fad.scipy.signal.filters import _check_sections
 from fad.scipy.special.build import number

@@ -12,9 +12,9 @@ import numpy as np
 import scipy.signal
 
 from fad.backends import host, like
-from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.ops.structural import as_array, normalize_axis
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
+from fad.ops.arrangement.structural import as_array, normalize_axis
 from fad.scipy.kernels import convolve_p
 from fad.scipy.ndimage.filters import convolve1d
 from fad.scipy.signal.convolution import register_function

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like
-from fad.core.samples import call
-from fad.core.tracer import Tracer
-from fad.ops.structural import as_array, normalize_axis
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import Tracer
+from fad.ops.arrangement.structural import as_array, normalize_axis
 from fad.scipy.signal.convolution import register_function
 from fad.scipy.signal.filters import extend
 from fad.scipy.signal.smoothing import detrend as _detrend

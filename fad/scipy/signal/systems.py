@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import scipy.signal
 
-from fad.core.primitive import has_tracer, public
-from fad.core.samples import call
-from fad.core.values import stop_gradient
-from fad.ops.structural import as_array
+from fad.core.primitives.primitive import has_tracer, public
+from fad.core.primitives.samples import call
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.linalg import expm
 from fad.scipy.registration import registrar
 from fad.scipy.signal.forms import normalize, tf2zpk, zpk2tf

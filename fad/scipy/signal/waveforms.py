@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
-from fad.core.samples import call
-from fad.core.tracer import Tracer
-from fad.ops.structural import as_array
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import Tracer
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.registration import registrar
 from fad.scipy.special.build import number
 

@@ -14,10 +14,10 @@ import numpy as np
 import scipy.signal.windows
 import scipy.special
 
-from fad.core.primitive import has_tracer
-from fad.core.samples import call
-from fad.core.values import stop_gradient
-from fad.ops.structural import as_array
+from fad.core.primitives.primitive import has_tracer
+from fad.core.primitives.samples import call
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.registration import missing, registrar
 
 __all__ = [

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import scipy.sparse
 
-from fad.core.docstring_sections import refer
+from fad.core.primitives.docstring_sections import refer
 from fad.scipy.registration import missing
 from fad.scipy.sparse import linalg
 from fad.scipy.sparse.array import SparseArray, from_scipy, issparse, matmul

@@ -10,11 +10,11 @@ import numpy as np
 import scipy.sparse
 
 from fad import tree
-from fad.core.tracer import LEAVING, Tracer, bind
+from fad.core.tracing.tracer import LEAVING, Tracer, bind
 from fad.errors import TracerConversionError
-from fad.ops.indexing import pick
-from fad.ops.structural import as_array
-from fad.ops.taking import at
+from fad.ops.arrangement.structural import as_array
+from fad.ops.places.indexing import pick
+from fad.ops.places.taking import at
 from fad.scipy.sparse.entries import Entries, make_floating
 from fad.scipy.sparse.products import Pattern, sparse_matmul_p
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.ops.indexing import pick
-from fad.ops.structural import as_array
+from fad.ops.arrangement.structural import as_array
+from fad.ops.places.indexing import pick
 from fad.scipy.sparse.array import SparseArray, SparseMatrix, from_scipy, is_sparse
 from fad.scipy.sparse.construct import diags as make_diagonals
 from fad.scipy.sparse.entries import make_floating

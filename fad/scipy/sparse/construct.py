@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.ops.structural import as_array
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.sparse.array import SparseArray, SparseMatrix
 from fad.scipy.sparse.forms import coo_array
 

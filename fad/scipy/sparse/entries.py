@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from fad.core.tracer import Tracer
+from fad.core.tracing.tracer import Tracer
 from fad.errors import ItemAssignmentError
-from fad.ops.indexing import pick
-from fad.ops.structural import as_array
-from fad.ops.taking import at
+from fad.ops.arrangement.structural import as_array
+from fad.ops.places.indexing import pick
+from fad.ops.places.taking import at
 from fad.scipy.sparse.products import Pattern
 
 # Functions that are 0 at 0: SciPy's matrices have them as methods.

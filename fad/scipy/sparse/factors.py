@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse.linalg as sla
 
-from fad.core.tracer import Tracer
+from fad.core.tracing.tracer import Tracer
 from fad.scipy.sparse.array import SparseArray, from_scipy
 from fad.scipy.sparse.systems import Direct, check_system, solve_system
 

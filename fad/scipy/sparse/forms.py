@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from fad.core.tracer import Tracer
-from fad.ops.indexing import pick
+from fad.core.tracing.tracer import Tracer
+from fad.ops.places.indexing import pick
 from fad.scipy.sparse.array import SparseArray, SparseMatrix, from_scipy, is_sparse
 from fad.scipy.sparse.entries import make_floating
 from fad.scipy.sparse.products import Pattern

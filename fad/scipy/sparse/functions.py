@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse.linalg as sla
 
-from fad.core.primitive import has_tracer
-from fad.core.values import stop_gradient
-from fad.ops.structural import as_array
+from fad.core.primitives.primitive import has_tracer
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.host import host_function, needs_host_call
 from fad.scipy.linalg import expm as expm_of_dense
 from fad.scipy.sparse.array import SparseArray, from_scipy, is_sparse

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse.linalg as sla
 
-from fad.core.primitive import has_tracer
-from fad.core.values import stop_gradient
-from fad.ops.structural import as_array
+from fad.core.primitives.primitive import has_tracer
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.optimize.common import run
 from fad.scipy.sparse.array import SparseArray, from_scipy, is_sparse
 from fad.scipy.sparse.products import Pattern

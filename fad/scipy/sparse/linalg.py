@@ -10,8 +10,8 @@ from typing import Any
 import scipy.sparse
 import scipy.sparse.linalg as sla
 
-from fad.core.docstring_sections import refer
-from fad.core.primitive import has_tracer
+from fad.core.primitives.docstring_sections import refer
+from fad.core.primitives.primitive import has_tracer
 from fad.scipy.holders import take_plain
 from fad.scipy.registration import missing
 from fad.scipy.sparse.array import from_scipy, is_sparse

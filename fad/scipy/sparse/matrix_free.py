@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse.linalg as sla
 
-from fad.core.primitive import has_tracer
+from fad.core.primitives.primitive import has_tracer
 from fad.errors import DerivativeError
-from fad.ops.structural import as_array
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.holders import HOLDERS
 from fad.scipy.host import plain as value
 from fad.scipy.optimize.common import Problem, run

@@ -2,7 +2,7 @@
 
 SciPy hands the memory of what says that its class is NumPy's array to C code. Of anything else it makes an array, and
 where that fails, in that it holds the object itself, it leaves the product to the operand. So its products alone see a
-tracer as what it is (`fad.core.tracer.LEAVING`), and what they leave to it is computed here.
+tracer as what it is (`fad.core.tracing.tracer.LEAVING`), and what they leave to it is computed here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from fad.core.tracer import LEAVING, Tracer, add_methods
+from fad.core.tracing.tracer import LEAVING, Tracer, add_methods
 from fad.scipy.sparse.array import from_scipy, matmul
 
 _NO_MATRICES = frozenset({Tracer, np.ndarray, np.float64, float, int})  # what most operands are, told apart at once

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from fad.core.archetypes import cast
-from fad.core.primitive import Primitive, register
-from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.ops.indexing import pick
+from fad.core.primitives.archetypes import cast
+from fad.core.primitives.primitive import Primitive, register
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
+from fad.ops.places.indexing import pick
 from fad.scipy.registration import on_host
 
 # --- where the entries are ------------------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg as sla
 
-from fad.core.archetypes import cast
-from fad.core.primitive import Primitive, register
-from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.primitives.archetypes import cast
+from fad.core.primitives.primitive import Primitive, register
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
 from fad.errors import DerivativeError
-from fad.ops.structural import as_array
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.registration import on_host
 from fad.scipy.sparse.array import SparseArray, from_scipy
 from fad.scipy.sparse.products import at_places, run_batch_as_columns, sample_pattern, sparse_matmul_p

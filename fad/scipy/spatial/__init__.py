@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import scipy.spatial
 
-from fad.core.docstring_sections import refer
+from fad.core.primitives.docstring_sections import refer
 from fad.scipy.registration import missing
 from fad.scipy.spatial import distance, transform
 from fad.scipy.spatial.neighbours import ConvexHull, KDTree, cKDTree, distance_matrix, procrustes

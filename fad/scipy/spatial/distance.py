@@ -22,10 +22,10 @@ import numpy as np
 import scipy.spatial.distance
 
 from fad.backends import like
-from fad.core.options import refuse_out
-from fad.core.samples import call
-from fad.core.values import stop_gradient
-from fad.ops.structural import as_array
+from fad.core.primitives.options import refuse_out
+from fad.core.primitives.samples import call
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.registration import missing, registrar
 from fad.scipy.spatial import metrics
 from fad.scipy.spatial.pairs import kinks, root, sum_along

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import scipy.spatial
 
-from fad.core.buffers import PLAIN
-from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, outcome, up_to_date
-from fad.core.values import stop_gradient
-from fad.ops.structural import as_array
+from fad.core.handles.buffers import PLAIN
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import Tracer, bind, outcome, up_to_date
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.linalg import orthogonal_procrustes
 from fad.scipy.registration import flat_on_host, registrar
 from fad.scipy.spatial.distance import cdist

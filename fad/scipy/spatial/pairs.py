@@ -21,10 +21,10 @@ import numpy as np
 import scipy.spatial.distance
 
 from fad.backends import backend_of
-from fad.core.archetypes import align, elementwise, fit
-from fad.core.primitive import Primitive, register
-from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.primitives.archetypes import align, elementwise, fit
+from fad.core.primitives.primitive import Primitive, register
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
 from fad.scipy.spatial.slopes import slopes
 
 _BLOCK = 1 << 14  # numbers of a pair of sets that are worked on at a time

@@ -18,12 +18,12 @@ import numpy as np
 import scipy.spatial.transform as theirs
 
 from fad import tree
-from fad.core.docstring_sections import refer
-from fad.core.tracer import Tracer
-from fad.core.values import stop_gradient
-from fad.ops.indexing import pick
-from fad.ops.structural import as_array
-from fad.ops.taking import searchsorted
+from fad.core.primitives.docstring_sections import refer
+from fad.core.tracing.tracer import Tracer
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
+from fad.ops.places.indexing import pick
+from fad.ops.places.taking import searchsorted
 from fad.scipy.linalg import polar
 from fad.scipy.registration import missing
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import scipy.special as _sc
 
-from fad.core.numpy_dispatch import UFUNCS as _UFUNCS
+from fad.core.tracing.numpy_dispatch import UFUNCS as _UFUNCS
 from fad.scipy.special import (  # noqa: F401  (each operation module registers its operations)
     bessel,
     distributions,

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
-from fad.core.primitive import Primitive
-from fad.core.samples import call
+from fad.core.primitives.primitive import Primitive
+from fad.core.primitives.samples import call
 from fad.errors import DerivativeError
 from fad.scipy.special import formulas
 from fad.scipy.special.build import choose, polynomial, previous, real_only, special, special_multi, strong, whole

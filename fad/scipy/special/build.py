@@ -17,13 +17,13 @@ import scipy.special as sc
 
 from fad.backends import backend_of, host, like
 from fad.backends.counterparts import scipy_function, with_notes
-from fad.core.archetypes import align, elementwise, fit, parameters, spread
-from fad.core.primitive import Nary, answer, register
-from fad.core.samples import call
-from fad.core.tracer import Tracer
+from fad.core.primitives.archetypes import align, elementwise, fit, parameters, spread
+from fad.core.primitives.primitive import Nary, answer, register
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import Tracer
 from fad.errors import DerivativeError
-from fad.ops.elementwise import is_at_an_edge
-from fad.staging.record import RecordTrace
+from fad.ops.ufuncs.elementwise import is_at_an_edge
+from fad.staging.record_trace import RecordTrace
 from fad.transforms.jvp import jvp
 
 _NUMBERS = (bool, int, float)

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.special as sc
 
 from fad.backends import like
-from fad.core.samples import call
+from fad.core.primitives.samples import call
 from fad.scipy.special import formulas
 from fad.scipy.special.build import chain, inverse, number, special, whole
 from fad.scipy.special.gamma import beta_density

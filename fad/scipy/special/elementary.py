@@ -8,7 +8,7 @@ import numpy as np
 import scipy.special as sc
 
 from fad.backends.counterparts import scipy_function
-from fad.core.samples import call
+from fad.core.primitives.samples import call
 from fad.scipy.special import formulas
 from fad.scipy.special.build import branch, polynomial, special, strong
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from fad.core.samples import call
+from fad.core.primitives.samples import call
 from fad.errors import DerivativeError
 from fad.scipy.special import formulas
 from fad.scipy.special.build import draw_samples, number, special, special_multi

@@ -12,8 +12,8 @@ import numpy as np
 import scipy.special as sc
 
 from fad.backends import like
-from fad.core.primitive import answer
-from fad.core.samples import call
+from fad.core.primitives.primitive import answer
+from fad.core.primitives.samples import call
 from fad.errors import DerivativeError
 from fad.scipy.special import formulas
 from fad.scipy.special.build import number, special, special_multi

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.special as sc
 
 from fad.backends.counterparts import scipy_function
-from fad.core.primitive import Primitive
-from fad.core.samples import call
+from fad.core.primitives.primitive import Primitive
+from fad.core.primitives.samples import call
 from fad.scipy.special import formulas
 from fad.scipy.special.build import as_double, inverse, number, special, strong
 from fad.scipy.special.quadrature import betainc_first, betainc_second, gammainc_order

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.special as sc
 
 from fad.backends import like
-from fad.core.primitive import answer
-from fad.core.samples import call
-from fad.core.tracer import Tracer
+from fad.core.primitives.primitive import answer
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import Tracer
 from fad.scipy.special import faddeeva, formulas, voigt
 from fad.scipy.special.build import branch, polynomial, special, special_multi, whole
 from fad.scipy.special.voigt import wofz_p, wofz_slope

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import scipy.special as sc
 
-from fad.core.samples import call
+from fad.core.primitives.samples import call
 from fad.scipy.special.build import special
 
 _WHY = "a parameter of a hypergeometric function has no derivative in closed form"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.special as sc
 
-from fad.core.primitive import Primitive
-from fad.core.samples import call
+from fad.core.primitives.primitive import Primitive
+from fad.core.primitives.samples import call
 from fad.scipy.special import formulas
 from fad.scipy.special.build import choose, previous, special, strong
 

@@ -14,11 +14,11 @@ import scipy.special as sc
 
 from fad.backends import backend_of, like
 from fad.backends.counterparts import with_notes
-from fad.core.archetypes import align, fit, spread
-from fad.core.primitive import Primitive, register
-from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
-from fad.core.values import stop_gradient
+from fad.core.primitives.archetypes import align, fit, spread
+from fad.core.primitives.primitive import Primitive, register
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import Tracer, bind
+from fad.core.tracing.values import stop_gradient
 from fad.scipy.special.build import number
 
 # Nodes for integrals over (0, inf) of functions that decay exponentially: v = c exp(s - exp(-s)).

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from fad.backends import behind
-from fad.core.primitive import public
-from fad.core.samples import call
-from fad.core.tracer import stack_list
-from fad.core.values import stop_gradient
+from fad.core.primitives.primitive import public
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import stack_list
+from fad.core.tracing.values import stop_gradient
 
 
 def _peak(a, axis):

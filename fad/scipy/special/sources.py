@@ -10,8 +10,8 @@ from typing import Any
 
 import scipy.special
 
-from fad.core.docstring_sections import refer
-from fad.core.primitive import Operation
+from fad.core.primitives.docstring_sections import refer
+from fad.core.primitives.primitive import Operation
 
 SOURCES = """
 DLMF 4.2, 4.6 : expm1 log1p exp2 exp10 exprel powm1 xlogy xlog1py cbrt

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.samples import call
+from fad.core.primitives.samples import call
 from fad.scipy.special import faddeeva
 from fad.scipy.special.build import polynomial, special
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from fad.core.docstring_sections import PageOfInstance
-from fad.core.primitive import has_tracer, public
-from fad.core.samples import call
-from fad.core.tracer import Tracer, outcome
-from fad.core.values import stop_gradient
+from fad.core.primitives.docstring_sections import PageOfInstance
+from fad.core.primitives.primitive import has_tracer, public
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import Tracer, outcome
+from fad.core.tracing.values import stop_gradient
 from fad.errors import DerivativeError
-from fad.ops.structural import as_array
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.quadrature import quad
 from fad.scipy.special.build import may_hold, number
 from fad.scipy.stats.estimates import ENTROPIES, Estimates

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.samples import call
-from fad.ops.structural import as_array, normalize_axes
+from fad.core.primitives.samples import call
+from fad.ops.arrangement.structural import as_array, normalize_axes
 from fad.scipy.registration import registrar
 from fad.scipy.special.build import may_hold
 from fad.scipy.stats.descriptive import _count, _sample, as_rows, keep_nan

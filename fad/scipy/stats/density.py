@@ -10,11 +10,11 @@ import scipy.special as sc
 import scipy.stats
 
 from fad import tree
-from fad.core.primitive import public
-from fad.core.samples import call
-from fad.core.tracer import Tracer
+from fad.core.primitives.primitive import public
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import Tracer
 from fad.errors import DerivativeError
-from fad.ops.structural import as_array
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.linalg import solve_triangular
 from fad.scipy.special import logsumexp
 

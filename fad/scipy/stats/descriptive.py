@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.samples import call
+from fad.core.primitives.samples import call
 from fad.errors import MissingRuleError
-from fad.ops.structural import as_array, normalize_axes
+from fad.ops.arrangement.structural import as_array, normalize_axes
 from fad.scipy.registration import registrar
 from fad.scipy.special import entr, rel_entr
 from fad.scipy.special.build import may_hold

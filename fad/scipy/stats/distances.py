@@ -8,9 +8,9 @@ import numpy as np
 import scipy.special as sc
 import scipy.stats
 
-from fad.core.samples import call
-from fad.core.values import stop_gradient
-from fad.ops.structural import as_array
+from fad.core.primitives.samples import call
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.registration import registrar
 from fad.scipy.special.build import number
 from fad.scipy.stats.descriptive import _sample

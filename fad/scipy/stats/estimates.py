@@ -10,10 +10,10 @@ import numpy as np
 import scipy.special as sc
 import scipy.stats
 
-from fad.core.primitive import has_tracer
-from fad.core.values import stop_gradient
+from fad.core.primitives.primitive import has_tracer
+from fad.core.tracing.values import stop_gradient
 from fad.errors import DerivativeError
-from fad.ops.structural import as_array
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.optimize.brackets import brentq
 
 _EULER = 0.5772156649015329

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
-from fad.core.primitive import public
-from fad.core.samples import call
-from fad.core.values import stop_gradient
-from fad.ops.structural import as_array
+from fad.core.primitives.primitive import public
+from fad.core.primitives.samples import call
+from fad.core.tracing.values import stop_gradient
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.special.build import number
 from fad.scipy.special.gamma import multigammaln
 from fad.scipy.stats.base import Draws, _exp, operands

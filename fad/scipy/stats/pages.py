@@ -6,7 +6,7 @@ from typing import Any
 
 import scipy.stats
 
-from fad.core.docstrings import as_written, run_example, summary
+from fad.core.primitives.docstrings import as_written, run_example, summary
 from fad.scipy.stats.moments import MOMENTS
 
 _METHODS = ("logpdf", "pdf", "logpmf", "pmf", "cdf", "sf", "logcdf", "logsf", "ppf", "isf")

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.stats
 
 from fad import tree
-from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.ops.structural import as_array
+from fad.core.primitives.samples import call
+from fad.core.tracing.tracer import bind
+from fad.ops.arrangement.structural import as_array
 from fad.scipy.registration import flat_on_host, registrar
 from fad.scipy.stats.results import make_significance
 

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.special as sc
 import scipy.stats
 
-from fad.core.samples import call
-from fad.ops.structural import as_array, normalize_axis
-from fad.ops.taking import searchsorted
+from fad.core.primitives.samples import call
+from fad.ops.arrangement.structural import as_array, normalize_axis
+from fad.ops.places.taking import searchsorted
 from fad.scipy.registration import registrar
 from fad.scipy.special.build import may_hold, number
 from fad.scipy.stats.descriptive import _sample

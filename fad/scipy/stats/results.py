@@ -9,7 +9,7 @@ import scipy.special as sc
 import scipy.stats
 
 from fad import tree
-from fad.core.tracer import Tracer
+from fad.core.tracing.tracer import Tracer
 
 _PAIR = np.array([0.0, 1.0])
 Linregress: Any = type(scipy.stats.linregress(_PAIR, _PAIR))

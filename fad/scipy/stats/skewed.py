@@ -12,8 +12,8 @@ import numpy as np
 import scipy.special as sc
 import scipy.stats
 
-from fad.core.archetypes import elementwise
-from fad.ops.elementwise import is_at_an_edge
+from fad.core.primitives.archetypes import elementwise
+from fad.ops.ufuncs.elementwise import is_at_an_edge
 from fad.scipy.registration import on_host
 from fad.scipy.special.build import chain, inverse
 from fad.scipy.stats.base import Continuous

@@ -9,7 +9,7 @@ import numpy as _np
 
 import fad.numpy as _fnp
 from fad.compat.autograd.extend import notrace_primitive as _notrace
-from fad.core.tracer import Tracer as ArrayBox  # what autograd calls its traced array
+from fad.core.tracing.tracer import Tracer as ArrayBox  # what autograd calls its traced array
 
 _PARTS = ("fft", "linalg", "random")
 # Integer types that turn traced numbers into plain integers, for a program that computes places: `np.int64(x)`.

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as _np
 
 import fad.numpy as _fnp
-from fad.core.tracer import Tracer as _Tracer
+from fad.core.tracing.tracer import Tracer as _Tracer
 
 
 def eigh(a: Any, UPLO: Literal["L", "U", "l", "u"] = "L") -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as _np
 
-from fad.core.values import stop_gradient as _stop
+from fad.core.tracing.values import stop_gradient as _stop
 
 
 def __getattr__(name: str) -> Any:

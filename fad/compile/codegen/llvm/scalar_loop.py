@@ -16,12 +16,12 @@ from fad.compile.codegen.llvm.number_checks import OF_ONE_NUMBER
 from fad.compile.ir.expressions import template
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import BOOL, BYTES, LLVM_TYPE
-from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH, ON_STACKS
-from fad.compile.legalize.scalarize import Expanded, expand_body
+from fad.compile.legalize.layouts.scalarize import Expanded, expand_body
+from fad.compile.legalize.places.place_stacks import NATIVE_POP, NATIVE_PUSH, ON_STACKS
 from fad.compile.machine.stack_memory import REALLOC
 from fad.compile.schedule.steps import node_facts
-from fad.control_flow.loop_layout import Inputs, Loop, Outputs
-from fad.core.graph import Equation, Graph
+from fad.control_flow.bodies.loop_layout import Inputs, Loop, Outputs
+from fad.core.programs.graph import Equation, Graph
 
 _GLANCE = 4096  # steps, of a microsecond at most, between two looks at the clock
 

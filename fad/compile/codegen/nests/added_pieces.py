@@ -14,13 +14,13 @@ import numpy as np
 from fad.compile.ir.builder import Builder
 from fad.compile.ir.lowered_ops import WRITE_PIECES
 from fad.compile.passes.constants import as_uniform
-from fad.control_flow.loop_layout import Loop
-from fad.core.cotangent import is_basic
-from fad.core.graph import Equation, Graph
-from fad.core.rewriter import rename
-from fad.ops.elementwise import add, logical_and, logical_not
-from fad.ops.indexing import getitem_p, index_add_p, index_set_p, scatter_p
-from fad.ops.selection import where_p
+from fad.control_flow.bodies.loop_layout import Loop
+from fad.core.primitives.cotangent import is_basic
+from fad.core.programs.graph import Equation, Graph
+from fad.core.programs.rewriter import rename
+from fad.ops.places.indexing import getitem_p, index_add_p, index_set_p, scatter_p
+from fad.ops.ufuncs.elementwise import add, logical_and, logical_not
+from fad.ops.ufuncs.selection import where_p
 
 ON_STACK = 1024  # bytes of an array that lies on the stack, and may get into registers
 

@@ -13,8 +13,8 @@ from fad.compile.codegen.nests.masks import Stretch, along, stretches, whole
 from fad.compile.codegen.nests.values import Computed, Stored, Value, element, make_view, shape_of, stored_view
 from fad.compile.codegen.nests.writer import Index, Number, Writer
 from fad.compile.ir.types import BYTES, F32, F64
-from fad.core.primitive import Primitive
-from fad.ops.elementwise import add, maximum, minimum
+from fad.core.primitives.primitive import Primitive
+from fad.ops.ufuncs.elementwise import add, maximum, minimum
 
 UNROLLED = 16  # elements up to which there is no loop: LLVM keeps them in registers
 TOGETHER = 4  # rows that are added to a place at once: it is read and written as often less

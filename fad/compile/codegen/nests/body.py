@@ -32,8 +32,8 @@ from fad.compile.codegen.nests.writer import Number, TooMuch, Writer
 from fad.compile.ir.types import BYTES, I64, INTEGERS, LLVM_TYPE
 from fad.compile.passes.constants import as_uniform
 from fad.compile.schedule.inplace_updates import schedule_updates
-from fad.core.graph import Equation, Graph
-from fad.ops.selection import where_p
+from fad.core.programs.graph import Equation, Graph
+from fad.ops.ufuncs.selection import where_p
 
 MOST_MEMORY = 1 << 26  # bytes of all arrays of a nest that are neither given nor results
 _FREE = 1  # the weight of what is computed each time that it is read

@@ -14,8 +14,8 @@ from fad.compile.codegen.nests.arrays import loops
 from fad.compile.codegen.nests.body import Body
 from fad.compile.codegen.nests.values import Value, element
 from fad.compile.codegen.nests.writer import Index, TooMuch
-from fad.core.graph import Equation, Graph
-from fad.core.primitive import Primitive
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import Equation, Graph
 from fad.ops.linalg.common import apart_p, tolerance_of
 from fad.ops.linalg.decompositions import FULL_RANK, independent_p
 

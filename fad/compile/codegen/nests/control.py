@@ -17,9 +17,9 @@ from fad.compile.codegen.nests.values import Buffer, Computed, Stored, Value, co
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.types import BOOL, BYTES, I64
 from fad.compile.schedule.inplace_updates import updated_by
-from fad.control_flow.loop_layout import GUESSED_STEPS, Loop, Outputs
-from fad.core.graph import Equation, Graph, has_effects
-from fad.ops.contraction import matmul
+from fad.control_flow.bodies.loop_layout import GUESSED_STEPS, Loop, Outputs
+from fad.core.programs.graph import Equation, Graph, has_effects
+from fad.ops.products.contraction import matmul
 
 _QUIET = 50_000  # operations, of a nanosecond or so, between two looks at the clock
 _FOREVER = 2**62

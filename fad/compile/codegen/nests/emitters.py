@@ -43,18 +43,18 @@ from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.expressions import is_heavy, template
 from fad.compile.ir.lowered_ops import FOURIER, REDUCTIONS, WRITE_PIECES
 from fad.compile.ir.types import BOOL, EXACT, F32, F64, I64, INTEGERS
-from fad.compile.legalize.integer_overflow import CHECK
-from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
+from fad.compile.legalize.numbers.integer_overflow import CHECK
+from fad.compile.legalize.places.place_stacks import NATIVE_POP, NATIVE_PUSH
 from fad.compile.schedule.steps import node_facts
-from fad.core.cotangent import is_basic
-from fad.core.graph import Equation
-from fad.core.primitive import Primitive
-from fad.ops.complexes import absolute
-from fad.ops.contraction import matmul
-from fad.ops.elementwise import add, maximum, minimum, multiply, negative, subtract
-from fad.ops.indexing import getitem_p, scatter_p
-from fad.ops.selection import where_p
-from fad.ops.structural import broadcast_p, concatenate_p, reshape_p, transpose_p
+from fad.core.primitives.cotangent import is_basic
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import Equation
+from fad.ops.arrangement.structural import broadcast_p, concatenate_p, reshape_p, transpose_p
+from fad.ops.places.indexing import getitem_p, scatter_p
+from fad.ops.products.contraction import matmul
+from fad.ops.ufuncs.complexes import absolute
+from fad.ops.ufuncs.elementwise import add, maximum, minimum, multiply, negative, subtract
+from fad.ops.ufuncs.selection import where_p
 
 MOST_HEAVY = 1 << 10  # elements of functions that polynomials compute; kernels are as fast for more
 MOST_TOUCHED = 1 << 18  # elements of one operation: threads share larger ones

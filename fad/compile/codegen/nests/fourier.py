@@ -21,7 +21,7 @@ from fad.compile.codegen.nests.writer import Index, TooMuch, Writer
 from fad.compile.ir.lowered_ops import find_radices
 from fad.compile.ir.types import BYTES, F32, F64
 from fad.compile.machine.cpu import register_bytes
-from fad.core.graph import Equation
+from fad.core.programs.graph import Equation
 
 Pair = tuple[str, str]  # the parts of a complex number, or of a vector of them
 

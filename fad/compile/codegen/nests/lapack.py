@@ -18,8 +18,8 @@ from fad.compile.codegen.nests.values import Computed, Stored, Value, element, m
 from fad.compile.codegen.nests.writer import Number, TooMuch, Writer
 from fad.compile.ir.types import F64, I64
 from fad.compile.machine import lapack
-from fad.core.graph import Equation, Graph
-from fad.core.primitive import Primitive
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import Equation, Graph
 from fad.ops.linalg import decompositions, eigen, singular
 
 _REAL = (np.dtype(float), np.dtype(np.float32))  # both are decomposed in double precision, as in NumPy

@@ -31,8 +31,8 @@ from fad.compile.codegen.nests.values import Value, element
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.lowered_ops import FACTOR_SYSTEM
 from fad.compile.ir.types import F32, F64, I64
-from fad.core.graph import Equation, Graph
-from fad.core.primitive import Primitive
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import Equation, Graph
 from fad.ops.linalg import decompositions, factors, solving
 from fad.ops.linalg.solving import REGULAR
 

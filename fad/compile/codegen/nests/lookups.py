@@ -21,7 +21,7 @@ from fad.compile.codegen.nests.values import (
 )
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.types import BOOL, I64, INTEGERS
-from fad.core.graph import Equation
+from fad.core.programs.graph import Equation
 
 _MOST = 1 << 18  # elements of one operation
 

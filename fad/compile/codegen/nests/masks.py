@@ -14,9 +14,9 @@ from fad.compile.codegen.llvm.builder import constant
 from fad.compile.codegen.nests.values import Computed, Mask, Stored, Value, shape_of
 from fad.compile.codegen.nests.writer import Index, Number, Writer
 from fad.compile.ir.types import BOOL, I64
-from fad.core.graph import Equation
-from fad.core.primitive import Primitive
-from fad.ops.elementwise import greater, greater_equal, less, less_equal, logical_and, logical_not
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import Equation
+from fad.ops.ufuncs.elementwise import greater, greater_equal, less, less_equal, logical_and, logical_not
 
 _COMPARISONS = {less: (0, False), less_equal: (1, False), greater: (0, True), greater_equal: (1, True)}
 _SHORTEST = 16  # elements up to which a loop is written out, not split

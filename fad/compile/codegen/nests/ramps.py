@@ -14,7 +14,7 @@ from fad.compile.codegen.nests.masks import Stretch, along, is_chosen
 from fad.compile.codegen.nests.values import Computed, Mask, Stored, Value, bounds_of, element, shape_of, spread
 from fad.compile.codegen.nests.writer import Index, Number, Writer
 from fad.compile.ir.types import BOOL, I64
-from fad.core.graph import Equation
+from fad.core.programs.graph import Equation
 
 
 class Ramp(NamedTuple):

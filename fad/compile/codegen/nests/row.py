@@ -15,7 +15,7 @@ from fad.compile.codegen.nests.writer import Number, TooMuch, Writer
 from fad.compile.codegen.program import Program
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.passes.constants import as_uniform
-from fad.core.graph import Equation
+from fad.core.programs.graph import Equation
 
 
 def native_nest(program: Program, eq: Equation, large: bool = False) -> bool:

@@ -16,9 +16,9 @@ from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.lowered_ops import SORTED
 from fad.compile.ir.types import BYTES, I64, LLVM_TYPE
 from fad.compile.machine.numpy_sorts import find_sorts
-from fad.core.graph import Equation, Graph
-from fad.core.primitive import Primitive
-from fad.ops.sorting import argsort_p, permute_back_p, permute_p
+from fad.core.primitives.primitive import Primitive
+from fad.core.programs.graph import Equation, Graph
+from fad.ops.ordering.sorting import argsort_p, permute_back_p, permute_p
 
 _DTYPES = tuple(map(np.dtype, (float, np.float32, np.int64, np.int32)))
 

@@ -9,7 +9,7 @@ from fad.compile.codegen.nests.values import Buffer, Stored, contiguous
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch
 from fad.compile.ir.types import I64
 from fad.compile.machine.stack_memory import REALLOC, StackMemory
-from fad.core.graph import Equation, Type
+from fad.core.programs.graph import Equation, Type
 
 _REALLOC = np.array([REALLOC], np.int64)
 

@@ -14,8 +14,8 @@ from fad.compile.codegen.nests.body import Body
 from fad.compile.codegen.nests.ramps import find_ramp
 from fad.compile.codegen.nests.values import Source, Value, bounds_of, element, shape_of
 from fad.compile.ir.types import I64
-from fad.core.graph import Equation
-from fad.ops.index_layout import index_layout
+from fad.core.programs.graph import Equation
+from fad.ops.layout.index_layout import index_layout
 
 
 def window_of(body: Body, eq: Equation, first: int, shape: tuple) -> tuple[tuple, list[Source]] | None:

@@ -1,0 +1,1 @@
+"""Calls of functions in code that is captured: which are converted in their turn, and what stands for the others."""

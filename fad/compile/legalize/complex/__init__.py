@@ -1,0 +1,1 @@
+"""Complex arithmetic as real arithmetic."""

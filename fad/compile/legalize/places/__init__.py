@@ -1,0 +1,1 @@
+"""Lookups, writes, masks and windows as the slices and loops that have kernels."""

@@ -1,0 +1,1 @@
+"""Matrix products in the shapes and layouts that kernels are fast for."""

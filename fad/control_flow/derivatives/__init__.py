@@ -1,0 +1,1 @@
+"""Derivatives of loops and branches: what runs forward and what it keeps, and what runs backward."""

@@ -1,0 +1,1 @@
+"""Slices, masks and arrays whose length only a loop's body knows."""

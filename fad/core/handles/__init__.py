@@ -1,0 +1,1 @@
+"""Arrays that a function makes for itself, behind handles: traced values may be written into them."""

@@ -1,0 +1,1 @@
+"""What an operation is: its slots, how they are filled, its documentation and its samples."""

@@ -1,0 +1,1 @@
+"""Operations that arrange elements and leave their values: reshape, join, split, pad."""

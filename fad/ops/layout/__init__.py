@@ -1,0 +1,1 @@
+"""How the elements of an array lie: its shape, its order in memory, and what an index says."""

@@ -1,0 +1,1 @@
+"""Operations that order values: sorting, quantiles, sets, histograms."""

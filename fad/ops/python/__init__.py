@@ -1,0 +1,1 @@
+"""Python's own functions of numbers on traced ones: `math`, `cmath`, `statistics`, ``float(x)``."""

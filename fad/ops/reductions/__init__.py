@@ -1,0 +1,1 @@
+"""Operations along axes: sums, products, extremes, norms, scans, statistics."""

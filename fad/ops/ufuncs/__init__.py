@@ -1,0 +1,1 @@
+"""Operations on each element by itself: NumPy's ufuncs, choices, predicates, conversions."""

@@ -1,0 +1,1 @@
+"""The trace of ``vmap`` and where its batch axes lie."""
