@@ -53,6 +53,15 @@ def test_the_pictures_of_imports_show_the_folders_that_there_are():
         assert "#d00000" not in drawn, "an import leads up: a red arc"
 
 
+def test_how_it_works_names_every_folder_of_the_pipeline():
+    page = next(p for p in PAGES if p.name == "how-it-works.md").read_text(encoding="utf-8")
+    fad = SOURCES[0].parent
+    for package in ("core", "ops", "transforms", "control_flow", "capture", "compile", "compile/legalize"):
+        row = next(line for line in page.splitlines() if line.startswith(f"| `fad/{package.partition('/')[0]}`"))
+        folders = sorted(p.parent.name for p in (fad / package).glob("*/__init__.py"))
+        assert [f for f in folders if f"`{f}`" not in row] == [], f"say what is in these folders of fad/{package}"
+
+
 TRACE = """
 import os, sys
 import numpy as np
