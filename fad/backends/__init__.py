@@ -80,6 +80,11 @@ def is_numpy_array(x: Any) -> bool:
     return issubclass(type(x), np.ndarray)
 
 
+def open_memmap(x: Any) -> Any:
+    """Return an array in a file, ``np.memmap``, as the plain array that it computes as; anything else as it is."""
+    return np.ndarray.view(x, np.ndarray) if type(x) is np.memmap else x
+
+
 def is_numpy_scalar(x: Any) -> bool:
     """Return whether `x` is a scalar of NumPy itself, and no tracer that stands for one."""
     return issubclass(type(x), np.generic)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.backends import DEVICE_ARRAYS
+from fad.backends import DEVICE_ARRAYS, open_memmap
 from fad.compile.pipeline import optimise
 from fad.compile.targets.select import load_compiler
 from fad.core.primitives.limits import Crowded
@@ -130,6 +130,7 @@ class Jitted(Wrapping):
         program = effects.with_changes(fun) if state else fun
         if DONATED:
             refuse_gone(leaves)
+        leaves = [open_memmap(x) for x in leaves]
         traced, key = [], []
         for x in leaves:
             if is_traceable(x):

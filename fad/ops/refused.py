@@ -36,7 +36,6 @@ FUNCTION_REASONS = {
     "nested_iters": _OBJECTS,
     "frombuffer": "it reads memory, and a traced array's memory is not its value; write x.reshape or x.astype",
     "from_dlpack": "another library would get the numbers without their derivative; hand it fad.stop_gradient(x)",
-    "einsum_path": "it plans a product without computing it; give it arrays of the same shapes",
     "in1d": "NumPy has given it up; write np.isin(x.ravel(), values)",
     "isfortran": "the layout of a traced array in memory cannot be seen",
 }

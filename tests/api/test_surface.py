@@ -93,8 +93,8 @@ def test_every_function_that_answers_is_a_registered_operation_or_a_question_abo
     registered = {f for operation in REGISTRY.values() for f in operation.numpy if type(f) is not list}
     questions = {
         np.ndim, np.shape, np.size, np.result_type, np.iscomplexobj, np.isrealobj, np.can_cast, np.min_scalar_type,
-        np.common_type, np.shares_memory, np.may_share_memory, np.array2string, np.array_str, np.array_repr,
-        getattr(np, "fix", None),
+        np.common_type, np.shares_memory, np.may_share_memory, np.einsum_path, np.array2string, np.array_str,
+        np.array_repr, getattr(np, "fix", None),
     }  # fmt: skip
     of_numpy = {f for f in UFUNCS if getattr(np, f.__name__, None) is f}  # SciPy's are decided in fad.scipy.special
     assert (set(FUNCTIONS) | of_numpy) - registered - questions - set(CHANGING) == set()

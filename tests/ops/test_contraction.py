@@ -158,3 +158,15 @@ def test_axes_that_name_no_matrices_are_numpys_errors(axes):
         np.matmul(x, x.swapaxes(1, 2), axes=axes)
     with pytest.raises(wanted.type):
         fad.jvp(lambda x: np.matmul(x, x.swapaxes(1, 2), axes=axes), (x,), (x,))
+
+
+def test_einsum_goes_along_a_path_that_was_planned_for_a_traced_operand():
+    a = np.arange(4.0).reshape(2, 2) + 1
+
+    def total(x):
+        path, _ = np.einsum_path("ij,jk,kl->", a, x, a)
+        return np.einsum("ij,jk,kl->", a, x, a, optimize=path)
+
+    wanted = np.outer(np.sum(a, axis=0), np.sum(a, axis=1))
+    for gradient in (fad.grad(total), fad.jit(fad.grad(total))):
+        np.testing.assert_allclose(gradient(a), wanted, rtol=1e-14)

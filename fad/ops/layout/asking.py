@@ -63,6 +63,10 @@ def common_type(*arrays: Any) -> Any:
     return np.common_type(*(np.empty(0, x.dtype) if type(x) is Tracer else x for x in arrays))
 
 
+def einsum_path(*operands: Any, **options: Any) -> tuple:
+    return np.einsum_path(*map(_stand_in, operands), **options)
+
+
 def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     """Return whether arrays are views of one array that have an element in common."""
     if type(a) is not Tracer or type(b) is not Tracer:
@@ -77,5 +81,5 @@ def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
 FUNCTIONS.update({
     np.ndim: ndim, np.shape: shape, np.size: size, np.result_type: result_type, np.iscomplexobj: iscomplexobj,
     np.isrealobj: isrealobj, np.can_cast: can_cast, np.min_scalar_type: min_scalar_type, np.common_type: common_type,
-    np.shares_memory: shares_memory, np.may_share_memory: shares_memory,
+    np.shares_memory: shares_memory, np.may_share_memory: shares_memory, np.einsum_path: einsum_path,
 })  # fmt: skip

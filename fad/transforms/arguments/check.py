@@ -12,7 +12,7 @@ import numpy as np
 from numpy import float64, ndarray
 
 from fad import tree
-from fad.backends import ARRAYS, backend_of, is_numpy_array, is_on_device
+from fad.backends import ARRAYS, backend_of, is_numpy_array, is_on_device, open_memmap
 from fad.backends import _of as backend_or_none
 from fad.core.handles.buffers import borrow, plain
 from fad.core.handles.structured_arrays import is_structured, open_structured
@@ -77,6 +77,8 @@ def as_operand(x: Any, beside: Any = ()) -> Any:
         return NotImplemented
     if hasattr(kind, "__fad_number__"):  # a number that is more than Python's, and counts as that
         return kind.__fad_number__(x)
+    if kind is np.memmap:
+        return as_operand(open_memmap(x))
     if isinstance(x, np.ndarray):
         raise UnsupportedInputError(
             f"a {kind.__name__} met a traced value; fad takes plain arrays: {_as_plain(x)}"
@@ -212,6 +214,8 @@ def as_value(x: Any, what: str = "the argument") -> Any:
         return x
     if isinstance(x, (np.timedelta64, np.datetime64, np.void)):
         raise _not_of_numbers(x, what)
+    if kind is np.memmap:
+        return as_value(open_memmap(x), what)
     if isinstance(x, np.ndarray):
         raise UnsupportedInputError(
             f"{what} is a {kind.__name__}; fad takes plain arrays: {_as_plain(x)}"
