@@ -141,10 +141,10 @@ def test_every_operation_has_its_line_where_it_was_recorded_under_errors_of_nump
 
 
 def test_recording_looks_up_the_lines_of_those_operations_alone_that_refuse_some_values(monkeypatch):
-    from fad.staging import record
+    from fad.staging import record_trace
 
     seen = []
-    monkeypatch.setattr(record, "user_place", lambda: seen.append(1) or None)
+    monkeypatch.setattr(record_trace, "user_place", lambda: seen.append(1) or None)
     fad.jit(lambda x: np.sum(np.sin(x[1:]) * x[0]) + np.max(x.reshape(5, 2) @ x[:2]))(X)
     assert not seen
     fad.jit(lambda x, at: x[at])(X, AT)
