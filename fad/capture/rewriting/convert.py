@@ -176,16 +176,17 @@ def find_source(code: types.CodeType) -> Any:
 
 def _copy_tree(node: Any) -> Any:
     """Return a copy of a syntax tree: it is rewritten in place."""
-    made = node.__class__()
-    for name, value in ast.iter_fields(node):
-        if isinstance(value, ast.AST):
-            value = _copy_tree(value)
-        elif isinstance(value, list):
-            value = [_copy_tree(x) if isinstance(x, ast.AST) else x for x in value]
-        setattr(made, name, value)
+    fields = {name: _copy_field(value) for name, value in ast.iter_fields(node)}
+    made = node.__class__(**fields)
     if hasattr(node, "owner"):
         made.owner = node.owner
     return ast.copy_location(made, node)
+
+
+def _copy_field(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_copy_field(x) for x in value]
+    return _copy_tree(value) if isinstance(value, ast.AST) else value
 
 
 @functools.lru_cache(16)
