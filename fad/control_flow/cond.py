@@ -41,14 +41,13 @@ from fad.core.programs.rewriter import Rewriting
 from fad.core.tracing.tracer import Tracer, bind, tracer, youngest
 from fad.core.tracing.values import stop, traces_of
 from fad.ops.places.creation import zeros_p
-from fad.transforms.arguments.check import as_value, kind_of, split_as_kept, was_changed, zeros_like
+from fad.transforms.arguments.check import as_value, is_inexact, kind_of, split_as_kept, was_changed, zeros_like
 from fad.transforms.batching.batch_trace import BatchTrace
 from fad.transforms.jvp import JVPTrace, jvp, jvp_masked
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.push_tangents import push_body, takes_masks
 from fad.transforms.reverse.slopes import find_care_of_call
 from fad.transforms.reverse.steep_programs import has_steep
-from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, deferring_looks, vjp
 
 

@@ -58,14 +58,13 @@ from fad.core.programs.graph import Graph, type_of
 from fad.core.tracing.tracer import Tracer, bind, tracer, youngest
 from fad.core.tracing.values import stop
 from fad.core.tracing.views import unwrap
-from fad.transforms.arguments.check import as_value, kind_of, split_as_kept, zeros_like
+from fad.transforms.arguments.check import as_value, is_inexact, kind_of, split_as_kept, zeros_like
 from fad.transforms.batching.batch_trace import BatchTrace
 from fad.transforms.jvp import JVPTrace, jvp, jvp_masked
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.push_tangents import push_body, takes_masks
 from fad.transforms.reverse.slopes import find_care_of_call
 from fad.transforms.reverse.steep_programs import has_steep, leaves_out
-from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, deferring_looks
 
 CHOOSE: list[Callable] = []  # `choose` of `fad.control_flow.cond`, which is made of loops itself

@@ -20,14 +20,13 @@ from fad.core.tracing.tracer import Tracer, tracer, youngest
 from fad.core.tracing.views import unwrap
 from fad.jitting.call import own
 from fad.jitting.reverse import ReverseCall, choose, fill
-from fad.transforms.arguments.check import as_primal, finish_output, kind_of, zeros_like
+from fad.transforms.arguments.check import as_primal, finish_output, is_inexact, kind_of, zeros_like
 from fad.transforms.arguments.mutation import Earlier
 from fad.transforms.batching.batch_trace import BatchTrace, replaced
 from fad.transforms.jet import JetTrace, expand
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.push_tangents import beginning_steep
 from fad.transforms.reverse.slopes import EVERYWHERE, NOWHERE
-from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import Tape, VJPTrace, vjp
 from fad.transforms.vmap import vmap
 

@@ -18,9 +18,9 @@ from fad.jitting.call import JittedCall, describe, own
 from fad.staging.outer_state import OuterState
 from fad.staging.record import Recording, record, recorder
 from fad.staging.record_trace import OuterTracer
+from fad.transforms.arguments.check import is_inexact
 from fad.transforms.arguments.mutation import Earlier
 from fad.transforms.reverse.slopes import are_finite
-from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import deferring_looks, vjp
 
 

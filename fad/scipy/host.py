@@ -14,9 +14,9 @@ from fad.core.tracing.tracer import Tracer, youngest
 from fad.core.tracing.values import stop_gradient
 from fad.errors import CustomRuleError
 from fad.staging.record_trace import RecordTrace
+from fad.transforms.arguments.check import is_inexact
 from fad.transforms.custom_rules import Call
 from fad.transforms.jvp import jvp
-from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import vjp
 
 

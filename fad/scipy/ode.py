@@ -22,9 +22,8 @@ from fad.scipy.events import DenseSolution, solve_with_events
 from fad.scipy.host import host_function, needs_host_call, plain
 from fad.scipy.runge_kutta import EXPLICIT, find_fractions, integrate, integrate_at, pose
 from fad.scipy.special.build import number
-from fad.transforms.arguments.check import as_value
+from fad.transforms.arguments.check import as_value, is_inexact
 from fad.transforms.outside.closures import Closure
-from fad.transforms.reverse.tape import is_inexact
 from fad.typing import ArrayLike, PyTree
 
 _METHODS = {method: name for name, method in EXPLICIT.items()} | {si.Radau: "Radau", si.BDF: "BDF", si.LSODA: "LSODA"}

@@ -15,10 +15,9 @@ from fad.errors import DerivativeError
 from fad.ops.ufuncs.conversion import as_python_number
 from fad.scipy.host import HostCall, check_found, needs_host_call
 from fad.scipy.special.build import number
-from fad.transforms.arguments.check import as_value
+from fad.transforms.arguments.check import as_value, is_inexact
 from fad.transforms.jvp import jvp
 from fad.transforms.outside.closures import Closure
-from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import vjp
 from fad.typing import ArrayLike
 

@@ -21,11 +21,10 @@ from fad.core.tracing.tracer import Tracer, youngest
 from fad.core.tracing.values import has_derivative
 from fad.core.tracing.views import contents_of, copy_layout, snapshot
 from fad.errors import CustomRuleError
-from fad.transforms.arguments.check import as_value, separate, zeros_like
+from fad.transforms.arguments.check import as_value, is_inexact, separate, zeros_like
 from fad.transforms.arguments.mutation import equal
 from fad.transforms.custom_rules import Call
 from fad.transforms.outside.closures import Kept, finds_nothing
-from fad.transforms.reverse.tape import is_inexact
 
 
 class CustomFunction(Wrapping):

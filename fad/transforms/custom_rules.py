@@ -16,12 +16,11 @@ from fad.core.primitives.limits import keep_perturbed
 from fad.core.tracing.trace import Trace
 from fad.core.tracing.tracer import Tracer, tracer, youngest
 from fad.errors import CustomRuleError
-from fad.transforms.arguments.check import zeros_like
+from fad.transforms.arguments.check import is_inexact, zeros_like
 from fad.transforms.batching.batch_trace import BatchTrace, replaced
 from fad.transforms.jvp import JVPTrace
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.outside.closures import Kept
-from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, vjp
 from fad.transforms.vmap import vmap
 

@@ -20,12 +20,11 @@ from fad.core.tracing.tracer import Tracer
 from fad.core.tracing.values import most_derivatives, stop_gradient, stop_older
 from fad.core.tracing.views import snapshot
 from fad.errors import DerivativeError, TreeMismatchError
-from fad.transforms.arguments.check import as_value, separate, zeros_like
+from fad.transforms.arguments.check import as_value, is_inexact, separate, zeros_like
 from fad.transforms.custom_rules import Call
 from fad.transforms.jvp import jvp
 from fad.transforms.linearize import linear_transpose, linearize
 from fad.transforms.outside.closures import Closure
-from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import vjp
 from fad.typing import PyTree
 

@@ -33,8 +33,10 @@ from fad.core.tracing.views import is_writeable
 from fad.errors import TreeMismatchError
 from fad.ops.ufuncs.elementwise import divide, multiply
 from fad.transforms.arguments.check import (
+    as_flat,
     check_like,
     flatten_primals,
+    is_inexact,
     root,
     run,
     separate,
@@ -46,7 +48,6 @@ from fad.transforms.custom_rules import RULES, Call, check_closed, push_call
 from fad.transforms.jvp import _like
 from fad.transforms.push_tangents import BEGINS_STEEP, push_with_care, transposed_vjp
 from fad.transforms.reverse.slopes import select_by_constant
-from fad.transforms.reverse.tape import is_inexact
 from fad.typing import PyTree
 
 _NUMBERS = (bool, int, float, complex)
@@ -117,7 +118,7 @@ class JetTrace(Trace):
     def attach(self, step: Step, ys: Iterable) -> list:
         """Make a step's results, of which no derivative is known yet."""
         step.results = [Series([y], step) for y in ys]
-        return [tracer(s.known[0], self, s) if is_inexact(s.known[0]) else s.known[0] for s in step.results]
+        return [tracer(s.known[0], self, s) if is_inexact(s.known[0]) else as_flat(s.known[0]) for s in step.results]
 
     def settle(self, step: Step, outs: list) -> list:
         """Leave a step of a rule for later, and compute one of the program's own; return the results."""

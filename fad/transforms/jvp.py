@@ -35,10 +35,12 @@ from fad.core.tracing.views import (
 )
 from fad.ops.places.indexing import join_index
 from fad.transforms.arguments.check import (
+    as_flat,
     as_operand,
     check_like,
     flatten_like,
     flatten_primals,
+    is_inexact,
     kind_of_traced,
     run,
     separate,
@@ -153,7 +155,7 @@ class JVPTrace(Trace):
         """Return a result as a tracer with its tangent, which broadcasting may not have reached yet."""
         if type(t) is Masked or t.dtype is not y.dtype or t.shape != y.shape:
             if y.dtype.kind not in "fc":
-                return y
+                return as_flat(y)
             t = spread(t, y)
             if self.writes and type(t) is Masked and type(t.value) is ndarray:
                 t.value = t.value.copy()  # a choice hands on the operand's tangent
@@ -264,8 +266,8 @@ class JVPTrace(Trace):
         return self._attach(y, found)
 
     def _attach(self, y: Any, t: Any) -> Any:
-        if t is None or y.dtype.kind not in "fc":
-            return y
+        if t is None or not is_inexact(y):
+            return as_flat(y)
         return tracer(y, self, t)
 
 

@@ -20,6 +20,7 @@ from fad.core.tracing.tracer import Tracer, bind, tracer, youngest
 from fad.core.tracing.views import running_rules
 from fad.errors import NotLinearError
 from fad.transforms.arguments.check import (
+    as_flat,
     as_value,
     check_like,
     flatten_like,
@@ -92,7 +93,7 @@ class LinearTrace(Trace):
         first = len(self.records)
         self.records.append((push, parents, multi))
         if not multi:
-            return tracer(y, self, first) if y.dtype.kind in "fc" else y
+            return tracer(y, self, first) if y.dtype.kind in "fc" else as_flat(y)
         ys = tuple(y)
         self.records += [None] * (len(ys) - 1)
         return tuple([tracer(v, self, first + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys)])

@@ -9,9 +9,8 @@ from fad.control_flow.bodies.subgraph import Unrecordable
 from fad.core.primitives.cotangent import densify
 from fad.core.primitives.limits import Crowded
 from fad.core.tracing.trace import Trace
-from fad.transforms.arguments.check import as_value
+from fad.transforms.arguments.check import as_value, is_inexact
 from fad.transforms.jvp import jvp
-from fad.transforms.reverse.tape import is_inexact
 
 
 def make_pusher(push: Callable, run: Callable, values: list) -> Callable:

@@ -32,10 +32,9 @@ from fad.control_flow.bodies.subgraph import Unrecordable
 from fad.core.primitives.cotangent import Masking, densify
 from fad.core.primitives.primitive import Primitive
 from fad.core.tracing.tracer import bind, tracer, youngest
-from fad.transforms.arguments.check import as_value, split_as_kept, zeros_like
+from fad.transforms.arguments.check import as_value, is_inexact, split_as_kept, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
-from fad.transforms.reverse.tape import is_inexact
 from fad.transforms.vjp import Tape, VJPTrace, vjp
 from fad.transforms.vmap import vmap
 

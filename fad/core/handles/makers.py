@@ -65,9 +65,9 @@ def _open_traced(x: Any) -> Any:
 
 
 def _is_numeric(args: tuple, kwargs: dict) -> bool:
-    """Return whether a conversion is to numbers: the argument behind the array is its dtype."""
+    """Return whether a conversion is to numbers or objects: the argument behind the array is its dtype."""
     dtype = args[0] if args else kwargs.get("dtype")
-    return dtype is None or np.dtype(dtype).kind in "fcbiu"
+    return dtype is None or np.dtype(dtype).kind in "fcbiuO"
 
 
 def _read_structured_dtype(args: tuple, kwargs: dict) -> np.dtype | None:

@@ -18,6 +18,7 @@ from fad.ops.arrangement.structural import as_array, as_shape, beside, normalize
 from fad.ops.layout.asking import result_type
 from fad.ops.layout.memory_order import duplicate, lay_out, lay_out_as, lay_out_like, refuse_copy, requests_copy
 from fad.ops.places.functional_updates import At
+from fad.ops.ufuncs.conversion import array_of_objects
 
 # --- like another array ------------------------------------------------------------------------------------------
 
@@ -144,6 +145,8 @@ def _array_samples(s):
 
 
 def _as(object, dtype):
+    if dtype is not None and type(object) in (list, tuple) and np.dtype(dtype).kind == "O":
+        return array_of_objects(object)
     x = strong(as_array(object))
     return x if dtype is None else x.astype(dtype, copy=False)
 

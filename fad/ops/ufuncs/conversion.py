@@ -136,6 +136,8 @@ def astype(x, /, dtype, order="K", casting="unsafe", subok=True, copy=True, *, d
         )
     if dtype == x.dtype and not copy:
         return _order(x, x, order)
+    if dtype.kind == "O" and type(x) is Tracer:
+        return as_objects(x)
     if dtype.kind not in "fc":
         y = bind(astype_flat_p, x, dtype=dtype)
     elif dtype == x.dtype:
@@ -144,6 +146,44 @@ def astype(x, /, dtype, order="K", casting="unsafe", subok=True, copy=True, *, d
         y = bind(astype_p, x, dtype=dtype)
     y = _order(y, x, order)
     return as_one_array(y) if type(x) is Tracer and is_array(x) else y
+
+
+def as_objects(x: Tracer) -> np.ndarray:
+    """Return an array of Python objects, the traced numbers of an array: NumPy leaves what is computed to them."""
+    if not x.shape:
+        return _hold(_tolist(x))
+    y = np.empty(x.shape, object)
+    for place in np.ndindex(x.shape):
+        y[place] = _tolist(x[place])
+    return y
+
+
+def array_of_objects(x: Any) -> np.ndarray:
+    """Return what NumPy makes of a nested list with ``dtype=object``, whose elements may be traced values.
+
+    Arrays of one shape are taken apart into their numbers; of different shapes they are the elements.
+    """
+    opened: dict[int, tuple] = {}
+
+    def open_traced(x: Any) -> Any:
+        if type(x) is Tracer:
+            y = as_objects(x) if x.shape else _hold(x)
+            opened[id(y)] = y, x
+            return y
+        return type(x)(map(open_traced, x)) if type(x) in (list, tuple) else x
+
+    y = np.array(open_traced(x), dtype=object)
+    for place in np.ndindex(y.shape):
+        if id(y[place]) in opened:
+            y[place] = opened[id(y[place])][1]
+    return y
+
+
+def _hold(x: Any) -> np.ndarray:
+    """Return an array without axes whose element is an object, whatever NumPy would make of that."""
+    y = np.empty((), object)
+    y.fill(x)
+    return y
 
 
 def _order(y: Any, x: Any, order: str) -> Any:

@@ -68,7 +68,7 @@ def as_operand(x: Any, beside: Any = ()) -> Any:
         return x
     if kind is np.ndarray:
         if x.dtype.kind == "O":
-            raise UnsupportedInputError("an array of Python objects met a traced value; convert it to numbers first")
+            raise _error_of_objects()
         return x
     if kind in (list, tuple):
         x = np.asarray(x)
@@ -89,6 +89,25 @@ def as_operand(x: Any, beside: Any = ()) -> Any:
     if isinstance(x, Sequence) and not isinstance(x, (str, bytes, bytearray)):  # a range, an array.array, a deque
         return as_operand(np.asarray(x))
     return _as_number(x)
+
+
+def is_inexact(x: Any) -> bool:
+    """Return whether something is an array or scalar of a dtype that has derivatives."""
+    return hasattr(x, "dtype") and x.dtype.kind in "fc"
+
+
+def as_flat(y: Any) -> Any:
+    """Return a result of a dtype without derivatives as it is; of Python's objects nobody knows if they have one."""
+    if not hasattr(y, "dtype") or y.dtype.kind == "O":
+        raise _error_of_objects()
+    return y
+
+
+def _error_of_objects() -> UnsupportedInputError:
+    return UnsupportedInputError(
+        "an array of Python objects met a traced value; make numbers of the objects, x.astype(float), or objects of "
+        "the traced value, x.astype(object)"
+    )
 
 
 def split_operands(trace: Trace, args: Any) -> tuple[list, list] | None:

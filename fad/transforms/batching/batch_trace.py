@@ -26,7 +26,7 @@ from fad.core.tracing.tracer import Tracer, any_of, bind, tracer
 from fad.core.tracing.values import class_of_element
 from fad.core.tracing.views import RUNS, copy_layout, fresh, own_memory, replace_root, shares, snapshot
 from fad.errors import BatchedValueError, BatchingError, LoopFallbackWarning, TracerConversionError
-from fad.transforms.arguments.check import as_operand
+from fad.transforms.arguments.check import as_flat, as_operand
 from fad.transforms.batching.batch_axes import (
     put_behind_batch,
 )
@@ -201,7 +201,7 @@ class BatchTrace(Trace):
             raise
         if prim.multi:
             return tuple(tracer(v, self, None) for v in y)
-        out = tracer(y, self, FLAT if prim.flat is True or _moves_flat(prim, args) else None)
+        out = tracer(as_flat(y), self, FLAT if prim.flat is True or _moves_flat(prim, args) else None)
         if self.writes and not (prim.view is not None and prim.view.is_view(args[0], out, params)):
             out.wrapped = fresh_layers(y, values) if type(y) is Tracer else fresh(y, values)
         return out

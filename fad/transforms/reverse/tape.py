@@ -25,7 +25,7 @@ from fad.core.tracing.tracer import Tracer, bind, tracer
 from fad.core.tracing.views import is_array, link, may_be_view, own_small_part
 from fad.core.tracing.weak import WeakFloat, on_numbers
 from fad.errors import UnsupportedInputError
-from fad.transforms.arguments.check import as_operand
+from fad.transforms.arguments.check import as_flat, as_operand, is_inexact
 from fad.transforms.arguments.mutation import Watch
 
 # Kinds of record.
@@ -247,7 +247,7 @@ class Recorder(Trace):
             to = None
         else:
             to = (operand.shape, operand.dtype)
-            if z.dtype.kind not in "fc":
+            if as_flat(z).dtype.kind not in "fc":
                 raise UnsupportedInputError(f"{prim.name} of a traced value gave an array of dtype {z.dtype}")
         tape.append((
             ONE_OF_TWO, parent, partial, z if keep_z else None, a if keep_a else None, b if keep_b else None, to
@@ -264,9 +264,9 @@ class Recorder(Trace):
         """Run an operation of two operands that has VJPs instead of partials: matmul. A constant's position is -1."""
         z = prim.forward(a, b) if type(a) is ndarray and type(b) is ndarray else prim(a, b)
         if i < 0 and type(a) is np.ndarray:
-            a = self.take(a)
+            a = self.take(as_flat(a))
         elif j < 0 and type(b) is np.ndarray:
-            b = self.take(b)
+            b = self.take(as_flat(b))
         tape = self.tape
         out = Tracer()
         out.wrapped = z
@@ -345,7 +345,7 @@ class Recorder(Trace):
             tape.extend([None] * (len(ys) - 1))
             return tuple(tracer(v, self, position + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys))
         if y.dtype.kind not in "fc":
-            return y
+            return as_flat(y)
         kind = GENERAL
         if prim.swept is not None:
             kind = EFFECT
@@ -410,7 +410,3 @@ def _forget_sources(y: Any) -> Any:
     elif type(y) is Tracer:
         y.memory, y.wrapped, y.info = None, _forget_sources(y.wrapped), _forget_sources(y.info)
     return own_small_part(y)
-
-
-def is_inexact(x: Any) -> bool:
-    return hasattr(x, "dtype") and x.dtype.kind in "fc"
