@@ -15,6 +15,7 @@ from fad.core.primitives.primitive import on_device, public
 from fad.core.primitives.samples import call
 from fad.core.tracing.tracer import Tracer, any_of, bind
 from fad.core.tracing.views import unwrap
+from fad.errors import MissingRuleError
 from fad.ops.arrangement.structural import as_array, normalize_axes
 from fad.ops.reductions.norms import root
 from fad.ops.reductions.reduction import (
@@ -58,7 +59,7 @@ def find_any(mask: Any) -> bool:
 def _wide(a, dtype):
     """Return the operand in the dtype to compute in, and that of the result: half precision is summed in single."""
     if dtype is not None:
-        return a.astype(dtype), None
+        return a.astype(dtype), np.dtype(dtype)
     if a.dtype.kind in "biu":
         return a.astype(float), None
     return (a.astype(np.float32), a.dtype) if a.dtype == np.float16 else (a, None)
@@ -145,6 +146,8 @@ def variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
         if ddof != 0:
             raise ValueError("ddof and correction can't be provided simultaneously.")
         ddof = correction
+    if dtype is not None and np.dtype(dtype).kind in "biu":
+        raise MissingRuleError(f"np.var and np.std with dtype={dtype!r} round what they add up: convert their result")
     a, narrow = _wide(as_array(a), dtype)
     axes, mask = _count_axes(a, axis, where)
     if mask is True and absent(mean) and type(ddof) in (int, float) and math.prod(a.shape[i] for i in axes) > ddof:
@@ -325,7 +328,8 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=4)
         scale = 0.0
     # By the reciprocal, as NumPy does: without degrees of freedom it is infinite.
-    c = (x @ np.conjugate(weighted.T)) * np.divide(1.0, scale)
+    c = x @ np.conjugate(weighted.T)
+    c = (c * np.divide(1.0, scale)).astype(c.dtype, copy=False)
     return c.reshape(()) if c.shape == (1, 1) else c
 
 
