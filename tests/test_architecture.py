@@ -30,7 +30,8 @@ LAYERS = [
     [
         "core",
         "core.tracing", "core.tracing.spec", "core.tracing.like_users", "core.tracing.conversions",
-        "core.tracing.views", "core.tracing.weak", "core.tracing.numpy_dispatch", "core.tracing.array_likes",
+        "core.tracing.views", "core.tracing.weak", "core.tracing.numpy_dispatch", "core.tracing.numpy_versions",
+        "core.tracing.array_likes",
         "core.tracing.lengths", "core.tracing.own_attributes", "core.tracing.tracer", "core.tracing.trace",
         "core.tracing.ended_runs", "core.tracing.layers", "core.tracing.values",
         "core.primitives", "core.primitives.options", "core.primitives.samples", "core.primitives.docstring_sections",

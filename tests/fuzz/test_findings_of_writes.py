@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy._core._exceptions import UFuncTypeError
+from numpy_versions import WITH_CROSS_OF_PLANE_VECTORS
 
 import fad
 from fad.errors import BatchingError
@@ -281,6 +282,7 @@ def test_a_result_lies_in_memory_as_numpys_does(make, taken):
         np.testing.assert_array_equal(fast(given), f(given))
 
 
+@WITH_CROSS_OF_PLANE_VECTORS
 @pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
 @pytest.mark.parametrize("a", [X, -X[:2], np.zeros(3)])
 @pytest.mark.parametrize("b", [np.array([-0.0, -0.0]), np.array([-0.0, 0.0, -0.0]), np.array([1.0, -0.0])])

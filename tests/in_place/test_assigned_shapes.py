@@ -4,6 +4,7 @@ import types
 
 import numpy as np
 import pytest
+from numpy_versions import WITH_SET_SHAPES
 
 import fad
 from fad.testing import check_grads
@@ -88,6 +89,7 @@ PROGRAMS = [
 ]  # fmt: skip
 
 
+@WITH_SET_SHAPES
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_a_shape_is_assigned(f):
     value, _ = fad.value_and_grad(f)(X)

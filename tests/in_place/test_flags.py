@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy_versions import WITH_SET_SHAPES
 
 import fad
 from fad.errors import MissingRuleError
@@ -171,6 +172,7 @@ def set_shape_and_protect(owner):
     protect(owner)
 
 
+@WITH_SET_SHAPES
 @pytest.mark.parametrize("change", [protect, set_shape, set_shape_and_protect])
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
 def test_a_kept_array_that_became_a_view_of_itself_holds_plain_numbers_after_the_transform(transform, change):

@@ -245,7 +245,7 @@ UNARY_METHODS = {"neg": "neg", "pos": "pos", "abs": "abs", "~": "invert"}
 
 
 # How classes compare, beside text, of which no instance equals a number: None, functions, sets.
-_EQUAL_TO_NO_NUMBER = (object.__eq__, set.__eq__, frozenset.__eq__, dict.__eq__)
+_EQUAL_TO_NO_NUMBER = (object.__eq__, type(None).__eq__, set.__eq__, frozenset.__eq__, dict.__eq__)
 
 
 def _compare_with_object(x: Tracer, y: Any, differs: bool) -> Any:

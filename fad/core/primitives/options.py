@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracing.conversions import is_wider, same_size, written_into
+from fad.core.tracing.numpy_versions import SINCE_2_5
 from fad.core.tracing.tracer import Tracer
 from fad.core.tracing.views import RUNS, is_array, layout, refuse
 from fad.errors import MissingRuleError, TracerConversionError
@@ -65,7 +66,7 @@ def with_out(function: Any) -> Any:
         multiplies = name == "dot" and _multiplies(y, args[:2])
         if name == "dot" and not multiplies:
             _check_as_dot(out, y)
-        if name.startswith("cum") and out.ndim == 1 and not (np.size(y) and out.size):
+        if not SINCE_2_5 and name.startswith("cum") and out.ndim == 1 and not (np.size(y) and out.size):
             given = getattr(kwargs.get("a", args[0] if args else None), "dtype", out.dtype)
             if (given == out.dtype and given.isnative) or np.size(y) == 1:
                 return out  # the sums of nothing change nothing, whatever the array's size, unless they are converted

@@ -14,6 +14,7 @@ from fad.core.primitives.primitive import answer
 from fad.core.tracing.array_likes import STAND_FOR_ARRAYS
 from fad.core.tracing.conversions import written_into
 from fad.core.tracing.numpy_dispatch import UFUNC_METHODS
+from fad.core.tracing.numpy_versions import SINCE_2_5
 from fad.core.tracing.tracer import Tracer, add_methods, outcome, strong, tracer, up_to_date
 from fad.core.tracing.views import RUNS, is_array, layout, point, refuse, root_of, snapshot
 from fad.errors import MissingRuleError
@@ -351,7 +352,10 @@ def _set_part(name: str) -> Any:
             raise TypeError("array does not have imaginary part to set")
         if not is_array(self):
             raise AttributeError(f"attribute '{name}' of 'numpy.generic' objects is not writable")
-        write(getattr(self, name), Ellipsis, strong(as_array(value)))  # of any dtype
+        part = getattr(self, name)
+        if SINCE_2_5:
+            refuse_complex(part, value)
+        write(part, Ellipsis, strong(as_array(value)))  # of any dtype
 
     return set_part
 

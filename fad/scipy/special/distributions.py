@@ -175,7 +175,7 @@ def _kolmogorov_density(_z, x):
     small = x < 1.0
     none = x < 0.04  # where the density is less than the smallest number, and 0 from 0 on
     high = np.where(small, 1.0, x)[..., None]
-    low = np.where(small & ~none, x, 1.0)[..., None]
+    low = np.where(small & (x >= 0.04), x, 1.0)[..., None]
     signs = np.where(_TERMS % 2 == 0, 1.0, -1.0)
     far = 8.0 * (signs * _TERMS**2 * high * np.exp(-2.0 * (_TERMS * high) ** 2)).sum(-1)
     c = (_ODD * math.pi) ** 2 / 8.0
