@@ -264,7 +264,7 @@ def eig(a):
     The derivative of the vectors is that of NumPy's own: of length 1, and with their largest component real.
     Raises DerivativeError where the matrix has no basis of eigenvectors.
 
-    >>> fad.numpy.linalg.eig(np.diag(np.array([1.0, 2.0]))).eigenvalues
+    >>> fad.numpy.linalg.eig(np.diag(np.array([1.0, 2.0]))).eigenvalues.real
     array([1., 2.])
     """
     return np.linalg._linalg.EigResult(*bind(eig_p, matrices(a)))
@@ -274,7 +274,7 @@ def eig(a):
 def eigvals(a):
     """Return the eigenvalues of square matrices.
 
-    >>> fad.numpy.linalg.eigvals(np.diag(np.array([1.0, 2.0])))
+    >>> fad.numpy.linalg.eigvals(np.diag(np.array([1.0, 2.0]))).real
     array([1., 2.])
     """
     return bind(eig_p, matrices(a))[0]

@@ -43,6 +43,7 @@ from fad.scipy.linalg.common import (
     sl,
 )
 from fad.scipy.linalg.solving import pinv
+from fad.scipy.versions import FACTORS
 
 _GAUGE: dict[str, Any] = dict(numerical=False, gauge="the phases of the vectors, and the triangle that is read")
 
@@ -239,7 +240,7 @@ def _left_of(a: Any, w: Any) -> Any:
     return vectors @ bind(_turn_left_p, matrices(a), w[..., None, :], values[..., None, :], vectors)
 
 
-@scipy_function("eig", order="F", samples=lambda s: [
+@scipy_function("eig", order=FACTORS, samples=lambda s: [
     *_general(s), call(_general(s)[0].args[0], left=True), call(_general(s)[0].args[0], left=True, right=False)])
 def eig(
     a, b=None, left=False, right=True, overwrite_a=False, overwrite_b=False, check_finite=True,
@@ -281,7 +282,7 @@ def eigvals(a, b=None, overwrite_a=False, check_finite=True, homogeneous_eigvals
 # --- svd, polar, orth, null_space ------------------------------------------------------------------------------------
 
 
-@scipy_function("svd", order="F", samples=lambda s: [
+@scipy_function("svd", order=FACTORS, samples=lambda s: [
     call(s.real(3, 2), full_matrices=False), call(s.real(2, 3), compute_uv=False)],
     numerical=False, gauge="the phases of pairs of vectors, and full_matrices")  # fmt: skip
 def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True, lapack_driver="gesdd"):
@@ -331,7 +332,7 @@ def _rank(s: Any, shape: tuple, rcond: float | None) -> int:
     return int(np.sum(s > np.max(s) * cutoff))
 
 
-@scipy_function("orth", order="F", samples=lambda s: [call(s.real(3, 2))], **_GAUGE,
+@scipy_function("orth", order=FACTORS, samples=lambda s: [call(s.real(3, 2))], **_GAUGE,
     raises="ValueError: The array has fewer than two axes, is empty, or has infinities or NaNs.")  # fmt: skip
 def orth(A, rcond=None):
     """Return an orthonormal basis of the range; only what does not depend on the choice has a derivative.
@@ -378,7 +379,7 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
         order = (bind(_column_order_p, a),)
         a = np.take_along_axis(a, np.broadcast_to(row(order[0]), a.shape), axis=-1)
     q, r = np.linalg.qr(a, names[mode])
-    return (r, *order) if mode == "r" else (lay_out(q, "F"), r, *order)
+    return (r, *order) if mode == "r" else (lay_out(q, FACTORS), r, *order)
 
 
 def _column_order(a):

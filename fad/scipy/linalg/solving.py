@@ -19,6 +19,7 @@ from fad.ops.linalg.common import (
 from fad.ops.reductions.norms import kinks_of_matrix
 from fad.ops.ufuncs.conversion import as_python_number
 from fad.scipy.linalg.common import double, refuse_options, regular, scipy_function, sl
+from fad.scipy.versions import FACTORS
 
 # --- plain solves ---------------------------------------------------------------------------------------------------
 
@@ -56,7 +57,7 @@ def _sample_pinv(s):
     return [call(tall.astype(s.dtype)), call(wide.astype(s.dtype), rtol=1e-10)]
 
 
-@scipy_function("pinv", order="F", samples=_sample_pinv)
+@scipy_function("pinv", order=FACTORS, samples=_sample_pinv)
 def pinv(a, *, atol=None, rtol=None, return_rank=False, check_finite=True):
     """Return the pseudo-inverse; the derivative is that among matrices of the same rank.
 
@@ -126,7 +127,7 @@ def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=
     return np.linalg.solve(a.swapaxes(-1, -2) if transposed else a, b)
 
 
-@scipy_function("lstsq", order="F", constants=("cond",), samples=lambda s: [
+@scipy_function("lstsq", order=FACTORS, constants=("cond",), samples=lambda s: [
     call(s.real(4, 2), s.real(4)), call(regular(s, 3), s.real(3, 2))])  # fmt: skip
 def lstsq(a, b, cond=None, overwrite_a=False, overwrite_b=False, check_finite=True, lapack_driver=None):
     """Return the least-squares solution of smallest norm, squared residuals, rank and singular values.

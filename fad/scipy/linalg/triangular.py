@@ -20,6 +20,7 @@ from fad.ops.linalg.factors import triangular_p
 from fad.scipy.bands import from_triangle
 from fad.scipy.bands import solve_banded as solve_bands
 from fad.scipy.linalg.common import definite, regular, scipy_function, sl
+from fad.scipy.versions import FACTORS
 
 # --- triangular systems ----------------------------------------------------------------------------------------------
 
@@ -63,7 +64,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
 # --- cholesky --------------------------------------------------------------------------------------------------------
 
 
-@scipy_function("cholesky", order="F", numerical=False, samples=lambda s: [
+@scipy_function("cholesky", order=FACTORS, numerical=False, samples=lambda s: [
     call(definite(s, 3)), call(definite(s, 3), lower=True), call(s.positive())])  # fmt: skip
 def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     """Return the Cholesky factor: upper with ``a = u^H u``, or lower with ``a = l l^H``.
@@ -80,7 +81,7 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     return _cholesky(np.atleast_2d(as_array(a)), upper=not lower)
 
 
-@scipy_function("cho_factor", order="F", numerical=False, samples=lambda s: [
+@scipy_function("cho_factor", order=FACTORS, numerical=False, samples=lambda s: [
     call(definite(s, 3)), call(definite(s, 3), lower=True), call(s.positive())])  # fmt: skip
 def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
     """Return the Cholesky factor for `cho_solve`, and `lower`; in the other triangle stands what SciPy leaves there.

@@ -13,6 +13,7 @@ from fad.core.tracing.tracer import Tracer
 from fad.ops.arrangement.structural import as_array
 from fad.scipy.registration import registrar
 from fad.scipy.special.build import number
+from fad.scipy.versions import SINCE_1_18
 
 register_function = registrar("signal")
 _TAU = 2 * math.pi
@@ -95,6 +96,12 @@ def _place(t: Any, part: Any) -> tuple:
     return np.mod(t.astype(dtype), _TAU), part.astype(dtype)
 
 
+def _dtype_of(*args: Any) -> np.dtype:
+    """Return the dtype of a wave, which counts that of its arguments since SciPy 1.18."""
+    known = [x.dtype for x in args if hasattr(x, "dtype")] if SINCE_1_18 else []
+    return np.result_type(*known, np.float16) if any(d.kind == "f" for d in known) else np.dtype(float)
+
+
 @register_function(
     "sawtooth",
     complex=False,
@@ -111,7 +118,7 @@ def sawtooth(t, width=1):
     rises = at < w * _TAU
     up = at / (math.pi * np.where(w > 0, w, 1.0)) - 1
     down = (math.pi * (w + 1) - at) / (math.pi * (1 - np.where(w < 1, w, 0.0)))
-    return np.where((w >= 0) & (w <= 1), np.where(rises, up, down), np.nan).astype(float)
+    return np.where((w >= 0) & (w <= 1), np.where(rises, up, down), np.nan).astype(_dtype_of(t, width))
 
 
 @register_function(
@@ -124,7 +131,7 @@ def square(t, duty=0.5):
     array([ 1., -1.])
     """
     at, w = _place(t, duty)
-    return np.where((w >= 0) & (w <= 1), np.where(at < w * _TAU, 1.0, -1.0), np.nan).astype(float)
+    return np.where((w >= 0) & (w <= 1), np.where(at < w * _TAU, 1.0, -1.0), np.nan).astype(_dtype_of(t, duty))
 
 
 def _pulse_samples(s):

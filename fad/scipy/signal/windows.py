@@ -158,13 +158,12 @@ def tukey(M, alpha=0.5, sym=True, *, xp=None, device=None):
     np.float64(-1.570796)
     """
     alpha = _double(alpha)
-    flat = alpha <= 0
-    share = np.where(flat, 1.0, np.minimum(alpha, 1.0))
+    share = np.where(alpha <= 0, 1.0, np.minimum(alpha, 1.0))
 
     def make(n: int) -> Any:
         i = np.arange(n)
         edge = np.minimum(i, n - 1 - i)
-        slope = (edge <= np.floor(stop_gradient(share) * (n - 1) / 2.0)) & ~flat
+        slope = (edge <= np.floor(stop_gradient(share) * (n - 1) / 2.0)) & (alpha > 0)
         return np.where(slope, 0.5 * (1 + np.cos(np.pi * (2.0 * edge / share / (n - 1) - 1))), 1.0)
 
     return _shape(make, M, sym)

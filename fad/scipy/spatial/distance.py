@@ -182,7 +182,7 @@ def _clip(d: Any) -> Any:
 def seuclidean(u, v, V):
     """Return the Euclidean distance with each squared difference divided by a variance.
 
-    >>> fad.scipy.spatial.distance.seuclidean(np.array([0.0, 0.0]), np.array([3.0, 4.0]), np.array([1.0, 1.0]))
+    >>> float(fad.scipy.spatial.distance.seuclidean(np.zeros(2), np.array([3.0, 4.0]), np.ones(2)))
     5.0
     """
     u, v, variances = _vector(u), _vector(v), _vector(V)

@@ -13,6 +13,7 @@ from fad.core.tracing.tracer import bind
 from fad.ops.arrangement.structural import as_array
 from fad.scipy.registration import flat_on_host, registrar
 from fad.scipy.stats.results import make_significance
+from fad.scipy.versions import SINCE_1_18
 
 register_function = registrar("stats")
 Kstest: Any = type(scipy.stats.ks_2samp([0.0], [1.0]))
@@ -90,4 +91,5 @@ def ks_2samp(data1, data2, alternative="two-sided", method="auto", *, axis=0, na
     x, y = _samples(data1, data2, axis=axis, nan_policy=nan_policy, keepdims=keepdims, axes=(0, -1, None))
     found = bind(gap_p, x, y, alternative=alternative, method=method)
     place = np.take(np.concatenate([x, y]), found[3].astype(np.intp))
-    return _make_gap(found[0], found[1], place, found[2].astype(np.int8))
+    dtype = np.result_type(x, y) if SINCE_1_18 else np.dtype(float)
+    return _make_gap(found[0].astype(dtype), found[1].astype(dtype), place, found[2].astype(np.int8))

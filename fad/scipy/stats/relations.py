@@ -16,6 +16,7 @@ from fad.scipy.registration import registrar
 from fad.scipy.special.build import may_hold, number
 from fad.scipy.stats.descriptive import _sample
 from fad.scipy.stats.results import make_correlation, make_line, make_significance
+from fad.scipy.versions import SINCE_1_18
 
 register_function = registrar("stats")
 _TINY = 1.0e-20  # SciPy's
@@ -68,22 +69,25 @@ def linregress(x, y, alternative="two-sided"):
     if x.size == 0 or y.size == 0:
         raise ValueError("Inputs must not be empty.")
     n = x.shape[0]
-    if n > 1 and np.all(number(np.max(x) == np.min(x))):
+    if n > 1 and not SINCE_1_18 and np.all(number(np.max(x) == np.min(x))):
         raise ValueError("Cannot calculate a linear regression if all x values are identical")
-    moments: Any = np.cov(x, y, bias=True)
+    dtype = np.result_type(x, y) if SINCE_1_18 else np.dtype(float)
+    moments: Any = np.cov(x, y, bias=True, dtype=dtype)
     xx, xy, yy = moments[0, 0], moments[0, 1], moments[1, 1]
     flat = (xx == 0) | (yy == 0)
     r = np.where(flat, np.where(xy == 0, np.nan, 0.0) + 0.0 * xy, xy / np.sqrt(np.where(flat, 1.0, xx * yy)))[()]
-    r = np.clip(r, -1.0, 1.0)
+    r = np.clip(r, -1.0, 1.0).astype(dtype)
     slope = xy / xx
     intercept = np.mean(y) - slope * np.mean(x)
-    if n == 2:
+    if n == 2 and not SINCE_1_18:
         return make_line(slope, intercept, r, np.where(y[0] == y[1], 1.0, 0.0)[()], 0.0, 0.0)
     df = n - 2
-    t = r * np.sqrt(df / ((1.0 - r + _TINY) * (1.0 + r + _TINY)))
-    error = root((1 - r**2) * yy / xx / df)
-    error_at_zero = error * np.sqrt(xx + np.mean(x) ** 2)
-    return make_line(slope, intercept, r, student_pvalue(t, df, alternative), error, error_at_zero)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = r * np.sqrt(df / ((1.0 - r + _TINY) * (1.0 + r + _TINY)))
+        error = root(np.divide((1 - r**2) * yy / xx, df))
+        error_at_zero = error * np.sqrt(xx + np.mean(x) ** 2)
+        pvalue = student_pvalue(t, df, alternative) if df else np.nan * r
+    return make_line(slope, intercept, r, pvalue.astype(dtype), error, error_at_zero)
 
 
 def _pair_samples(s):
@@ -199,7 +203,8 @@ def rankdata(a, method="average", *, axis=None, nan_policy="propagate"):
     a = np.moveaxis(a, axis, -1)
     rows = a.reshape((-1, a.shape[-1]))
     ranks = np.stack([_count_ranks(rows[i], method) for i in range(rows.shape[0])]) if a.size else rows
-    ranks = ranks.astype(float) if method == "average" else ranks
+    if method == "average" or SINCE_1_18:
+        ranks = ranks.astype(a.dtype if a.dtype.kind == "f" and SINCE_1_18 else float)
     if a.dtype.kind == "f":
         missing = np.any(np.isnan(rows), axis=-1, keepdims=True)
         if may_hold(missing):
