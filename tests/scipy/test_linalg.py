@@ -313,8 +313,14 @@ def test_a_cutoff_says_which_singular_values_span_the_range():
 ])  # fmt: skip
 def test_least_squares_give_what_scipys_driver_gives(driver, cond):
     a, b = np.random.default_rng(1).normal(size=(5, 3)), np.arange(5.0)
-    wanted = sl.lstsq(a, b, cond, lapack_driver=driver)
-    found = fad.jvp(lambda b: fsl.lstsq(a, b, cond, lapack_driver=driver), (b,), (b,))[0]
+    solve = lambda b: fsl.lstsq(a, b, cond, lapack_driver=driver)
+    try:
+        wanted = sl.lstsq(a, b, cond, lapack_driver=driver)
+    except ValueError as error:  # of SciPy 1.18, where `cond` is negative
+        with pytest.raises(ValueError, match=str(error)):
+            fad.jvp(solve, (b,), (b,))
+        return
+    found = fad.jvp(solve, (b,), (b,))[0]
     for x, y in zip(wanted, found, strict=True):
         assert np.shape(x) == np.shape(y)
         assert (x is None) == (y is None)

@@ -78,9 +78,9 @@ def test_complex_operators_are_solved_and_transposed():
 def test_what_cannot_be_solved_or_followed_is_refused():
     with pytest.raises(DerivativeError, match="cg did not converge"):
         fad.grad(lambda x: sla.cg(operator(lambda v: SYMMETRIC @ v * x), B, maxiter=1)[0][0])(1.0)
-    with pytest.raises(ValueError, match="must be square"):
+    with pytest.raises(ValueError, match=r"must be square|cannot reshape"):
         fad.grad(lambda x: sla.cg(sla.LinearOperator((N, 2), lambda v: v * x), B)[0][0])(1.0)
     with pytest.raises(TypeError, match="preconditioner"):
         fad.grad(lambda x: sla.cg(SYMMETRIC * x, B, M=operator(lambda v: v * x))[0][0])(1.0)
-    with pytest.raises(ValueError, match="dimension mismatch"):
+    with pytest.raises(ValueError, match=r"[dD]imension mismatch"):
         fad.grad(lambda x: np.sum(operator(lambda v: v * x) @ B[:3]))(1.0)

@@ -425,7 +425,8 @@ def test_a_function_takes_scipys_arguments_in_scipys_order(name):
         of = inspect.signature(f).parameters.values()
         return [p.name for p in of if p.kind is p.POSITIONAL_OR_KEYWORD]
 
-    theirs = names(getattr(so, name))
+    dropped = ("iprint", "disp") if name == "fmin_l_bfgs_b" else ()  # by SciPy 1.18
+    theirs = [parameter for parameter in names(getattr(so, name)) if parameter not in dropped]
     assert names(getattr(ours, name))[: len(theirs)] == theirs
 
 

@@ -19,7 +19,7 @@ from fad.ops.linalg.common import (
 from fad.ops.reductions.norms import kinks_of_matrix
 from fad.ops.ufuncs.conversion import as_python_number
 from fad.scipy.linalg.common import double, refuse_options, regular, scipy_function, sl
-from fad.scipy.versions import FACTORS
+from fad.scipy.versions import FACTORS, SINCE_1_18
 
 # --- plain solves ---------------------------------------------------------------------------------------------------
 
@@ -139,6 +139,8 @@ def lstsq(a, b, cond=None, overwrite_a=False, overwrite_b=False, check_finite=Tr
     driver = "gelsd" if lapack_driver is None else lapack_driver
     if driver not in ("gelsd", "gelsy", "gelss"):
         raise ValueError(f'LAPACK driver "{driver}" is not found')
+    if SINCE_1_18 and cond is not None and cond < 0.0:
+        raise ValueError("Expected rcond >= 0.")
     given = driver == "gelss" and cond is not None and cond >= 0.0
     x, residuals, rank, s = singular.least_squares(
         a, b, lambda a: cond if given else eps(a) if cond is None else singular.share_of_gelsd(a, cond)

@@ -19,8 +19,8 @@ def _pick(**options: Any) -> dict:
 
 def fmin_l_bfgs_b(
     func: Callable, x0: Any, fprime: Any = None, args: Any = (), approx_grad: Any = 0, bounds: Any = None, m: int = 10,
-    factr: float = 1e7, pgtol: float = 1e-5, epsilon: float = 1e-8, iprint: Any = None, maxfun: int = 15000,
-    maxiter: int = 15000, disp: Any = None, callback: Any = None, maxls: int = 20,
+    factr: float = 1e7, pgtol: float = 1e-5, epsilon: float = 1e-8, maxfun: int = 15000,
+    maxiter: int = 15000, callback: Any = None, maxls: int = 20, *, iprint: Any = None, disp: Any = None,
 ) -> tuple:  # fmt: skip
     """Minimise a function within bounds by L-BFGS-B with fad's gradient, as ``scipy.optimize.fmin_l_bfgs_b`` does.
 
@@ -38,8 +38,8 @@ def fmin_l_bfgs_b(
         They may be traced; None is no bound.
     m, factr, pgtol, maxfun, maxiter, maxls
         As in SciPy.
-    iprint, disp, callback
-        Without effect.
+    callback, iprint, disp
+        Without effect; SciPy has dropped the last two in 1.18.
 
     Returns
     -------
@@ -194,8 +194,8 @@ def fmin_slsqp(
         As in SciPy.
     full_output : bool
         Whether to return what SciPy returns with it, too: its value, a count of iterations, a flag and what it says.
-    iprint, disp, callback
-        Without effect.
+    callback, iprint, disp
+        Without effect; SciPy has dropped the last two in 1.18.
 
     Returns
     -------

@@ -21,6 +21,7 @@ from fad.scipy.optimize.common import run
 from fad.scipy.sparse.array import SparseArray, from_scipy, is_sparse
 from fad.scipy.sparse.products import Pattern
 from fad.scipy.sparse.systems import Checked, solve_system
+from fad.scipy.versions import SINCE_1_18
 from fad.transforms.implicit import implicit_root
 
 _NOT_SIMPLE = (
@@ -251,6 +252,8 @@ def svds(A: Any, k: int = 6, ncv: Any = None, tol: float = 0, which: str = "LM",
     given |= {"options": options} if rng is None else {"options": options, "rng": rng}
     if _is_plain(A):
         return sla.svds(A, k, return_singular_vectors=return_singular_vectors, **given)
+    if SINCE_1_18 and rng is None and v0 is None:  # it starts anywhere, and a jitted program has one start for all
+        given["rng"] = np.random.default_rng(0)
     a = _as_matrix(A, "svds")
     n, total = a.shape[0], sum(a.shape)
 
