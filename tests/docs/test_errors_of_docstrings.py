@@ -7,12 +7,13 @@ import warnings
 
 import numpy as np
 from each import each
-from numpy_versions import BEFORE_2_4
+from numpy_versions import BEFORE_2_4, BEFORE_2_5
 
 import fad
 from fad.core.primitives.docstring_sections import RAISES, entries, errors_of_parameters, owners_of
 from fad.core.primitives.primitive import REGISTRY, Primitive
 from fad.core.primitives.samples import Sampler
+from fad.scipy.versions import SINCE_1_18
 
 for _part in fad.scipy.__all__:
     importlib.import_module(f"fad.scipy.{_part}")
@@ -52,7 +53,10 @@ def cases():
             continue  # the methods of ufuncs have no page of their own
         for name in inspect.signature(function).parameters:
             found = list(errors_of_parameters([name], owners_of(function)))
-            if found and name in WRONG and not (BEFORE_2_4 and op.name == "trim_zeros"):
+            other = BEFORE_2_4 and op.name == "trim_zeros"  # which names another error there
+            other = other or (not BEFORE_2_5 and (op.name, name) == ("rot90", "k"))
+            other = other or (SINCE_1_18 and (op.name, name) == ("scipy.stats.moment", "order"))
+            if found and name in WRONG and not other:
                 yield op, name, found[0][0]
 
 
@@ -310,6 +314,11 @@ scipy.sparse.from_scipy(o(2))
 scipy.sparse.matmul(o((2, 2)), o(2))
 scipy.sparse.linalg.gmres(scipy.sparse.csr_array((o(2), (np.arange(2), np.arange(2))), shape=(2, 2)), o(3))
 scipy.sparse.linalg.bicgstab(scipy.sparse.csr_array((o(2), (np.arange(2), np.arange(2))), shape=(2, 2)), o(3))
+scipy.sparse.linalg.bicg(scipy.sparse.csr_array((o(2), (np.arange(2), np.arange(2))), shape=(2, 2)), o(3))
+scipy.sparse.linalg.cgs(scipy.sparse.csr_array((o(2), (np.arange(2), np.arange(2))), shape=(2, 2)), o(3))
+scipy.sparse.linalg.tfqmr(scipy.sparse.csr_array((o(2), (np.arange(2), np.arange(2))), shape=(2, 2)), o(3))
+scipy.sparse.linalg.lgmres(scipy.sparse.csr_array((o(2), (np.arange(2), np.arange(2))), shape=(2, 2)), o(3))
+scipy.sparse.linalg.gcrotmk(scipy.sparse.csr_array((o(2), (np.arange(2), np.arange(2))), shape=(2, 2)), o(3))
 optim.schedules.joined([optim.schedules.constant(1.0)], [3])
 fad.jacobian(lambda x: x, mode="up")
 nn.GRU(2, 3)(o((1, 4, 5)))
@@ -498,7 +507,14 @@ def names():
     return {"np": np, "fad": fad, "o": np.ones, "key": fad.random.key(0), **{p: getattr(fad, p) for p in parts}}
 
 
-@each("text", CALLS.strip().splitlines())
+# SciPy takes several vectors at once there since 1.18, and gives a line through points of one x.
+TAKEN_SINCE_1_18 = (
+    "scipy.stats.linregress(o(3)", "scipy.spatial.distance.euclidean(o((2, 2))",
+    "scipy.spatial.distance.minkowski(o((2, 2))", "scipy.spatial.distance.sqeuclidean(o((2, 2))",
+)  # fmt: skip
+
+
+@each("text", [x for x in CALLS.strip().splitlines() if not (SINCE_1_18 and x.startswith(TAKEN_SINCE_1_18))])
 def test_a_wrong_call_raises_an_error_that_the_docstring_names(text):
     known = names()
     thing = eval(re.match(r"[\w.]+", text)[0], known)

@@ -202,3 +202,30 @@ def test_a_write_into_a_protected_array_that_the_function_made_is_numpys_error(t
 
     with pytest.raises(ValueError, match="read-only"):
         transform(f)(X)
+
+
+def test_plain_flags_are_changed_by_those_of_an_array_of_the_function():
+    def f(x):
+        inside = np.zeros(4)
+        inside[1:] = 1.0
+        large = x > 1.5  # of traced values, but plain: a comparison has no derivative
+        large &= inside > 0.5
+        counts = np.where(large, 2, 1)
+        counts += np.arange(4) * (inside < 0.5)
+        np.add(counts, inside.astype(int), out=counts, where=large)
+        return np.sum(x[large] ** 2) + np.sum(x * counts)
+
+    slope = 2 * X * (X > 1.5) + np.array([1.0, 3.0, 3.0, 3.0])
+    assert np.array_equal(fad.grad(f)(X), slope)
+    assert fad.vmap(f)(np.stack([X, 2 * X])) == pytest.approx([f(X), f(2 * X)])
+    jitted = fad.jit(fad.grad(f))
+    assert np.array_equal(jitted(X), slope)
+    assert np.array_equal(jitted(X), slope)
+
+
+def test_an_array_asked_for_itself_by_name_is_the_traced_one():
+    def total(y):
+        return np.sum(y.__array__() ** 2)  # as statsmodels does
+
+    assert np.array_equal(fad.grad(total)(X), 2 * X)
+    assert np.array_equal(fad.jit(fad.grad(total))(X), 2 * X)

@@ -310,6 +310,7 @@ NARROW = np.array([0.0, 1.0, 3.0], np.float32)
         (lambda x: np.select([x > 2], [2.5], 1j), NARROW),
         (lambda x: np.select([x > 2], [2.5], np.float64(1.0)), NARROW),
         (lambda x: np.select([MASK[0, 0]], [1.0], x[0]), NARROW),  # NumPy does not dispatch on the default
+        (lambda x: np.select([x > 2, True], [x, 2 * x]), NARROW),
         (lambda x: np.linspace(False, x, 4), NARROW),
         (lambda x: np.linspace(np.int8(1), x, 4), NARROW),
         (lambda x: np.linspace(1, x, 4), NARROW),

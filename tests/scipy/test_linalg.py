@@ -79,6 +79,21 @@ def test_riccati_equations_have_derivatives_of_every_operand_to_second_order(sol
     fad.testing.check_grads(f, tuple(x), order=2)
 
 
+@pytest.mark.parametrize("name", ["solve_continuous_are", "solve_discrete_are"])
+@pytest.mark.parametrize("kind", [float, complex])
+def test_riccati_equations_take_a_weight_of_states_by_inputs(name, kind):
+    x = RNG.normal(size=(5, 3, 3)).astype(kind)
+    if kind is complex:
+        x = x + 1j * RNG.normal(size=x.shape)
+
+    def f(a, b, q, r, s, of=fsl):
+        q, r = q @ np.conj(q.T) + np.eye(3), r[:2, :2] @ np.conj(r[:2, :2].T) + np.eye(2)
+        return getattr(of, name)(0.5 * a, b[:, :2], q, r, s=0.1 * s[:, :2])
+
+    assert np.allclose(fad.jvp(f, tuple(x), tuple(x))[0], f(*x, of=sl), rtol=1e-9)
+    fad.testing.check_grads(f, tuple(x), order=1)
+
+
 def test_a_pencil_with_repeated_eigenvalues_is_exact():
     # a v = w b v is the same problem as that of b^-1 a; a = 2 b has one eigenvalue, 2, three times.
     b = definite(A)

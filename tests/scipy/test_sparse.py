@@ -213,7 +213,7 @@ def test_products_are_batched_recorded_and_differentiated_twice():
     check_grads(lambda d, x: matrix(d) @ (matrix(d) @ x), (DATA, X), order=2)
 
 
-@pytest.mark.parametrize("name", ["spsolve", "gmres", "bicgstab"])
+@pytest.mark.parametrize("name", ["spsolve", "gmres", "bicgstab", "bicg", "cgs", "tfqmr", "lgmres", "gcrotmk"])
 def test_solutions_equal_dense_ones_and_are_differentiated_implicitly(name):
     def solve(d, b):
         options = {} if name == "spsolve" else {"rtol": 1e-13}

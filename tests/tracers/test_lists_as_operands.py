@@ -25,6 +25,12 @@ PROGRAMS = {
     "a tuple minus a traced array": lambda x: np.sum(((x[1], 2.0) - x) ** 2),
     "an operation of fad": lambda x: np.sum(fad.numpy.abs([x[0], -x[1]])),
     "one of two operands": lambda x: np.sum(fad.numpy.hypot([x[0], 2.0], (x[1], 1.0))),
+    "weights by name": lambda x: np.average([1.0, 3.0], weights=[1 / x[0], x[1]]),
+    "weights of counts": lambda x: np.bincount([1, 0], weights=[x[0], x[1] ** 2]) @ [1.0, 2.0],
+    "places by name": lambda x: np.trapezoid([1.0, 3.0], x=[x[0], x[1] ** 2]),
+    "a number by name": lambda x: np.sum(np.pad([1.0, 3.0], 1, constant_values=x[0] * x[1])),
+    "what stands for NaN": lambda x: np.sum(np.nan_to_num([np.nan, 3.0], nan=x[0] * x[1])),
+    "ends by name": lambda x: np.sum(np.diff([1.0, 3.0], append=[x[0], x[1] ** 2]) ** 2),
 }
 
 

@@ -14,6 +14,8 @@ from fad.core.tracing.tracer import Tracer, up_to_date
 from fad.introspect.frames import is_machinery
 from fad.staging.record import is_found_by_name, is_variable_found
 
+_MOST_WAYS = 32  # of ifs in one another, calls included
+
 
 class Body:
     """A body that is being recorded."""
@@ -149,7 +151,13 @@ def noting_changes(body: Body) -> Iterator[dict[Part, Any]]:
 
 @contextlib.contextmanager
 def in_one_way(body: Body) -> Iterator[None]:
-    """Let a block be what only some steps do."""
+    """Let a block be what only some steps do.
+
+    A function that calls itself in such blocks does not end in a look, which runs both ways: Python's limit would
+    end it, much later.
+    """
+    if body.ways == _MOST_WAYS:
+        refuse("ifs on values that differ from step to step are in one another without end: a function calls itself")
     body.ways += 1
     try:
         yield

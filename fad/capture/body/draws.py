@@ -16,7 +16,7 @@ import numpy as np
 
 from fad.capture.body.context import current, refuse
 from fad.capture.body.values import as_number, take_outside
-from fad.core.handles.random_sources import GeneratorStates
+from fad.core.handles.random_sources import GeneratorStates, draw_scaled, is_scaled
 from fad.introspect.reachable import Walk, is_library
 
 _MOST = 200  # things that are looked at, from the step on
@@ -130,6 +130,9 @@ def draw_in_step(source: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     body = current()
     if body is None:
         return getattr(source, name)(*args, **kwargs)
+    if is_scaled(name, args, kwargs) and "out" not in kwargs:
+        standard = lambda name, size: draw_in_step(source, name, size=size)
+        return draw_scaled(name, args, kwargs, standard)
     draws = None if body.level or body.ways else body.draws
     plain = all(_is_plain(x) for x in (*args, *kwargs.values())) and is_library(type(source).__module__)
     fills = "out" in kwargs or (name in _FILLING and any(type(x) is np.ndarray for x in args[1:]))

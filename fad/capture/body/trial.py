@@ -12,13 +12,14 @@ from fad.core.tracing.tracer import Tracer
 class TrialTrace(BodyTrace):
     """The trace of a body that is run to see what it does; nothing is made of what it writes down."""
 
-    __slots__ = ("branches", "decides", "inner_work")
+    __slots__ = ("branches", "decides", "inner_work", "plain")
 
     def __init__(self) -> None:
         super().__init__()
         self.branches = 0  # of which a value says which way is taken
         self.decides = False  # whether a value says which way is taken, be it of an expression
         self.inner_work = 0  # operations of further steps of inner loops
+        self.plain: set[int] = set()  # inner loops that could not do without the number of their step, by identity
 
     @contextlib.contextmanager
     def repeat(self, steps: int) -> Iterator[Tracer]:

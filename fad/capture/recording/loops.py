@@ -162,6 +162,9 @@ def _try_for(site: Loop, sequence: Sequence, body: Callable, inside: Any) -> Out
     fixed = type(sequence.length) is int
     if fixed and sequence.length == 0:
         return None
+    few = fixed and (sequence.length <= _FEW or site.comprehends)
+    if few and id(site) in inside.trace.plain:
+        return _try_outcome(_run_plainly(sequence, body), inside)
     lists = Growth(site, cells_of(body))
     most = sequence.length if fixed else most_steps(sequence.length)
     if not fixed:
@@ -174,11 +177,13 @@ def _try_for(site: Loop, sequence: Sequence, body: Callable, inside: Any) -> Out
                 lists.note_appended()
         lists.repeat(most, fixed)
     except (Exception, Unrecordable) as why:
-        few = fixed and (sequence.length <= _FEW or site.comprehends)
         if not few or (isinstance(why, Unrecordable) and why.trace is not inside.trace):
             raise
         go_on(inside.trace)
-        outcome = _run_plainly(sequence, body)  # as it will be run: it cannot do without the number of its step
+        # As it will be run: it cannot do without the number of its step. Loops in loops are not to find out each
+        # time, or the attempts would be as many as 3 to the power of how deep they are.
+        inside.trace.plain.add(id(site))
+        outcome = _run_plainly(sequence, body)
     return _try_outcome(outcome, inside)
 
 

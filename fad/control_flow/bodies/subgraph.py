@@ -29,6 +29,7 @@ from fad.core.tracing.values import traces_of
 from fad.core.tracing.views import RUNS, finding_writes, root_of, snapshot, unwrap
 from fad.core.tracing.weak import number
 from fad.introspect.frames import user_line
+from fad.ops.layout.index_layout import ARRAY
 from fad.staging.may_raise import stand_in
 from fad.staging.python_numbers import to_number_p  # noqa: F401  (what loops know it by)
 from fad.staging.record import _output, is_recording, recording_by
@@ -99,6 +100,23 @@ class BodyTrace(RecordTrace):
             self.sources.setdefault(id(copy), [x, copy])
             return self.number_of_outer(copy)
         return self.number_of_outer(x) if is_numpy_array(x) or is_on_device(x) else super().constant(x)
+
+    def process(self, prim: Any, args: tuple, params: dict) -> Any:
+        if ARRAY in params.get("template", ()):
+            args = tuple([self._keep_mask(x) if _is_plain_mask(x) else x for x in args])
+        return super().process(prim, args, params)
+
+    def _keep_mask(self, mask: np.ndarray) -> Tracer:
+        """Return a mask of an index as a constant of the body: how many elements it selects says what shapes are.
+
+        As an input it would be unknown in what is recorded of the body later, its derivative or a batch of it. It is
+        captured all the same, for those who watch it.
+        """
+        self.constant(mask)
+        copy = self.snapshots.take(mask)
+        key = ("id", id(copy))
+        number = self.seen[key] if key in self.seen else self._constant(key, copy)
+        return tracer(copy, self, number)
 
     def discard(self, equations: list[Equation]) -> None:
         """Note operations of an attempt that was given up: of these the body has what is read elsewhere alone."""
@@ -222,6 +240,10 @@ class Body:
         self.captured = captured
         self.out_tree = out_tree
         self.trace = trace  # it knows the bounds of the integers of the graph
+
+
+def _is_plain_mask(x: Any) -> bool:
+    return type(x) is np.ndarray and x.dtype == bool and x.ndim > 0
 
 
 def record_body(fun: Callable, examples: list) -> Body:

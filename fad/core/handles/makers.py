@@ -130,15 +130,19 @@ def converter(convert: Callable) -> Callable:
 
 
 def of_lists(function: Callable) -> Callable:
-    """Return a function of NumPy that takes lists of traced values, too, which NumPy does not dispatch on."""
+    """Return a function of NumPy that takes lists of traced values, too, which NumPy does not dispatch on.
+
+    Neither does it on most keyword arguments: ``np.average(x, weights=ws)``, ``np.pad(x, 1, constant_values=c)``.
+    """
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if RUNS.buffers:
             args = tuple(map(_open_traced, args))
-        for x in args:
-            if type(x) in (list, tuple) and RUNS.depth and has_tracer(x):
-                return FUNCTIONS[function](*args, **kwargs)
+            kwargs = {name: _open_traced(x) for name, x in kwargs.items()}
+        in_lists = [x for x in args if type(x) in (list, tuple)]
+        if RUNS.depth and (has_tracer(in_lists) or (kwargs and has_tracer(kwargs.values()))):
+            return FUNCTIONS[function](*args, **kwargs)
         return function(*args, **kwargs)
 
     return call

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import pickle
 import random
 import sys
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from fad.core.handles.makers import maker, wrap_made
-from fad.core.tracing.tracer import Tracer
+from fad.core.primitives.primitive import has_tracer
+from fad.core.tracing.tracer import Tracer, stack_list
 
 check_draw: list[Callable[[], None]] = []  # called before a draw; put here by `fad.capture`, which stands above
 
@@ -112,13 +114,55 @@ def _check_draw() -> None:
         check()
 
 
+# Draws that are a standard one, shifted and scaled, and what their parameters are if they are not given.
+_SCALED: dict[str, dict[str, float]] = {
+    **{name: {"loc": 0.0, "scale": 1.0} for name in ("normal", "laplace", "logistic", "gumbel")},
+    **{name: {"scale": 1.0} for name in ("exponential", "rayleigh")},
+    "uniform": {"low": 0.0, "high": 1.0}, "lognormal": {"mean": 0.0, "sigma": 1.0},
+}  # fmt: skip
+
+
+def is_scaled(name: str, args: tuple, kwargs: dict) -> bool:
+    """Return whether a draw by one of NumPy's functions follows its parameters, and some of them are traced."""
+    return name in _SCALED and has_tracer((*args, *kwargs.values()))
+
+
+def draw_scaled(name: str, args: tuple, kwargs: dict, standard: Callable) -> Any:
+    """Return what NumPy draws for traced parameters, computed as NumPy does from standard numbers.
+
+    ``standard(name, size)`` draws these.
+    """
+    defaults = _SCALED[name]
+    given = dict(zip((*defaults, "size"), args, strict=False))
+    if len(args) > len(defaults) + 1 or not {*defaults, "size"} >= kwargs.keys() or not given.keys().isdisjoint(kwargs):
+        raise TypeError(f"{name}() takes {', '.join(defaults)} and size, each of them once")
+    given = defaults | given | kwargs
+    size = given.pop("size", None)
+    shift, scale = (0.0, *map(stack_list, given.values()))[-2:]
+    scale = scale - shift if name == "uniform" else scale
+    if name != "uniform" and np.any(scale < 0):
+        raise ValueError(f"{'sigma' if name == 'lognormal' else 'scale'} < 0")
+    shape = np.broadcast_shapes(np.shape(shift), np.shape(scale))
+    wanted = shape if size is None else tuple(size) if np.iterable(size) else (operator.index(size),)
+    if len(shape) > len(wanted) or any(n not in (1, m) for n, m in zip(shape[::-1], wanted[::-1], strict=False)):
+        raise ValueError(f"Output size {wanted} is not compatible with broadcast dimensions of inputs {shape}.")
+    z = standard("normal" if name == "lognormal" else name, wanted if wanted or size is not None else None)
+    y = scale * z if len(defaults) == 1 else shift + scale * z
+    return np.exp(y) if name == "lognormal" else y
+
+
 def _drawing(draw: Callable) -> Callable:
     """Return a function that draws random numbers as one that makes handles, or fills one that is given by ``out=``."""
     make = maker(draw)
 
     @functools.wraps(draw)
-    def drawn(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+    def drawn(source: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         _check_draw()
+        if is_scaled(draw.__name__, args, kwargs):
+            own = np.random.Generator if isinstance(source, np.random.Generator) else np.random.RandomState
+            standard = lambda name, size: getattr(own, name)(source, size=size)
+            return wrap_made(draw_scaled(draw.__name__, args, kwargs, standard))
+        args = (source, *args)
         if type(out) is not Tracer:
             return make(*args, **kwargs) if out is None else draw(*args, out=out, **kwargs)
         size = {} if draw.__name__ == "permuted" else {"size": out.shape}
@@ -139,6 +183,20 @@ def _shuffle(shuffle: Callable, x: Any, axis: int = 0) -> None:
     return None
 
 
+def _drawing_shared(draw: Callable) -> Callable:
+    """Return a function of numpy.random, which draws from the generator that all share, as one that makes handles."""
+    make = maker(draw)
+
+    @functools.wraps(draw)
+    def drawn(*args: Any, **kwargs: Any) -> Any:
+        if is_scaled(draw.__name__, args, kwargs):
+            standard = lambda name, size: getattr(np.random, name)(size=size)
+            return wrap_made(draw_scaled(draw.__name__, args, kwargs, standard))
+        return make(*args, **kwargs)
+
+    return drawn
+
+
 def own_generator(rng: Any) -> Any:
     """Return a generator that draws from the stream of another one, and makes handles."""
     return _generator_class()(rng.bit_generator)
@@ -149,7 +207,7 @@ def random_module() -> types.ModuleType:
     module = types.ModuleType("numpy.random", np.random.__doc__)
     vars(module).update(vars(np.random))
     drawing = {n: f for n, f in vars(np.random).items() if type(f) is type(np.random.normal)}
-    vars(module).update({name: maker(f) for name, f in drawing.items()})
+    vars(module).update({name: _drawing_shared(f) for name, f in drawing.items()})
     vars(module)["shuffle"] = functools.partial(_shuffle, np.random.shuffle)
     vars(module)["permutation"] = functools.partial(_permute, np.random.permutation)
     vars(module)["RandomState"] = _state_class()

@@ -120,6 +120,8 @@ def traced_ufunc_options(prim: Any, args: tuple, options: dict) -> Any:
     if type(out) is Tracer:
         casting = options.get("casting", "same_kind")
         return out.receive(prim(*args, **options), casting, where, prim.name)
+    if type(out) is np.ndarray and _are_handles((*args, where)):
+        return _write_numbers(out, prim(*args, **options), where, options.get("casting", "same_kind"))
     refuse_out(out)
     dtype = options.pop("dtype", None)
     axes = options.pop("axes", None) if prim.forward in WITH_AXES else None
@@ -135,6 +137,18 @@ def traced_ufunc_options(prim: Any, args: tuple, options: dict) -> Any:
     args = args if dtype is None else _convert(prim, args, dtype, options.get("casting", "same_kind"))
     z = prim(*args) if axes is None else along_axes(prim.forward, prim, args, axes)
     return z if order == "K" else _lay_out(z, order, args)
+
+
+def _are_handles(xs: tuple) -> bool:
+    """Return whether all tracers among some values stand for plain arrays that the function has made."""
+    return all(x.owner.physical for x in xs if type(x) is Tracer)
+
+
+def _write_numbers(out: np.ndarray, y: Any, where: Any, casting: Any) -> np.ndarray:
+    """Write a result without a derivative into a plain array, such as the flags that a comparison gave, ``p &= q``."""
+    y, where = (x.wrapped if type(x) is Tracer else x for x in (y, where))
+    np.copyto(out, y, casting=casting, where=where)
+    return out
 
 
 def _lay_out(z: Any, order: str, xs: tuple) -> Any:

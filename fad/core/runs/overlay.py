@@ -23,7 +23,7 @@ from fad.core.handles.iterators import broadcast, fromiter, ndenumerate, nditer
 from fad.core.handles.makers import MAKERS, Grid, converter, maker, of_lists, wrap_made
 from fad.core.handles.random_sources import own_generator, random_module
 from fad.core.runs.callees import CONVERTERS
-from fad.core.runs.stand_ins import LIBRARIES, NUMPYS, stand_for
+from fad.core.runs.stand_ins import LIBRARIES, NUMPYS, OBJECTS, stand_for
 from fad.core.tracing.numpy_dispatch import FUNCTIONS
 from fad.core.tracing.views import RUNS
 
@@ -111,7 +111,8 @@ def build() -> None:
     NUMPYS.update(REPLACED)
     REPLACED[id(_import_module)] = _import
     _tables[_Needs()] = REPLACED
-    _stand_ins.update({np.random.Generator: own_generator, np.vectorize: stand_for})
+    OBJECTS[np.random.Generator] = own_generator
+    _stand_ins.update({np.random.Generator: stand_for, np.vectorize: stand_for})
 
 
 def _replace_in_module(overlay: types.ModuleType, name: str, value: Any) -> None:

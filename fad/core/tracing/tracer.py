@@ -166,8 +166,11 @@ class Tracer(metaclass=Seen):
         return snapshot(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        if LEAVING and sys._getframe(1).f_code in LEAVING:
+        caller = sys._getframe(1).f_code
+        if LEAVING and caller in LEAVING:
             return np.array(None)  # of an object, which is no number
+        if dtype is None and "__array__" in caller.co_names:
+            return self  # Python code calls it by name, and an array gives itself; NumPy would not take that
         return up_to_date(self).owner.as_array(self, dtype, copy)
 
     # --- NumPy's dispatch protocols -----------------------------------------------------------------------------

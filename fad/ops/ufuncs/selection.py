@@ -170,7 +170,7 @@ def select(condlist, choicelist, default=0):
     """
     if len(condlist) != len(choicelist):
         raise ValueError("list of cases must be same length as list of conditions")
-    conditions = [stack_list(x) for x in condlist]
+    conditions = [np.bool_(x) if type(x) is bool else stack_list(x) for x in condlist]
     for i, cond in enumerate(conditions):
         if cond.dtype.kind != "b":
             raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")

@@ -153,11 +153,15 @@ _continuous = _riccati("continuous_riccati", sl.solve_continuous_are, _continuou
 _discrete = _riccati("discrete_riccati", sl.solve_discrete_are, _discrete_jvp)
 
 
-def _plain_only(e: Any, s: Any) -> None:
-    if e is not None or s is not None:
-        raise MissingRuleError(
-            "a Riccati equation with e or s has no rule for traced values: bring it to standard form"
-        )
+def _without_cross_terms(a: Any, b: Any, q: Any, r: Any, e: Any, s: Any) -> tuple:
+    """Return an equation in standard form: inputs ``u - r^-1 s^H x`` have no weight `s` with the states any more."""
+    if e is not None:
+        raise MissingRuleError("a Riccati equation with e has no rule for traced values: bring it to standard form")
+    if s is None:
+        return a, b, q, r
+    a, b, q, r, s = (inexact(as_array(x)) for x in (a, b, q, r, s))
+    gain = np.linalg.solve(hermitian_part(r), h(s))
+    return a - b @ gain, b, q - s @ gain, r
 
 
 def _riccati_samples(s):
@@ -165,26 +169,24 @@ def _riccati_samples(s):
 
 
 # The solution is that for the Hermitian parts of q and r, which SciPy wants to be Hermitian: no differences at others.
-_NOTES: dict[str, Any] = dict(samples=_riccati_samples, numerical=False, constants=("e", "s", "balanced"))
+_NOTES: dict[str, Any] = dict(samples=_riccati_samples, numerical=False, constants=("e", "balanced"))
 
 
 @scipy_function("solve_continuous_are", **_NOTES)
 def solve_continuous_are(a, b, q, r, e=None, s=None, balanced=True):
-    """Solve the Riccati equation ``a^H x + x a - x b r^-1 b^H x + q = 0``, with q and r Hermitian.
+    """Solve ``a^H x + x a - (x b + s) r^-1 (b^H x + s^H) + q = 0``, a Riccati equation with q and r Hermitian.
 
     >>> fad.scipy.linalg.solve_continuous_are(*[np.eye(1)] * 4).round(6)
     array([[2.414214]])
     """
-    _plain_only(e, s)
-    return _continuous(a, b, q, r)
+    return _continuous(*_without_cross_terms(a, b, q, r, e, s))
 
 
 @scipy_function("solve_discrete_are", **_NOTES)
 def solve_discrete_are(a, b, q, r, e=None, s=None, balanced=True):
-    """Solve ``a^H x a - x - a^H x b (r + b^H x b)^-1 b^H x a + q = 0``, with q and r Hermitian.
+    """Solve ``a^H x a - x - (a^H x b + s) (r + b^H x b)^-1 (b^H x a + s^H) + q = 0``, with q and r Hermitian.
 
     >>> fad.scipy.linalg.solve_discrete_are(*[np.eye(1)] * 4).round(6)
     array([[1.618034]])
     """
-    _plain_only(e, s)
-    return _discrete(a, b, q, r)
+    return _discrete(*_without_cross_terms(a, b, q, r, e, s))

@@ -201,6 +201,205 @@ def gmres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0
     return _iterate("gmres", A, b, x0, M, settings)
 
 
+def bicg(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: Any = None, M: Any = None,
+         callback: Any = None) -> tuple:  # fmt: skip
+    """Solve ``A x = b`` by biconjugate gradients; see `cg`.
+
+    Parameters
+    ----------
+    A : SparseArray, or a sparse matrix of SciPy's (n, n)
+    b : array (n,)
+        The right-hand side.
+    x0 : array (n,)
+        Where to begin; it has no derivative.
+    rtol, atol : float, keyword only
+        The residual is at most ``max(rtol * norm(b), atol)``.
+    maxiter : int, keyword only
+        Greatest number of steps.
+    M : matrix or operator, keyword only
+        Preconditioner.
+    callback : callable, keyword only
+        Called after each step.
+
+    Returns
+    -------
+    (x, info)
+        `info` is 0 where the iteration converged.
+
+    Raises
+    ------
+    ValueError
+        if the matrix is not square, or `b` does not fit it.
+
+    Examples
+    --------
+    >>> fad.scipy.sparse.linalg.bicg(fad.scipy.sparse.csr_array(2 * np.eye(2)), np.array([2.0, 4.0]))[0]
+    array([1., 2.])
+    """
+    settings = {"rtol": rtol, "atol": atol, "callback": callback}
+    return _iterate("bicg", A, b, x0, M, settings | ({} if maxiter is None else {"maxiter": maxiter}))
+
+
+def cgs(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: Any = None, M: Any = None,
+        callback: Any = None) -> tuple:  # fmt: skip
+    """Solve ``A x = b`` by the squared method of conjugate gradients; see `cg`.
+
+    Parameters
+    ----------
+    A : SparseArray, or a sparse matrix of SciPy's (n, n)
+    b : array (n,)
+        The right-hand side.
+    x0 : array (n,)
+        Where to begin; it has no derivative.
+    rtol, atol : float, keyword only
+        The residual is at most ``max(rtol * norm(b), atol)``.
+    maxiter : int, keyword only
+        Greatest number of steps.
+    M : matrix or operator, keyword only
+        Preconditioner.
+    callback : callable, keyword only
+        Called after each step.
+
+    Returns
+    -------
+    (x, info)
+        `info` is 0 where the iteration converged.
+
+    Raises
+    ------
+    ValueError
+        if the matrix is not square, or `b` does not fit it.
+
+    Examples
+    --------
+    >>> fad.scipy.sparse.linalg.cgs(fad.scipy.sparse.csr_array(2 * np.eye(2)), np.array([2.0, 4.0]))[0]
+    array([1., 2.])
+    """
+    settings = {"rtol": rtol, "atol": atol, "callback": callback}
+    return _iterate("cgs", A, b, x0, M, settings | ({} if maxiter is None else {"maxiter": maxiter}))
+
+
+def tfqmr(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: Any = None, M: Any = None,
+          callback: Any = None) -> tuple:  # fmt: skip
+    """Solve ``A x = b`` by quasi-minimal residuals without the transposed matrix; see `cg`.
+
+    Parameters
+    ----------
+    A : SparseArray, or a sparse matrix of SciPy's (n, n)
+    b : array (n,)
+        The right-hand side.
+    x0 : array (n,)
+        Where to begin; it has no derivative.
+    rtol, atol : float, keyword only
+        The residual is at most ``max(rtol * norm(b), atol)``.
+    maxiter : int, keyword only
+        Greatest number of steps.
+    M : matrix or operator, keyword only
+        Preconditioner.
+    callback : callable, keyword only
+        Called after each step.
+
+    Returns
+    -------
+    (x, info)
+        `info` is 0 where the iteration converged.
+
+    Raises
+    ------
+    ValueError
+        if the matrix is not square, or `b` does not fit it.
+
+    Examples
+    --------
+    >>> fad.scipy.sparse.linalg.tfqmr(fad.scipy.sparse.csr_array(2 * np.eye(2)), np.array([2.0, 4.0]))[0]
+    array([1., 2.])
+    """
+    settings = {"rtol": rtol, "atol": atol, "callback": callback}
+    return _iterate("tfqmr", A, b, x0, M, settings | ({} if maxiter is None else {"maxiter": maxiter}))
+
+
+def lgmres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: Any = None, M: Any = None,
+           callback: Any = None, inner_m: int = 30, outer_k: int = 3) -> tuple:  # fmt: skip
+    """Solve ``A x = b`` by minimal residuals, with directions of earlier rounds; see `cg`.
+
+    Parameters
+    ----------
+    A : SparseArray, or a sparse matrix of SciPy's (n, n)
+    b : array (n,)
+        The right-hand side.
+    x0 : array (n,)
+        Where to begin; it has no derivative.
+    rtol, atol : float, keyword only
+        The residual is at most ``max(rtol * norm(b), atol)``.
+    maxiter : int, keyword only
+        Greatest number of steps.
+    M : matrix or operator, keyword only
+        Preconditioner.
+    callback : callable, keyword only
+        Called after each step.
+    inner_m, outer_k : int, keyword only
+        Steps of a round, and how many directions it takes from the rounds before.
+
+    Returns
+    -------
+    (x, info)
+        `info` is 0 where the iteration converged.
+
+    Raises
+    ------
+    ValueError
+        if the matrix is not square, or `b` does not fit it.
+
+    Examples
+    --------
+    >>> fad.scipy.sparse.linalg.lgmres(fad.scipy.sparse.csr_array(2 * np.eye(2)), np.array([2.0, 4.0]))[0]
+    array([1., 2.])
+    """
+    settings = {"rtol": rtol, "atol": atol, "callback": callback, "inner_m": inner_m, "outer_k": outer_k}
+    return _iterate("lgmres", A, b, x0, M, settings | ({} if maxiter is None else {"maxiter": maxiter}))
+
+
+def gcrotmk(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: Any = None,
+            M: Any = None, callback: Any = None, m: int = 20, k: Any = None) -> tuple:  # fmt: skip
+    """Solve ``A x = b`` by conjugate residuals with nested orthogonal directions, GCROT(m, k); see `cg`.
+
+    Parameters
+    ----------
+    A : SparseArray, or a sparse matrix of SciPy's (n, n)
+    b : array (n,)
+        The right-hand side.
+    x0 : array (n,)
+        Where to begin; it has no derivative.
+    rtol, atol : float, keyword only
+        The residual is at most ``max(rtol * norm(b), atol)``.
+    maxiter : int, keyword only
+        Greatest number of steps.
+    M : matrix or operator, keyword only
+        Preconditioner.
+    callback : callable, keyword only
+        Called after each step.
+    m, k : int, keyword only
+        Steps of a round, and how many directions are kept between rounds.
+
+    Returns
+    -------
+    (x, info)
+        `info` is 0 where the iteration converged.
+
+    Raises
+    ------
+    ValueError
+        if the matrix is not square, or `b` does not fit it.
+
+    Examples
+    --------
+    >>> fad.scipy.sparse.linalg.gcrotmk(fad.scipy.sparse.csr_array(2 * np.eye(2)), np.array([2.0, 4.0]))[0]
+    array([1., 2.])
+    """
+    settings = {"rtol": rtol, "atol": atol, "callback": callback, "m": m, "k": k}
+    return _iterate("gcrotmk", A, b, x0, M, settings | ({} if maxiter is None else {"maxiter": maxiter}))
+
+
 def minres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, shift: Any = 0.0, maxiter: Any = None,
            M: Any = None, callback: Any = None, show: bool = False, check: bool = False) -> tuple:  # fmt: skip
     """Solve ``(A - shift I) x = b`` by minimal residuals, for a symmetric matrix that need not be definite; see `cg`.
@@ -253,8 +452,9 @@ def minres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, shift: Any = 0
 
 
 __all__ = [
-    "LinearOperator", "aslinearoperator", "bicgstab", "cg", "eigs", "eigsh", "expm", "expm_multiply", "factorized",
-    "gmres", "inv", "lsmr", "lsqr", "minres", "norm", "splu", "spsolve", "svds",
+    "LinearOperator", "aslinearoperator", "bicg", "bicgstab", "cg", "cgs", "eigs", "eigsh", "expm", "expm_multiply",
+    "factorized", "gcrotmk", "gmres", "inv", "lgmres", "lsmr", "lsqr", "minres", "norm", "splu", "spsolve", "svds",
+    "tfqmr",
 ]  # fmt: skip
 __getattr__ = missing("sparse.linalg")
 refer({name: globals()[name] for name in __all__}, sla)

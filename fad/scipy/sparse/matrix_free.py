@@ -25,7 +25,7 @@ from fad.transforms.implicit import custom_linear_solve
 class LinearOperator:
     """A matrix given by its products with vectors, which may depend on traced values.
 
-    cg, bicgstab, gmres and minres solve with it; it multiplies vectors and matrices.
+    cg, bicgstab, gmres, minres and their like solve with it; it multiplies vectors and matrices.
 
     Parameters
     ----------

@@ -38,21 +38,36 @@ class Draws:
     name: str
 
     def rvs(self, *args, **named):
-        """Return random numbers, as SciPy does: plain numbers, for parameters that are not traced.
+        """Return random numbers, as SciPy draws them.
 
-        Raises DerivativeError if a parameter is traced, for the draws would not follow it.
+        Those of a continuous distribution follow its ``loc`` and ``scale``. Raises DerivativeError if another parameter
+        is traced, for SciPy's draws do not follow it.
 
+        >>> import fad
         >>> from fad.scipy.stats import norm
-        >>> norm.rvs(2.0, 0.5, size=3, random_state=0).shape
-        (3,)
+        >>> fad.grad(lambda m: norm.rvs(m, 0.5, size=3, random_state=0).sum())(2.0)
+        np.float64(3.0)
         """
-        if has_tracer((*args, *named.values())):
+        if not has_tracer((*args, *named.values())):
+            return getattr(scipy.stats, self.name).rvs(*args, **named)
+        shapes, last = getattr(self, "shapes", ()), getattr(self, "last", ())
+        given = dict(zip((*shapes, *last, "size", "random_state"), args, strict=False)) | named
+        others = {name: x for name, x in given.items() if name not in last}
+        if last != ("loc", "scale") or has_tracer(others.values()):
             raise DerivativeError(
                 f"{self.name}.rvs has no derivative in its parameters, for SciPy's draws do not follow them; "
                 "draw standard numbers outside the function and transform them inside (mean + scale * z, or "
                 f"{self.name}.ppf(u, ...) of uniform u), or use fad.random"
             )
-        return getattr(scipy.stats, self.name).rvs(*args, **named)
+        loc, scale = (as_array(given.get(name, default)) for name, default in (("loc", 0.0), ("scale", 1.0)))
+        if np.any(scale < 0):
+            raise ValueError(f"{self.name}.rvs needs a scale of at least 0, but was given {stop_gradient(scale)}")
+        shape = np.broadcast_shapes(*[np.shape(x) for x in (loc, scale, *map(others.get, shapes))])
+        others = {"size": shape or None, **{name: x for name, x in others.items() if x is not None}}
+        z = getattr(scipy.stats, self.name).rvs(**others)
+        if np.broadcast_shapes(np.shape(z), shape) != np.shape(z):
+            raise ValueError(f"size does not match the broadcast shape of the parameters. {others['size']}, {shape}")
+        return loc + scale * z
 
     def keep(self, *args, **named):
         """Return the attributes of the distribution with such parameters, by name."""
